@@ -1,0 +1,159 @@
+"""What a live table is: the facts read from its log, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from tablectl.model.names import ColumnPath, TableName
+from tablectl.model.schema import Schema
+
+_LEGACY_WRITER: Mapping[str, int] = MappingProxyType(
+    {
+        "appendOnly": 2,
+        "invariants": 2,
+        "checkConstraints": 3,
+        "changeDataFeed": 4,
+        "generatedColumns": 4,
+        "columnMapping": 5,
+        "identityColumns": 6,
+    }
+)
+READER_FEATURES = frozenset(
+    {
+        "columnMapping",
+        "deletionVectors",
+        "timestampNtz",
+        "v2Checkpoint",
+        "typeWidening",
+        "typeWidening-preview",
+        "variantType",
+        "variantType-preview",
+        "variantShredding",
+        "variantShredding-preview",
+        "vacuumProtocolCheck",
+        "catalogManaged",
+        "geospatial",
+    }
+)
+"""Features that readers must know too (delta.md 1.13)."""
+_TABLE_FEATURES_READER = 3
+_TABLE_FEATURES_WRITER = 7
+
+
+NOTHING_SET: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """Which clients may read and write the table. Feature lists are empty below reader 3 and writer 7."""
+
+    reader: int
+    writer: int
+    reader_features: frozenset[str] = frozenset()
+    writer_features: frozenset[str] = frozenset()
+
+    def has(self, feature: str) -> bool:
+        """Whether the protocol supports a feature, the implied ones of numbered protocols included (delta.md 1.13)."""
+        if self.writer >= _TABLE_FEATURES_WRITER:
+            return feature in self.writer_features
+        return feature in _LEGACY_WRITER and self.writer >= _LEGACY_WRITER[feature]
+
+    def raised(self, features: frozenset[str]) -> Protocol:
+        """The protocol after features are added (delta.md 1.0, "Protocol").
+
+        Only legacy features on a numbered protocol keep numbers; anything else turns to writer 7 with explicit lists,
+        in which the implied legacy features are written out.
+        """
+        missing = frozenset(feature for feature in features if not self.has(feature))
+        if not missing:
+            return self
+        if self.writer < _TABLE_FEATURES_WRITER and missing <= _LEGACY_WRITER.keys():
+            reader = max(self.reader, 2) if "columnMapping" in missing else self.reader
+            return Protocol(reader, max(self.writer, *(_LEGACY_WRITER[feature] for feature in missing)))
+        implied = {feature for feature in _LEGACY_WRITER if self.has(feature)}
+        written = frozenset(self.writer_features | implied | missing)
+        read = written & READER_FEATURES
+        reader = _TABLE_FEATURES_READER if read - {"columnMapping"} else self.reader
+        return Protocol(
+            reader,
+            _TABLE_FEATURES_WRITER,
+            read if reader == _TABLE_FEATURES_READER else frozenset(),
+            written,
+        )
+
+    def text(self) -> str:
+        """For people: ``reader 3, writer 7: deletionVectors, clustering``."""
+        names = sorted(self.reader_features | self.writer_features)
+        return f"reader {self.reader}, writer {self.writer}" + (f": {', '.join(names)}" if names else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Who wrote a commit, from ``commitInfo.engineInfo``: ``Apache-Spark/4.2.0 Delta-Lake/4.4.0``."""
+
+    engine: str
+    """``delta-spark``, ``kernel``, ``databricks``, ``delta-rs`` or ``unknown``."""
+    version: tuple[int, ...] = ()
+
+    def text(self) -> str:
+        """For people: ``Delta Spark 4.4.0``."""
+        names = {
+            "delta-spark": "Delta Spark",
+            "kernel": "Delta Kernel",
+            "databricks": "Databricks",
+            "delta-rs": "delta-rs",
+        }
+        return f"{names.get(self.engine, 'an unknown client')} {'.'.join(map(str, self.version))}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One entry of a table's history, as far as its ``commitInfo`` tells."""
+
+    version: int
+    timestamp: int
+    """Milliseconds since the epoch, by the writer's clock (or the in-commit timestamp); 0 where unknown."""
+    operation: str
+    user: str = ""
+    client: Client = Client("unknown")
+    user_metadata: str = ""
+    changes_metadata: bool = False
+    """Whether the commit carries a ``metaData`` or ``protocol`` action, or a domain other than row tracking's."""
+    changes_data: bool = False
+    """Whether it adds or removes files."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTable:
+    """One table at one version. ``None`` in a count means unknown, never none."""
+
+    name: TableName
+    location: str
+    version: int
+    table_id: str
+    protocol: Protocol
+    schema: Schema
+    partition_columns: tuple[str, ...] = ()
+    clustering: tuple[ColumnPath, ...] | None = None
+    """Logical paths; ``()`` is clustered without columns, ``None`` never clustered."""
+    properties: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
+    files: int | None = None
+    bytes: int | None = None
+    vectors: int | None = None
+    """Deletion vectors in the current version."""
+    clients: tuple[Client, ...] = ()
+    """Who wrote the recent commits, without repetition, sorted."""
+    schema_writers: bool = False
+    """Whether a recent commit carried both data and metadata (schema evolution, identity columns)."""
+    overwrites: bool = False
+    """Whether a recent commit overwrote the whole table."""
+
+    def property(self, key: str) -> str | None:
+        """The value of a property. ``delta.*`` keys are found without regard to case, the user's own exactly."""
+        if key in self.properties:
+            return self.properties[key]
+        if not key.lower().startswith("delta."):
+            return None
+        return next((value for name, value in self.properties.items() if name.lower() == key.lower()), None)

@@ -1,0 +1,60 @@
+"""What tablectl may do to a table: a closed family. There is no way to drop a table, a column or a row in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tablectl.model.names import ColumnPath, TableName, column_sql
+from tablectl.model.sql import quote_text
+
+
+@dataclass(frozen=True, slots=True)
+class SetProperties:
+    """``ALTER TABLE … SET TBLPROPERTIES``: all keys land in one commit (delta.md 1.0)."""
+
+    values: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnsetProperties:
+    """``ALTER TABLE … UNSET TBLPROPERTIES``: never shares a commit with a SET (delta.md 1.0)."""
+
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterBy:
+    """``ALTER TABLE … CLUSTER BY``; no columns is ``NONE``."""
+
+    columns: tuple[ColumnPath, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Purge:
+    """``REORG TABLE … APPLY (PURGE)``: merges deletion vectors into their files.
+
+    Nothing to purge makes no commit (delta.md 5).
+    """
+
+
+Operation = SetProperties | UnsetProperties | ClusterBy | Purge
+
+
+def render(operation: Operation, table: TableName) -> str:
+    """The statement's SQL: the table on the first line, what is done to it below, so that reviews read well."""
+    match operation:
+        case SetProperties(values):
+            pairs = [f"{quote_text(key)} = {quote_text(value)}" for key, value in values]
+            return f"ALTER TABLE {table.sql}\nSET TBLPROPERTIES {_list(pairs)}"
+        case UnsetProperties(keys):
+            return f"ALTER TABLE {table.sql}\nUNSET TBLPROPERTIES IF EXISTS {_list([quote_text(key) for key in keys])}"
+        case ClusterBy(()):
+            return f"ALTER TABLE {table.sql}\nCLUSTER BY NONE"
+        case ClusterBy(columns):
+            return f"ALTER TABLE {table.sql}\nCLUSTER BY ({', '.join(column_sql(column) for column in columns)})"
+        case Purge():
+            return f"REORG TABLE {table.sql}\nAPPLY (PURGE)"
+
+
+def _list(items: list[str]) -> str:
+    return f"({items[0]})" if len(items) == 1 else "(\n  " + ",\n  ".join(items) + "\n)"

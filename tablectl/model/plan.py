@@ -1,0 +1,251 @@
+"""The records of a plan: what differs, what is done about it, what is refused. Frozen, strict, and JSON both ways."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from tablectl.model.live import Client, LiveTable, Protocol
+from tablectl.model.names import TableName, parse_table
+
+Value = str | tuple[str, ...] | None
+"""An attribute's value in a plan: text, a list of columns, or ``None`` for a property that is not set."""
+
+
+class Record(BaseModel):
+    """Frozen, and strict about what it is read from: unknown keys and wrong types are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Phase(StrEnum):
+    """When a statement runs, and with it which writers wait (DESIGN 5)."""
+
+    FREE = "free"
+    """Nobody waits but writers that change the schema."""
+    REWRITE = "rewrite"
+    """Only writers that read nothing of the table go on."""
+    CLOSED = "closed"
+    """Every writer waits."""
+
+    @property
+    def rank(self) -> int:
+        """Phases in the order they run; a higher one is stricter."""
+        return list(Phase).index(self)
+
+
+def strictest(*phases: Phase) -> Phase:
+    """The latest of some phases."""
+    return max(phases, key=lambda phase: phase.rank)
+
+
+class ColumnFact(Record):
+    """What a change took for granted about a column that it names."""
+
+    column: str
+    type: str
+
+
+class Change(Record):
+    """One fact: an attribute of a table reads ``before`` and shall read ``after``."""
+
+    attribute: str
+    key: str = ""
+    """The property key, for the attribute ``properties``; empty for the others."""
+    before: Value
+    after: Value
+    via: tuple[Value, ...] = ()
+    """States that this change's own statements leave on the way; a run stopped there goes on from there."""
+    columns: tuple[ColumnFact, ...] = ()
+    """The columns that ``after`` names, with their types when the plan was made."""
+
+    @property
+    def id(self) -> str:
+        """Names the change within its table: ``isolation``, ``properties.owner.team``."""
+        return f"{self.attribute}.{self.key}" if self.key else self.attribute
+
+
+class CommitEffect(Record):
+    """What a statement's commits hold, as far as others' transactions care (delta.md 2)."""
+
+    sets: tuple[tuple[str, str], ...] = ()
+    """Properties set, with their values."""
+    removes: tuple[str, ...] = ()
+    """Property keys removed."""
+    features: tuple[str, ...] = ()
+    """Protocol features added."""
+    domains: tuple[str, ...] = ()
+    """Metadata domains written."""
+    rewrites_files: bool = False
+    """Whether data files are written anew, their rows unchanged."""
+
+
+class Rewrite(Record):
+    """Data that a statement may write anew. ``None`` is unknown."""
+
+    vectors: int | None
+    """Deletion vectors to be merged into their files."""
+    files_at_most: int | None
+    bytes_at_most: int | None
+
+
+class Statement(Record):
+    """One SQL statement of a plan, and all a reviewer must know of it."""
+
+    id: str
+    """Names the statement within its table; a run executes each at most once."""
+    verb: Literal["SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "CLUSTER BY", "REORG"]
+    sql: str
+    phase: Phase
+    reason: str
+    """Why in this phase."""
+    only_if: Literal["", "vectors remain"] = ""
+    """What must hold in the live table when its turn comes; empty runs it always."""
+    serves: tuple[str, ...]
+    """The ids of the changes it is for."""
+    effect: CommitEffect
+    fails: str
+    """Who in flight would fail, and how; empty when nobody."""
+    commits: int
+    """Commits expected, at most."""
+    rewrite: Rewrite | None = None
+    undo: tuple[str, ...] = ()
+    """The SQL that takes it back; empty where ``undo_note`` says why there is none."""
+    undo_note: str = ""
+    """What cannot be undone: it stays whatever is done, as a noun phrase."""
+
+
+class Refusal(Record):
+    """Why a change is not made. A table with a refusal is left out whole."""
+
+    change: str
+    """The id of the change."""
+    reason: str
+    way_out: str
+    condition: str = ""
+    """The error class the engine would have answered with, where it has one."""
+
+
+class Finding(Record):
+    """Something a reviewer should know about a planned table; ``code`` is stable."""
+
+    code: str
+    severity: Literal["note", "warning"]
+    message: str
+
+
+class ProtocolFact(Record):
+    """A protocol, as plan files keep it."""
+
+    reader: int
+    writer: int
+    reader_features: tuple[str, ...] = ()
+    writer_features: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, protocol: Protocol) -> ProtocolFact:
+        """The record of a live table's protocol."""
+        return cls(
+            reader=protocol.reader,
+            writer=protocol.writer,
+            reader_features=tuple(sorted(protocol.reader_features)),
+            writer_features=tuple(sorted(protocol.writer_features)),
+        )
+
+    def protocol(self) -> Protocol:
+        """The protocol it records."""
+        return Protocol(self.reader, self.writer, frozenset(self.reader_features), frozenset(self.writer_features))
+
+
+class ClientFact(Record):
+    """A client seen in a table's history."""
+
+    engine: str
+    version: tuple[int, ...]
+
+
+class Basis(Record):
+    """The live facts that a table's statements follow from: enough to derive them again when the plan is loaded."""
+
+    protocol: ProtocolFact
+    partitioned: bool
+    clustered: bool
+    """Whether the table is clustered already, be it without columns."""
+    identity: bool
+    schema_writers: bool
+    overwrites: bool
+    clients: tuple[ClientFact, ...]
+    vectors: int | None
+    files: int | None
+    bytes: int | None
+
+    @classmethod
+    def of(cls, live: LiveTable) -> Basis:
+        """The basis of a live table."""
+        return cls(
+            protocol=ProtocolFact.of(live.protocol),
+            partitioned=bool(live.partition_columns),
+            clustered=live.clustering is not None,
+            identity=live.schema.has_identity(),
+            schema_writers=live.schema_writers,
+            overwrites=live.overwrites,
+            clients=tuple(ClientFact(engine=client.engine, version=client.version) for client in live.clients),
+            vectors=live.vectors,
+            files=live.files,
+            bytes=live.bytes,
+        )
+
+    def client_list(self) -> tuple[Client, ...]:
+        """The clients as the rules take them."""
+        return tuple(Client(client.engine, client.version) for client in self.clients)
+
+
+class TablePlan(Record):
+    """One table's part of a plan."""
+
+    name: str
+    location: str
+    table_id: str
+    version: int
+    """The version that was read."""
+    basis: Basis
+    changes: tuple[Change, ...]
+    statements: tuple[Statement, ...]
+    refusals: tuple[Refusal, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    protocol_after: ProtocolFact
+
+    @property
+    def table(self) -> TableName:
+        """The parsed name."""
+        return parse_table(self.name)
+
+    @property
+    def applies(self) -> bool:
+        """Whether an apply has anything to do here."""
+        return bool(self.changes) and not self.refusals
+
+
+class TableFailure(Record):
+    """A table that could not be read; the other tables are planned all the same."""
+
+    name: str
+    message: str
+    hint: str = ""
+
+
+class Plan(Record):
+    """Everything one apply may do. ``plan_file`` turns it into bytes and back."""
+
+    format: int
+    tool: str
+    dialect: str
+    policies: str
+    """SHA-256 over the policies that were read."""
+    tables: tuple[TablePlan, ...]
+    """Tables with changes or refusals, by name."""
+    failures: tuple[TableFailure, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    """Tables that are already as declared."""
