@@ -1,0 +1,78 @@
+"""What every attribute answers. An attribute is stateless: values and live tables come in, records go out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from tablectl.model.live import LiveTable
+from tablectl.model.operations import Operation
+from tablectl.model.plan import Basis, Change, Refusal, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation an action consists of."""
+
+    operation: Operation
+    needs: tuple[str, ...] = ()
+    """Property keys that, where the same plan changes them, must change before this step or with it."""
+    undo: Operation | None = None
+    undo_note: str = ""
+    """What stays even after ``undo``, as a noun phrase."""
+    only_if_vectors: bool = False
+    """Run only where deletion vectors remain when its turn comes."""
+    id: str = ""
+    """Tells two equal operations of one action apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What is done about a change: steps in the order they need each other."""
+
+    change: Change
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What else the plan makes of the table, for checks that look beyond one attribute."""
+
+    dialect: str
+    properties: Mapping[str, str | None]
+    """Properties by folded key as they will read after the plan; absent where no policy names them."""
+
+    def property(self, live: LiveTable, key: str) -> str | None:
+        """A property as it will read after the plan."""
+        folded = key.lower()
+        return self.properties[folded] if folded in self.properties else live.property(key)
+
+
+class Attribute(Protocol):
+    """One attribute of a table. ``key`` is the property key for ``properties`` and empty for all others."""
+
+    @property
+    def name(self) -> str:
+        """The field of ``Policy`` it answers for."""
+        ...
+
+    def read(self, live: LiveTable, key: str) -> Value:
+        """The attribute as the live table has it."""
+        ...
+
+    def agrees(self, found: Value, declared: Value, key: str) -> bool:
+        """Whether a live value satisfies a declared one, by meaning and not by text."""
+        ...
+
+    def diff(self, declared: Value | Mapping[str, str | None], live: LiveTable) -> Iterable[Change]:
+        """The changes that a declaration asks for; none where the table already agrees."""
+        ...
+
+    def check(self, change: Change, live: LiveTable, target: Target) -> Refusal | None:
+        """Why the change cannot be made on this table, or ``None``."""
+        ...
+
+    def act(self, change: Change, basis: Basis) -> Action:
+        """What makes the change. It follows from change and basis alone, so that a loaded plan derives it again."""
+        ...

@@ -1,0 +1,170 @@
+"""``clustering``: the liquid clustering columns, in order (delta.md 1.4).
+
+Order counts in open-source Delta: OPTIMIZE compares it with the file tags. A table once clustered stays so in its
+protocol; ``none`` is clustered without columns, and to declare it of a table never clustered is no change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+
+from tablectl.attributes.base import Action, Step, Target
+from tablectl.model.live import LiveTable
+from tablectl.model.names import (
+    ColumnPath,
+    NameSyntaxError,
+    column_text,
+    fold_column,
+    parse_column,
+    split_parts,
+)
+from tablectl.model.operations import ClusterBy
+from tablectl.model.plan import Basis, Change, ColumnFact, Refusal, Value
+from tablectl.model.schema import Field, Schema
+
+MAX_COLUMNS = 4
+STATS_KEYS = ("delta.dataSkippingNumIndexedCols", "delta.dataSkippingStatsColumns")
+_DEFAULT_INDEXED = 32
+_TYPES = frozenset(
+    {"byte", "short", "integer", "long", "float", "double", "date", "timestamp", "timestamp_ntz", "string"}
+)
+
+
+class Clustering:
+    """See the module."""
+
+    name = "clustering"
+
+    def read(self, live: LiveTable, key: str) -> Value:
+        """The columns as the table spells them, ``none`` where there are none."""
+        return tuple(column_text(path) for path in live.clustering) if live.clustering else "none"
+
+    def agrees(self, found: Value, declared: Value, key: str) -> bool:
+        """Equal columns in equal order; Delta folds the case of column names."""
+        return _folded(found) == _folded(declared)
+
+    def diff(self, declared: Value | Mapping[str, str | None], live: LiveTable) -> Iterable[Change]:
+        """At most one change, its columns spelled as the table spells them."""
+        found = self.read(live, "")
+        if not isinstance(declared, str | tuple) or self.agrees(found, declared, ""):
+            return
+        spelled, facts = _resolve(declared, live.schema)
+        yield Change(attribute=self.name, before=found, after=spelled, columns=facts)
+
+    def check(self, change: Change, live: LiveTable, target: Target) -> Refusal | None:
+        """Everything Delta would refuse, before any statement runs."""
+        if live.partition_columns:
+            columns = ", ".join(live.partition_columns)
+            return Refusal(
+                change=change.id,
+                reason=f"the table is partitioned by {columns}; Delta clusters only tables without partitions",
+                way_out="drop `clustering` and declare `partitioning` as it is, or rewrite the table unpartitioned",
+                condition="DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED",
+            )
+        if not isinstance(change.after, tuple):
+            return None
+        return next(filter(None, (_check_column(change, text, live, target) for text in change.after)), None)
+
+    def act(self, change: Change, basis: Basis) -> Action:
+        """One ``CLUSTER BY``; data files stay as they are until an OPTIMIZE."""
+        note = "" if basis.clustered else "writer protocol 7 with the features clustering and domainMetadata"
+        step = Step(
+            ClusterBy(_paths(change.after)), needs=STATS_KEYS, undo=ClusterBy(_paths(change.before)), undo_note=note
+        )
+        return Action(change, (step,))
+
+
+def _paths(value: Value) -> tuple[ColumnPath, ...]:
+    return tuple(parse_column(text) for text in value) if isinstance(value, tuple) else ()
+
+
+def _folded(value: Value) -> object:
+    if not isinstance(value, tuple):
+        return value
+    try:
+        return tuple(fold_column(path) for path in _paths(value))
+    except NameSyntaxError:
+        return value
+
+
+def _resolve(declared: str | tuple[str, ...], schema: Schema) -> tuple[Value, tuple[ColumnFact, ...]]:
+    if isinstance(declared, str):
+        return declared, ()
+    spelled, facts = [], []
+    for text in declared:
+        found = schema.find(parse_column(text))
+        spelled.append(column_text(found[0]) if found else text)
+        if found:
+            facts.append(ColumnFact(column=spelled[-1], type=found[1].type))
+    return tuple(spelled), tuple(facts)
+
+
+def _check_column(change: Change, text: str, live: LiveTable, target: Target) -> Refusal | None:
+    found = live.schema.find(parse_column(text))
+    if found is None:
+        near = ", ".join(field.name for field in islice(live.schema.fields, 8))
+        return Refusal(
+            change=change.id,
+            reason=f"the table has no column {text}",
+            way_out=f"name a column of the table ({near}{', …' if len(live.schema.fields) > 8 else ''})",
+            condition="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
+        )
+    path, field = found
+    if not _clusterable(field):
+        return Refusal(
+            change=change.id,
+            reason=f"column {text} is of type {field.type}, which has no order that clustering could use",
+            way_out="choose columns of a number, date, timestamp or string type; fields of a struct as `struct.field`",
+            condition="DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED",
+        )
+    if not has_statistics(path, live, target):
+        return Refusal(
+            change=change.id,
+            reason=f"Delta collects no statistics for column {text}, and clustering needs them",
+            way_out=f"declare {STATS_KEYS[1]} with {text} in it, or a larger {STATS_KEYS[0]}, under `properties`",
+            condition="DELTA_CLUSTERING_COLUMN_MISSING_STATS",
+        )
+    return None
+
+
+def _clusterable(field: Field) -> bool:
+    return field.type in _TYPES or field.type.startswith(("decimal", "string", "char", "varchar"))
+
+
+def has_statistics(path: ColumnPath, live: LiveTable, target: Target) -> bool:
+    """Whether Delta collects statistics for a leaf column under the properties that the plan leads to.
+
+    ``delta.dataSkippingStatsColumns`` names columns or structs and outranks ``delta.dataSkippingNumIndexedCols``,
+    which counts leaves in schema order; partition columns are not among them (delta.md 1.4).
+    """
+    named = target.property(live, STATS_KEYS[1])
+    if named is not None:
+        folded = fold_column(path)
+        return any(folded[: len(column)] == column for column in _stats_columns(named))
+    counted = target.property(live, STATS_KEYS[0])
+    limit = int(counted) if counted is not None and counted.lstrip("+-").isdigit() else _DEFAULT_INDEXED
+    if limit < 0:
+        return True
+    leaves = (leaf for leaf, _ in live.schema.leaves())
+    return fold_column(path) in {fold_column(leaf) for leaf in islice(leaves, limit)}
+
+
+def _stats_columns(text: str) -> Iterable[ColumnPath]:
+    for item in _split_commas(text):
+        try:
+            yield fold_column(split_parts(item.strip()))
+        except NameSyntaxError:
+            continue
+
+
+def _split_commas(text: str) -> Iterable[str]:
+    item, quoted = "", False
+    for char in text:
+        quoted ^= char == "`"
+        if char == "," and not quoted:
+            yield item
+            item = ""
+        else:
+            item += char
+    yield item

@@ -1,0 +1,67 @@
+"""``isolation``: the level that decides which concurrent writes conflict, pinned as ``delta.isolationLevel``.
+
+Unset means Serializable to open-source Delta and WriteSerializable to Databricks (delta.md 1.2, D6), so a named
+level is always written out and never taken for granted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from tablectl.attributes.base import Action, Step, Target
+from tablectl.model.live import LiveTable
+from tablectl.model.operations import Operation, SetProperties, UnsetProperties
+from tablectl.model.plan import Basis, Change, Refusal, Value
+
+IsolationValue = Literal["Serializable", "WriteSerializable", "default"]
+
+KEY = "delta.isolationLevel"
+
+
+class Isolation:
+    """See the module."""
+
+    name = "isolation"
+
+    def read(self, live: LiveTable, key: str) -> Value:
+        """The stored level in its usual spelling, ``default`` where none is stored."""
+        stored = live.property(KEY)
+        if stored is None:
+            return "default"
+        return next(
+            (level for level in ("Serializable", "WriteSerializable") if level.lower() == stored.lower()), stored
+        )
+
+    def agrees(self, found: Value, declared: Value, key: str) -> bool:
+        """Equal levels; Delta takes them in any letter case and stores them as typed."""
+        return found == declared
+
+    def diff(self, declared: Value | Mapping[str, str | None], live: LiveTable) -> Iterable[Change]:
+        """At most one change."""
+        found = self.read(live, "")
+        if isinstance(declared, str) and not self.agrees(found, declared, ""):
+            yield Change(attribute=self.name, before=found, after=declared)
+
+    def check(self, change: Change, live: LiveTable, target: Target) -> Refusal | None:
+        """Open-source Delta honours a stored WriteSerializable but refuses to set it (delta.md 1.2)."""
+        if target.dialect == "oss" and change.after == "WriteSerializable":
+            return Refusal(
+                change=change.id,
+                reason="open-source Delta sets no isolation level but Serializable; "
+                "it only honours a WriteSerializable that another engine stored",
+                way_out="declare `isolation: Serializable` or `default`; "
+                "or set the level from Databricks, after which this policy holds",
+            )
+        return None
+
+    def act(self, change: Change, basis: Basis) -> Action:
+        """One property set or unset."""
+        lost = change.before == "WriteSerializable"
+        note = "the new level: open-source Delta cannot set WriteSerializable again" if lost else ""
+        undo = None if lost else _operation(change.before)
+        return Action(change, (Step(_operation(change.after), undo=undo, undo_note=note),))
+
+
+def _operation(level: Value) -> Operation:
+    return UnsetProperties((KEY,)) if level == "default" else SetProperties(((KEY, str(level)),))

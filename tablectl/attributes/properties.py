@@ -1,0 +1,84 @@
+"""``properties``: every other table property, each its own change; ``null`` is "not set"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from tablectl.attributes.base import Action, Step, Target
+from tablectl.attributes.catalogue import find_known
+from tablectl.attributes.deletion_vectors import KEY as VECTORS_KEY
+from tablectl.attributes.deletion_vectors import MANIFEST_KEY
+from tablectl.model.live import LiveTable
+from tablectl.model.operations import Operation, SetProperties, UnsetProperties
+from tablectl.model.plan import Basis, Change, Refusal, Value
+
+_DIALECTS = ("oss", "databricks")
+
+
+class Properties:
+    """See the module."""
+
+    name = "properties"
+
+    def read(self, live: LiveTable, key: str) -> Value:
+        """The stored text, ``None`` where the key is not set."""
+        return live.property(key)
+
+    def agrees(self, found: Value, declared: Value, key: str) -> bool:
+        """By meaning: ``interval 7 days`` is ``interval 1 week``; a default that all engines share needs no commit."""
+        if found is None or declared is None:
+            return found == declared or (found is None and _meaning(key, declared) == _shared_default(key))
+        return found == declared or _meaning(key, found) == _meaning(key, declared)
+
+    def diff(self, declared: Value | Mapping[str, str | None], live: LiveTable) -> Iterable[Change]:
+        """One change a key, in the order of the keys."""
+        if not isinstance(declared, Mapping):
+            return
+        for key in sorted(declared):
+            found = self.read(live, key)
+            if not self.agrees(found, declared[key], key):
+                yield Change(attribute=self.name, key=key, before=found, after=declared[key])
+
+    def check(self, change: Change, live: LiveTable, target: Target) -> Refusal | None:
+        """Symlink manifests and deletion vectors exclude each other (delta.md 1.3)."""
+        vectors = (target.property(live, VECTORS_KEY) or "false").lower() == "true" or live.vectors
+        if change.key == MANIFEST_KEY and str(change.after).lower() == "true" and vectors:
+            return Refusal(
+                change=change.id,
+                reason="symlink manifests cannot say that a row is deleted, "
+                "and the table has or will have deletion vectors",
+                way_out="declare `deletion_vectors: purged` and apply that first",
+                condition="DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED",
+            )
+        return None
+
+    def act(self, change: Change, basis: Basis) -> Action:
+        """One key set or unset."""
+        known = next(filter(None, (find_known(change.key, dialect) for dialect in _DIALECTS)), None)
+        note = ""
+        if known and known.enables(change.after) and not basis.protocol.protocol().has(known.feature):
+            note = f"the protocol feature {known.feature}"
+        step = Step(_operation(change.key, change.after), undo=_operation(change.key, change.before), undo_note=note)
+        return Action(change, (step,))
+
+
+def _operation(key: str, value: Value) -> Operation:
+    return UnsetProperties((key,)) if value is None else SetProperties(((key, str(value)),))
+
+
+def _meaning(key: str, value: Value) -> object:
+    known = next(filter(None, (find_known(key, dialect) for dialect in _DIALECTS)), None)
+    if known is None or not isinstance(value, str):
+        return value
+    try:
+        return known.parse(value)
+    except ValueError:
+        return value
+
+
+_NO_DEFAULT = object()
+
+
+def _shared_default(key: str) -> object:
+    known = next(filter(None, (find_known(key, dialect) for dialect in _DIALECTS)), None)
+    return known.parse(known.default) if known and known.default is not None else _NO_DEFAULT
