@@ -1,0 +1,171 @@
+"""The two maps of attributes in a policy file: ``defaults``, and the entry of a table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
+
+from tablectl.attributes.catalogue import OWNED, canonical_key, find_known
+from tablectl.specs.identifiers import read_location
+from tablectl.specs.merge import Declared
+from tablectl.specs.properties import refused_hint
+from tablectl.specs.reading import Given, Reading
+from tablectl.specs.shapes import LATER_ATTRIBUTES, SHAPES
+from tablectl.specs.tree import Entry, ListNode, MapNode, Node, Scalar, Source, kind_of
+from tablectl.specs.values import read_attribute
+from tablectl.specs.wording import did_you_mean, shown
+
+LATER_KEYS = ("rewrite", "max_bytes", "optimize", "clients", "allowed_features", "truncate_history", "window")
+"""Keys beside the attributes that the design has and that are not built yet."""
+
+TAG = r"[A-Za-z0-9_./-]+"
+
+_TAG = re.compile(rf"{TAG}\Z")
+_ATTRIBUTES = tuple(SHAPES)
+_TABLE_ONLY: Mapping[str, str] = MappingProxyType(
+    {
+        "location": "a location belongs to one table",
+        "unmanaged": "defaults inherit nothing: leave out what is not managed",
+    }
+)
+_LATER = (*LATER_ATTRIBUTES, *LATER_KEYS)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What one entry of ``tables`` declares."""
+
+    declared: Declared = field(default_factory=dict)
+    named: frozenset[str] = frozenset()
+    """What it names, declared rightly or not."""
+    unmanaged: tuple[str, ...] = ()
+
+
+def read_defaults(node: Node, reading: Reading) -> Block:
+    """The attributes and tags of ``defaults``."""
+    if not isinstance(node, MapNode):
+        hint = "for example `defaults: {isolation: Serializable}`"
+        reading.report(node.source, f"`defaults` takes a map of attributes, not {kind_of(node)}", hint)
+        return Block()
+    return Block(_read_entries(node, reading, (*_ATTRIBUTES, "tags"), _TABLE_ONLY), _names(node, reading))
+
+
+def read_block(node: Node, defaults: Block, reading: Reading) -> Block:
+    """The entry of one table. Nothing at all is an entry too: the defaults hold."""
+    match node:
+        case Scalar() if node.is_null:
+            return Block()
+        case MapNode():
+            declared = _read_entries(node, reading, (*_ATTRIBUTES, "tags", "location", "unmanaged"), {})
+            named, entry = _names(node, reading), node.find("unmanaged")
+            cancelled = _read_unmanaged(entry, named, defaults.named, reading) if entry else ()
+            return Block(declared, named, cancelled)
+        case _:
+            hint = f"for example {next(iter(SHAPES.values())).example}"
+            reading.report(node.source, f"a table takes a map of attributes, not {kind_of(node)}", hint)
+            return Block()
+
+
+def _read_entries(
+    node: MapNode, reading: Reading, known: tuple[str, ...], elsewhere: Mapping[str, str]
+) -> dict[str, Given]:
+    declared: dict[str, Given] = {}
+    for entry in node.entries:
+        if entry.key in SHAPES:
+            declared.update(read_attribute(entry, reading))
+        elif entry.key not in known:
+            reading.refuse(entry, _LATER, known, {**_misplaced(entry.key, reading), **elsewhere})
+        elif entry.key == "tags":
+            declared.update(_read_tags(entry, reading))
+        elif entry.key == "location":
+            declared.update(_read_location(entry, reading))
+    return declared
+
+
+def _misplaced(key: str, reading: Reading) -> dict[str, str]:
+    if key.lower() in OWNED:
+        return {key: f"declare `{OWNED[key.lower()]}:` instead"}
+    if find_known(key, reading.dialect) or key.lower().startswith("delta."):
+        return {key: "table properties go under `properties:`"}
+    return {}
+
+
+def _read_location(entry: Entry, reading: Reading) -> dict[str, Given]:
+    scalar = reading.scalar(entry.value, "`location`", "`location: s3://lake/sales/orders`")
+    if scalar is None:
+        return {}
+    text = reading.name(scalar.text, scalar.source, partial(read_location, variables=reading.variables))
+    return {} if text is None else {entry.key: Given(text, entry.source)}
+
+
+def _texts(entry: Entry, example: str, reading: Reading) -> list[tuple[str, Source]] | None:
+    if not isinstance(entry.value, ListNode):
+        message = f"`{entry.key}` takes a list, not {kind_of(entry.value)}"
+        reading.report(entry.value.source, message, f"for example {example}")
+        return None
+    scalars = [reading.scalar(item, f"`{entry.key}`", example) for item in entry.value.items]
+    return [(scalar.text, scalar.source) for scalar in scalars if scalar is not None]
+
+
+def _read_tags(entry: Entry, reading: Reading) -> dict[str, Given]:
+    tags: dict[str, None] = {}
+    for raw, source in _texts(entry, "`tags: [streaming]`", reading) or ():
+        tag = reading.expand(Scalar(raw, "str", source))
+        if tag is None:
+            continue
+        if _TAG.match(tag) is None:
+            hint = "a tag is made of letters, digits, _ . / and -"
+            reading.report(source, f"{shown(tag)} is no tag", hint)
+        elif tag in tags:
+            reading.report(source, f"the tag {shown(tag)} stands twice", "keep one of them")
+        tags[tag] = None
+    return {entry.key: Given(tuple(tags), entry.source)}
+
+
+def _names(node: MapNode, reading: Reading) -> frozenset[str]:
+    keyed = [entry for entry in node.entries if entry.key in SHAPES and SHAPES[entry.key].keyed]
+    inner = {
+        f"{entry.key}.{canonical_key(property_.key, reading.dialect)}"
+        for entry in keyed
+        if isinstance(entry.value, MapNode)
+        for property_ in entry.value.entries
+    }
+    return frozenset(inner | {entry.key for entry in node.entries})
+
+
+def _read_unmanaged(
+    entry: Entry, named: frozenset[str], inherited: frozenset[str], reading: Reading
+) -> tuple[str, ...]:
+    cancelled = []
+    for text, source in _texts(entry, "`unmanaged: [isolation]`", reading) or ():
+        name = _unmanaged_name(text, source, inherited, reading)
+        if name is None:
+            continue
+        if name in named:
+            hint = "remove it from `unmanaged`, or remove its declaration"
+            reading.report(source, f"{shown(text)} is declared by this table and cannot be unmanaged as well", hint)
+        cancelled.append(name)
+    return tuple(cancelled)
+
+
+def _unmanaged_name(text: str, source: Source, inherited: frozenset[str], reading: Reading) -> str | None:
+    if text in SHAPES:
+        return text
+    name = f"properties.{canonical_key(text, reading.dialect)}"
+    delta = text.lower().startswith("delta.")
+    if name in inherited or (delta and find_known(text, reading.dialect)):
+        return name
+    if text in _LATER:
+        reading.report(source, f"`{text}` is not supported yet", "remove it")
+    elif text.lower() in OWNED:
+        reading.report(source, f"{shown(text)} has an attribute of its own", f"write {OWNED[text.lower()]}")
+    elif delta:
+        reading.report(source, f"{shown(text)} is not known to Delta", refused_hint(text, "", reading.dialect))
+    else:
+        keys = sorted(key.removeprefix("properties.") for key in inherited if key.startswith("properties."))
+        hint = did_you_mean(text, (*_ATTRIBUTES, *keys))
+        reading.report(source, f"{shown(text)} is no attribute and no inherited property", hint)
+    return None

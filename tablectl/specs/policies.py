@@ -1,0 +1,135 @@
+"""Policy files to ``Specs``: one ``TableSpec`` per table, everything wrong in all files said at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from tablectl.model.errors import InputError, Problem
+from tablectl.model.names import DEFAULT_CATALOG, TableName
+from tablectl.specs.blocks import Block, read_block, read_defaults
+from tablectl.specs.document import parse_document
+from tablectl.specs.files import find_files, read_bytes, shown_path
+from tablectl.specs.identifiers import is_pattern, read_table
+from tablectl.specs.merge import check_exclusive, merge, policy_of
+from tablectl.specs.reading import Reading
+from tablectl.specs.spec import Specs, TableSpec, find_repeats
+from tablectl.specs.tree import Entry, MapNode, Scalar, Source, kind_of
+from tablectl.specs.variables import Variables
+from tablectl.specs.wording import shown
+
+VERSION = "1"
+KEYS = ("version", "defaults", "tables")
+LATER_FILE_KEYS = ("env",)
+
+
+def load_specs(
+    paths: Sequence[Path],
+    *,
+    variables: Mapping[str, str],
+    environ: Mapping[str, str],
+    dialect: str = "oss",
+    catalog: str = DEFAULT_CATALOG,
+) -> Specs:
+    """The policies in files and directories.
+
+    ``variables`` are the ``--var`` values, ``environ`` the environment behind them. Raises ``InputError`` with
+    everything that is wrong in all files.
+    """
+    problems: list[Problem] = []
+    reading = Reading(Variables(variables, environ), dialect, catalog, problems)
+    contents = ((shown_path(path), read_bytes(path, problems)) for path in find_files(paths, problems))
+    return read_specs(((file, data) for file, data in contents if data is not None), reading)
+
+
+def read_specs(files: Iterable[tuple[str, bytes]], reading: Reading) -> Specs:
+    """The policies in the bytes of named files. Raises as ``load_specs``."""
+    specs = [spec for file, data in files for spec in _read_file(file, data, reading)]
+    reading.problems.extend(find_repeats(specs))
+    if reading.problems:
+        # A problem in `defaults` or behind an alias is met once for each table that inherits it.
+        raise InputError(tuple(dict.fromkeys(reading.problems)))
+    return Specs.of(specs)
+
+
+def _read_file(file: str, data: bytes, reading: Reading) -> list[TableSpec]:
+    found = len(reading.problems)
+    root = parse_document(data, file, reading.problems)
+    if not isinstance(root, MapNode):
+        if len(reading.problems) == found:
+            what = f"a policy file is a map, and here is {kind_of(root)}" if root else "the file is empty"
+            source = root.source if root else Source(file, 1, 1)
+            reading.report(source, what, "start it with `version: 1`, and declare `tables:`")
+        return []
+    if not _check_version(root, reading):
+        return []
+    for entry in root.entries:
+        if entry.key not in KEYS:
+            reading.refuse(entry, LATER_FILE_KEYS, KEYS, {})
+    defaults = root.find("defaults")
+    return _read_tables(root.find("tables"), read_defaults(defaults.value, reading) if defaults else Block(), reading)
+
+
+def _check_version(root: MapNode, reading: Reading) -> bool:
+    """Whether the rest of the file can be judged: a file of another version may mean anything."""
+    entry = root.find("version")
+    if entry is None:
+        reading.report(root.source, "`version` is missing", "start the file with `version: 1`")
+        return True
+    match entry.value:
+        case Scalar(tag="int", text=text) if text == VERSION:
+            return True
+        case Scalar(tag="str", text=text) if text == VERSION:
+            reading.report(entry.value.source, "`version` takes a number", "write `version: 1`, without quotes")
+            return True
+        case Scalar(text=text):
+            reading.report(
+                entry.value.source, f"version {shown(text)} is not supported", "this tablectl reads version 1"
+            )
+        case _:
+            reading.report(entry.value.source, "`version` takes a number", "write `version: 1`")
+    return False
+
+
+def _read_tables(entry: Entry | None, defaults: Block, reading: Reading) -> list[TableSpec]:
+    if entry is None:
+        return []
+    if not isinstance(entry.value, MapNode):
+        hint = "for example `tables: {lake.sales.orders: {isolation: Serializable}}`"
+        reading.report(entry.value.source, f"`tables` takes a map of tables, not {kind_of(entry.value)}", hint)
+        return []
+    specs = (_read_table(table, defaults, reading) for table in entry.value.entries)
+    return [spec for spec in specs if spec is not None]
+
+
+def _read_table(entry: Entry, defaults: Block, reading: Reading) -> TableSpec | None:
+    name = _read_name(entry, reading)
+    block = read_block(entry.value, defaults, reading)
+    effective = merge(defaults.declared, block.declared, block.unmanaged)
+    exclusive = check_exclusive(effective, block.declared)
+    if exclusive:
+        reading.problems.append(exclusive)
+    if name is None:
+        return None
+    location = effective.get("location")
+    if location and name.is_path:
+        reading.report(location.source, "a table known by its path takes no `location`", "remove it")
+    tags = effective.get("tags")
+    return TableSpec(
+        name=name,
+        policy=policy_of(effective),
+        location=str(location.value) if location else None,
+        tags=tuple(tags.value or ()) if tags else (),
+        sources={key: given.source for key, given in effective.items() if key != "tags"},
+        declared=entry.source,
+    )
+
+
+def _read_name(entry: Entry, reading: Reading) -> TableName | None:
+    if is_pattern(entry.key):
+        hint = "name each table; a name that holds * ? or [ goes in backticks"
+        reading.report(entry.source, f"patterns are not supported yet: {shown(entry.key)}", hint)
+        return None
+    read = partial(read_table, variables=reading.variables, catalog=reading.catalog)
+    return reading.name(entry.key, entry.source, read)

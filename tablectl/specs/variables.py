@@ -1,0 +1,77 @@
+"""Variables in policies: ``${NAME}`` comes from ``--var NAME=…``, else from ``TABLECTL_VAR_NAME``.
+
+``$${`` is a literal ``${``. What is not shaped like a variable, such as ``${env:HOME}``, is literal text. A value is
+put in after identifiers are split into parts, so that no value can end a quoted part or start another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from tablectl.model.names import NameSyntaxError
+
+ENVIRON_PREFIX = "TABLECTL_VAR_"
+VARIABLE = r"\$\{[A-Za-z_][A-Za-z0-9_]*\}"
+
+_TOKEN = re.compile(r"\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_QUOTED_OR_BARE = re.compile(rf"`(?:[^`]|``)*`|(?:[A-Za-z0-9_]|{VARIABLE})+")
+_LONGEST_NAME = 4096
+
+
+class UndefinedVariableError(ValueError):
+    """A text names variables that nobody gave."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        super().__init__(f"undefined: {', '.join(names)}")
+        self.message = " and ".join(f"the variable {name} is not defined" for name in names)
+        self.hint = f"give it with --var {names[0]}=… or in {ENVIRON_PREFIX}{names[0]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Variables:
+    """Where values come from; ``given`` wins over ``environ``."""
+
+    given: Mapping[str, str] = field(default_factory=dict)
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+    def expand(self, text: str) -> str:
+        """The text with every variable replaced, once: a value is never expanded again.
+
+        Raises ``UndefinedVariableError``.
+        """
+        if "${" not in text:
+            return text
+        names = dict.fromkeys(name for name in _TOKEN.findall(text) if name)
+        values = {name: self._find(name) for name in names}
+        missing = tuple(name for name, value in values.items() if value is None)
+        if missing:
+            raise UndefinedVariableError(missing)
+        return _TOKEN.sub(lambda token: values[token[1]] or "" if token[1] else "${", text)
+
+    def _find(self, name: str) -> str | None:
+        return self.given.get(name, self.environ.get(ENVIRON_PREFIX + name))
+
+    def expand_parts(self, text: str, split: Callable[[str], tuple[str, ...]]) -> tuple[str, ...]:
+        """The parts that ``split`` finds in a name, each expanded by itself, so that no value adds or ends a part.
+
+        Raises ``NameSyntaxError`` and ``UndefinedVariableError``.
+        """
+        if len(text) > _LONGEST_NAME:
+            raise NameSyntaxError(f"a name of {len(text)} characters: at most {_LONGEST_NAME} are taken")
+        self.expand(text)  # names all that is undefined, not only what the first part lacks
+        parts = tuple(self.expand(part) for part in split(text))
+        if not all(parts):
+            raise NameSyntaxError(f"a variable in {text!r} is empty, and a name needs every part")
+        return parts
+
+
+def quote_variables(text: str) -> str:
+    """An identifier with backticks around each bare part that holds a variable, so that it splits like any other."""
+
+    def quote(match: re.Match[str]) -> str:
+        found = match.group()
+        return f"`{found}`" if "$" in found and not found.startswith("`") else found
+
+    return _QUOTED_OR_BARE.sub(quote, text)

@@ -1,0 +1,144 @@
+"""``tablectl.yaml``, and the variables that override it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tablectl.model.errors import InputError
+from tablectl.specs.config import FILE, Config, EngineConfig, WindowConfig, load_config
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return Path()
+
+
+def wrong(root: Path, text: str, **environ: str) -> list[str]:
+    (root / FILE).write_text(text)
+    with pytest.raises(InputError) as caught:
+        load_config(root, environ)
+    return [str(problem) for problem in caught.value.problems]
+
+
+@pytest.mark.parametrize("text", [None, "", "# nothing set\n", "{}"])
+def test_defaults(root: Path, text: str | None) -> None:
+    if text is not None:
+        (root / FILE).write_text(text)
+    config = load_config(root, {})
+    assert config == Config()
+    assert (config.policies, config.plans, config.state) == ("policies", "plans", None)
+    assert config.engine == EngineConfig(
+        catalog="spark_catalog", dialect="oss", remote=None, conf={}, exclusive_commits=False
+    )
+    assert config.window == WindowConfig(parallel=4, ttl=60)
+
+
+def test_everything_set(root: Path) -> None:
+    (root / FILE).write_text("""
+policies: conf/policies
+plans: out
+state: s3://lake/leases
+engine:
+  catalog: lake
+  dialect: databricks
+  remote: sc://spark:15002/;use_ssl=true
+  conf: {spark.sql.shuffle.partitions: 8, spark.x: true, spark.y: "no"}
+  exclusive_commits: true
+window: {parallel: 16, ttl: 120}
+""")
+    config = load_config(root, {})
+    assert (config.policies, config.plans, config.state) == ("conf/policies", "out", "s3://lake/leases")
+    assert (config.engine.catalog, config.engine.dialect) == ("lake", "databricks")
+    assert config.engine.remote == "sc://spark:15002/;use_ssl=true"
+    assert config.engine.conf == {"spark.sql.shuffle.partitions": "8", "spark.x": "true", "spark.y": "no"}
+    assert config.engine.exclusive_commits is True
+    assert config.window == WindowConfig(parallel=16, ttl=120)
+
+
+def test_variables_win_over_the_file(root: Path) -> None:
+    (root / FILE).write_text("policies: a\nengine: {remote: sc://file}\nwindow: {ttl: 120}\n")
+    environ = {
+        "TABLECTL_POLICIES": "p",
+        "TABLECTL_PLANS": "q",
+        "TABLECTL_STATE": "/state",
+        "TABLECTL_ENGINE_CATALOG": "lake",
+        "TABLECTL_ENGINE_DIALECT": "databricks",
+        "TABLECTL_ENGINE_REMOTE": "",
+        "TABLECTL_WINDOW_PARALLEL": "8",
+        "TABLECTL_VAR_X": "not a setting",
+        "TABLECTL_UNKNOWN": "ignored",
+    }
+    config = load_config(root, environ)
+    assert (config.policies, config.plans, config.state) == ("p", "q", "/state")
+    assert (config.engine.catalog, config.engine.dialect, config.engine.remote) == ("lake", "databricks", "sc://file")
+    assert (config.window.parallel, config.window.ttl) == (8, 120)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("policiez: x", '1:1: unknown key "policiez"\n  hint: did you mean `policies`?'),
+        ("engine: {dialekt: oss}", '1:10: unknown key "engine.dialekt"\n  hint: did you mean `dialect`?'),
+        ("lint: {}", "1:1: `lint` is not supported yet\n  hint: remove it: this version would not act on it"),
+        ("env: {}", "1:1: `env` is not supported yet\n  hint: remove it: this version would not act on it"),
+        (
+            "window: {before: x}",
+            ("1:10: `window.before` is not supported yet\n  hint: remove it: this version would not act on it"),
+        ),
+        ("engine: oss", '1:1: `engine` takes a map, not "oss"\n  hint: put its keys under `engine`'),
+        ("engine:", "1:1: `engine` takes a map, not nothing\n  hint: put its keys under `engine`"),
+        ("policies: [a]", "1:11: `policies` takes no list"),
+        ("policies:", "1:1: `policies` needs text, not nothing"),
+        ('policies: ""', '1:1: `policies` needs text without control characters, not ""'),
+        ("policies: {a: b}", "1:1: `policies` needs text, not a map"),
+        ("state: lake/x", '1:1: `state` needs an absolute path or a URI, such as s3://lake/tablectl, not "lake/x"'),
+        ("engine: {dialect: spark}", "1:10: `engine.dialect` needs 'oss' or 'databricks', not \"spark\""),
+        (
+            "engine: {remote: host:15002}",
+            (
+                "1:10: `engine.remote` needs the address of a Spark Connect server, "
+                'such as sc://host:15002, not "host:15002"'
+            ),
+        ),
+        ("engine: {conf: {a: no}}", '1:20: YAML reads no as true or false, not as text\n  hint: quote it: "no"'),
+        ("engine: {conf: {a: {b: c}}}", "1:17: `engine.conf.a` needs text, not a map"),
+        ("engine: {exclusive_commits: maybe}", '1:10: `engine.exclusive_commits` needs true or false, not "maybe"'),
+        ("window: {parallel: 65}", '1:10: `window.parallel` needs at most 64, not "65"'),
+        ("window: {ttl: 5}", '1:10: `window.ttl` needs at least 10, not "5"'),
+        ("window: {ttl: 60s}", '1:10: `window.ttl` needs a whole number, not "60s"'),
+        ("plans: a\nplans: b", '2:1: the key "plans" stands twice: first on line 1\n  hint: keep one of them'),
+        ("[a]", "1:1: the configuration is a map, not a list\n  hint: for example `engine: {dialect: oss}`"),
+        ("a: ]", "1:4: this is not valid YAML: did not find expected node content"),
+    ],
+)
+def test_what_is_refused(root: Path, text: str, problem: str) -> None:
+    assert wrong(root, text) == [f"tablectl.yaml:{problem}"]
+
+
+def test_a_wrong_variable_is_named(root: Path) -> None:
+    assert wrong(root, "policies: [a]", TABLECTL_WINDOW_TTL="soon", TABLECTL_ENGINE_DIALECT="hive") == [
+        "TABLECTL_ENGINE_DIALECT: `engine.dialect` needs 'oss' or 'databricks', not \"hive\"",
+        'TABLECTL_WINDOW_TTL: `window.ttl` needs a whole number, not "soon"',
+        "tablectl.yaml:1:11: `policies` takes no list",
+    ]
+
+
+def test_a_directory_called_like_the_file_is_an_error(root: Path) -> None:
+    (root / FILE).mkdir()
+    with pytest.raises(InputError, match="this is no file"):
+        load_config(root, {})
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@given(data=st.binary(max_size=100) | st.text(max_size=100).map(lambda text: text.encode("utf-8", "surrogatepass")))
+def test_arbitrary_bytes_are_a_config_or_an_input_error(tmp_path: Path, data: bytes) -> None:
+    for prefix in (b"", b"engine:\n  conf:\n    ", b"window: "):
+        (tmp_path / FILE).write_bytes(prefix + data)
+        with suppress(InputError):
+            load_config(tmp_path, {})
