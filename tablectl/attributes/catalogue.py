@@ -6,9 +6,11 @@ Source of keys, types and defaults: ``DeltaConfig.scala`` of Delta 4.4.0 (delta.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+
+from tablectl.model.names import ColumnPath, fold_column, split_parts
 
 _UNIT_MICROS = {
     "microsecond": 1,
@@ -76,6 +78,21 @@ def _text(text: str) -> str:
     return text
 
 
+def parse_columns(text: str) -> frozenset[ColumnPath]:
+    """The columns, folded, of a list as ``delta.dataSkippingStatsColumns`` holds it: ``id, address.city, `a.b```."""
+    return frozenset(fold_column(split_parts(item.strip())) for item in _split_commas(text) if text.strip())
+
+
+def _split_commas(text: str) -> Iterator[str]:
+    start, quoted = 0, False
+    for index, char in enumerate(text):
+        quoted ^= char == "`"
+        if char == "," and not quoted:
+            yield text[start:index]
+            start = index + 1
+    yield text[start:]
+
+
 @dataclass(frozen=True, slots=True)
 class Known:
     """A ``delta.*`` property that the user may declare under ``properties``."""
@@ -108,7 +125,7 @@ _OSS_AND_DATABRICKS = (
     Known("delta.checkpointRetentionDuration", parse_interval),
     Known("delta.compatibility.symlinkFormatManifest.enabled", parse_boolean, default="false"),
     Known("delta.dataSkippingNumIndexedCols", _whole(-1)),
-    Known("delta.dataSkippingStatsColumns"),
+    Known("delta.dataSkippingStatsColumns", parse_columns),
     Known("delta.dataSkippingStringPrefixLength", _whole(0)),
     Known("delta.deletedFileRetentionDuration", parse_interval),
     Known("delta.dropFeatureTruncateHistory.retentionDuration", parse_interval),

@@ -6,10 +6,12 @@ protocol; ``none`` is clustered without columns, and to declare it of a table ne
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
+from typing import TypeVar
 
 from tablectl.attributes.base import Action, Step, Target
+from tablectl.attributes.catalogue import parse_columns
 from tablectl.model.live import LiveTable
 from tablectl.model.names import (
     ColumnPath,
@@ -17,7 +19,6 @@ from tablectl.model.names import (
     column_text,
     fold_column,
     parse_column,
-    split_parts,
 )
 from tablectl.model.operations import ClusterBy
 from tablectl.model.plan import Basis, Change, ColumnFact, Refusal, Value
@@ -26,6 +27,8 @@ from tablectl.model.schema import Field, Schema
 MAX_COLUMNS = 4
 STATS_KEYS = ("delta.dataSkippingNumIndexedCols", "delta.dataSkippingStatsColumns")
 _DEFAULT_INDEXED = 32
+_NO_COLUMNS: frozenset[ColumnPath] = frozenset()
+_Parsed = TypeVar("_Parsed")
 _TYPES = frozenset(
     {"byte", "short", "integer", "long", "float", "double", "date", "timestamp", "timestamp_ntz", "string"}
 )
@@ -141,30 +144,16 @@ def has_statistics(path: ColumnPath, live: LiveTable, target: Target) -> bool:
     named = target.property(live, STATS_KEYS[1])
     if named is not None:
         folded = fold_column(path)
-        return any(folded[: len(column)] == column for column in _stats_columns(named))
-    counted = target.property(live, STATS_KEYS[0])
-    limit = int(counted) if counted is not None and counted.lstrip("+-").isdigit() else _DEFAULT_INDEXED
+        return any(folded[: len(column)] == column for column in _parsed(parse_columns, named, _NO_COLUMNS))
+    limit = _parsed(int, target.property(live, STATS_KEYS[0]) or "", _DEFAULT_INDEXED)
     if limit < 0:
         return True
     leaves = (leaf for leaf, _ in live.schema.leaves())
     return fold_column(path) in {fold_column(leaf) for leaf in islice(leaves, limit)}
 
 
-def _stats_columns(text: str) -> Iterable[ColumnPath]:
-    for item in _split_commas(text):
-        try:
-            yield fold_column(split_parts(item.strip()))
-        except NameSyntaxError:
-            continue
-
-
-def _split_commas(text: str) -> Iterable[str]:
-    item, quoted = "", False
-    for char in text:
-        quoted ^= char == "`"
-        if char == "," and not quoted:
-            yield item
-            item = ""
-        else:
-            item += char
-    yield item
+def _parsed(parse: Callable[[str], _Parsed], text: str, otherwise: _Parsed) -> _Parsed:
+    try:
+        return parse(text)
+    except ValueError:
+        return otherwise

@@ -57,8 +57,8 @@ class Isolation:
 
     def act(self, change: Change, basis: Basis) -> Action:
         """One property set or unset."""
-        lost = change.before == "WriteSerializable"
-        note = "the new level: open-source Delta cannot set WriteSerializable again" if lost else ""
+        lost = change.before not in {"Serializable", "default"}
+        note = f"the new level: open-source Delta cannot set {change.before} again" if lost else ""
         undo = None if lost else _operation(change.before)
         return Action(change, (Step(_operation(change.after), undo=undo, undo_note=note),))
 

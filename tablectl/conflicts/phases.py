@@ -20,6 +20,9 @@ _TOLERATED = {
 """Metadata that a writer of Delta Spark survives, from this version on (delta.md 2.2)."""
 _IDENTICAL_METADATA = (4, 1)
 """Metadata that changes nothing is survived from this version on (delta.md 2.2, corollary)."""
+_DOMAIN_BLIND = frozenset({"delta-spark", "kernel"})
+"""Clients whose data writes lose to no domain but one that they write themselves (delta.md 2.2, 2.3)."""
+_NO_WRITER = "the table's history names no writer, so none is known to survive it"
 _METADATA_FAILS = "every other write in flight, once, with MetadataChangedException"
 
 
@@ -47,7 +50,7 @@ def phase_of(effect: CommitEffect, basis: Basis, dialect: str) -> Verdict:
     if effect.domains and not effect.features:
         return Verdict(Phase.FREE, "only the clustering domain changes, which no data write in flight loses to")
     clients = ", ".join(client.text() for client in basis.client_list())
-    return Verdict(Phase.FREE, f"writes in flight go on: {clients} adopts this change")
+    return Verdict(Phase.FREE, f"writes in flight adopt this change and go on; this table's writers: {clients}")
 
 
 def _why_closed(effect: CommitEffect, basis: Basis, dialect: str) -> str:
@@ -56,7 +59,7 @@ def _why_closed(effect: CommitEffect, basis: Basis, dialect: str) -> str:
     if effect.domains and basis.overwrites:
         return "the table is overwritten whole now and then, and an overwrite and CLUSTER BY fail each other"
     if effect.domains and not effect.features:
-        return ""
+        return _why_domain_fails(basis.client_list())
     if effect.removes:
         return "a property is removed: no write in flight survives that"
     unsafe = sorted({key for key, value in effect.sets if (key.lower(), value.lower()) not in _TOLERATED})
@@ -71,7 +74,7 @@ def _why_closed(effect: CommitEffect, basis: Basis, dialect: str) -> str:
 
 def _why_clients(effect: CommitEffect, clients: tuple[Client, ...]) -> str:
     if not clients:
-        return "the table's history names no writer, so none is known to survive it"
+        return _NO_WRITER
     needed = max([_TOLERATED[key.lower(), value.lower()] for key, value in effect.sets] or [_IDENTICAL_METADATA])
     for client in clients:
         if client.engine != "delta-spark":
@@ -81,6 +84,13 @@ def _why_clients(effect: CommitEffect, clients: tuple[Client, ...]) -> str:
                 f"{client.text()} writes this table; writes in flight survive this from Delta Spark {_dots(needed)} on"
             )
     return ""
+
+
+def _why_domain_fails(clients: tuple[Client, ...]) -> str:
+    if not clients:
+        return _NO_WRITER
+    strict = next((client for client in clients if client.engine not in _DOMAIN_BLIND), None)
+    return f"{strict.text()} writes this table and may fail on every metadata change" if strict else ""
 
 
 def _dots(version: tuple[int, ...]) -> str:

@@ -38,6 +38,7 @@ READER_FEATURES = frozenset(
     }
 )
 """Features that readers must know too (delta.md 1.13)."""
+_COLUMN_MAPPING_READER = 2
 _TABLE_FEATURES_READER = 3
 _TABLE_FEATURES_WRITER = 7
 
@@ -58,6 +59,8 @@ class Protocol:
         """Whether the protocol supports a feature, the implied ones of numbered protocols included (delta.md 1.13)."""
         if self.writer >= _TABLE_FEATURES_WRITER:
             return feature in self.writer_features
+        if feature == "columnMapping" and self.reader < _COLUMN_MAPPING_READER:
+            return False
         return feature in _LEGACY_WRITER and self.writer >= _LEGACY_WRITER[feature]
 
     def raised(self, features: frozenset[str]) -> Protocol:
@@ -70,7 +73,7 @@ class Protocol:
         if not missing:
             return self
         if self.writer < _TABLE_FEATURES_WRITER and missing <= _LEGACY_WRITER.keys():
-            reader = max(self.reader, 2) if "columnMapping" in missing else self.reader
+            reader = max(self.reader, _COLUMN_MAPPING_READER) if "columnMapping" in missing else self.reader
             return Protocol(reader, max(self.writer, *(_LEGACY_WRITER[feature] for feature in missing)))
         implied = {feature for feature in _LEGACY_WRITER if self.has(feature)}
         written = frozenset(self.writer_features | implied | missing)

@@ -1,0 +1,118 @@
+"""The cases in ``tests/cases/<attribute>/*.yaml``: a policy and a live table in, a plan or what is wrong out.
+
+``policy`` is one table's entry as users write it. ``live`` gives the facts that differ from ``conftest``'s table:
+``properties``, ``protocol`` (reader, writer, features), ``partitions``, ``clustering``, ``vectors``, ``clients``,
+``columns`` (how many columns of type long there are instead), ``overwrites``. Expected is one of ``problems`` (parts
+of what specs report), ``nothing: true``, ``refusals``, or ``changes`` and ``statements``, exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tablectl.attributes.policy import ATTRIBUTES
+from tablectl.model.errors import InputError
+from tablectl.model.live import READER_FEATURES, Client, LiveTable, Protocol
+from tablectl.model.names import parse_column
+from tablectl.model.plan import Change, Refusal, Statement
+from tablectl.model.schema import Field, Schema
+from tablectl.planning.table import plan_table
+from tablectl.specs.policies import read_specs
+from tablectl.specs.reading import Reading
+from tablectl.specs.spec import Specs
+from tablectl.specs.variables import Variables
+
+_CASES = Path(__file__).parent.parent / "cases"
+_FILES = sorted(_CASES.glob("*/*.yaml"))
+
+
+@pytest.mark.parametrize("file", _FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
+def test_case(file: Path, live: Callable[..., LiveTable]) -> None:
+    case = yaml.safe_load(file.read_text(encoding="utf-8"))
+    assert outcome(case, live) == case["expect"]
+
+
+def test_every_attribute_has_cases() -> None:
+    for attribute in ATTRIBUTES:
+        assert len(list((_CASES / attribute.name).glob("*.yaml"))) >= 8, attribute.name
+
+
+def outcome(case: dict[str, Any], live: Callable[..., LiveTable]) -> dict[str, Any]:
+    """What comes of a case, in the words of its ``expect``."""
+    dialect = case.get("dialect", "oss")
+    try:
+        specs = _specs(case["policy"], dialect)
+    except InputError as error:
+        return {"problems": _matched(case["expect"].get("problems", []), [str(each) for each in error.problems])}
+    found = plan_table(specs.tables[0].policy, live(**_facts(case.get("live", {}))), dialect)
+    if found is None:
+        return {"nothing": True}
+    if found.refusals:
+        return {"refusals": {refusal.change: _refusal(refusal) for refusal in found.refusals}}
+    return {
+        "changes": {change.id: _change(change) for change in found.changes},
+        "statements": [_statement(statement) for statement in found.statements],
+    }
+
+
+def _specs(policy: Any, dialect: str) -> Specs:
+    text = yaml.safe_dump({"version": 1, "tables": {"lake.s.t": policy}}, allow_unicode=True)
+    reading = Reading(Variables({}, {}), dialect, "spark_catalog", [])
+    return read_specs([("policies.yaml", text.encode())], reading)
+
+
+def _matched(expected: Iterable[str], found: list[str]) -> list[str]:
+    """The expected part of each problem that holds it, else the whole problem, so that a difference shows."""
+    parts = list(expected)
+    return [next((part for part in parts if part in problem), problem) for problem in found]
+
+
+def _facts(given: dict[str, Any]) -> dict[str, Any]:
+    facts: dict[str, Any] = dict(given)
+    if "protocol" in given:
+        reader, writer, *features = given["protocol"]
+        read = frozenset(features) & READER_FEATURES if reader == 3 else frozenset()
+        facts["protocol"] = Protocol(reader, writer, read, frozenset(features))
+    if "partitions" in given:
+        facts["partition_columns"] = tuple(facts.pop("partitions"))
+    if "clustering" in given:
+        facts["clustering"] = tuple(parse_column(text) for text in given["clustering"])
+    if "clients" in given:
+        named = (text.partition(" ") for text in given["clients"])
+        facts["clients"] = tuple(Client(name, tuple(map(int, v.split("."))) if v else ()) for name, _, v in named)
+    if "columns" in given:
+        facts["schema"] = Schema(tuple(Field(f"c{index}", "long") for index in range(1, facts.pop("columns") + 1)))
+    return facts
+
+
+def _change(change: Change) -> dict[str, Any]:
+    body = {"before": _plain(change.before), "after": _plain(change.after)}
+    if change.via:
+        body["via"] = [_plain(value) for value in change.via]
+    return body
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _statement(statement: Statement) -> dict[str, Any]:
+    body: dict[str, Any] = {"phase": str(statement.phase), "sql": statement.sql}
+    if statement.only_if:
+        body["only if"] = statement.only_if
+    if statement.undo:
+        body["undo"] = list(statement.undo)
+    if statement.undo_note:
+        body["stays"] = statement.undo_note
+    return body
+
+
+def _refusal(refusal: Refusal) -> dict[str, str]:
+    assert refusal.way_out
+    body = {"why": refusal.reason}
+    return {**body, "error": refusal.condition} if refusal.condition else body

@@ -1,0 +1,46 @@
+"""``clustering``: which columns Delta collects statistics for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from tablectl.attributes.base import Target
+from tablectl.attributes.clustering import STATS_KEYS, has_statistics
+from tablectl.model.live import LiveTable
+
+_COUNT, _NAMES = STATS_KEYS
+
+
+@pytest.mark.parametrize(
+    ("properties", "column", "has"),
+    [
+        ({}, ("id",), True),
+        ({}, ("address", "City"), True),
+        ({_COUNT: "0"}, ("id",), False),
+        ({_COUNT: "7"}, ("address", "City"), True),
+        ({_COUNT: "6"}, ("address", "City"), False),
+        ({_COUNT: "8"}, ("address", "street.no"), True),
+        ({_COUNT: "-1"}, ("a.b",), True),
+        ({_NAMES: "`a.b`"}, ("a.b",), True),
+        ({_NAMES: "a.b"}, ("a.b",), False),
+        ({_NAMES: "address"}, ("address", "City"), True),
+        ({_NAMES: "address.CITY"}, ("address", "City"), True),
+        ({_NAMES: "address.city"}, ("address", "street.no"), False),
+        ({_NAMES: "day", _COUNT: "-1"}, ("id",), False),
+        ({_NAMES: ""}, ("id",), False),
+        ({_NAMES: "not a list"}, ("id",), False),
+        ({_COUNT: "many"}, ("id",), True),
+    ],
+)
+def test_statistics(
+    live: Callable[..., LiveTable], properties: Mapping[str, str], column: tuple[str, ...], has: bool
+) -> None:
+    assert has_statistics(column, live(properties=properties), Target("oss", {})) is has
+
+
+def test_the_plan_outranks_the_live_table(live: Callable[..., LiveTable]) -> None:
+    table = live(properties={_NAMES: "day"})
+    assert has_statistics(("id",), table, Target("oss", {_NAMES.lower(): "id"}))
+    assert has_statistics(("id",), table, Target("oss", {_NAMES.lower(): None}))

@@ -1,0 +1,142 @@
+"""The phase of a commit, from what it holds and who writes the table; each reason says why."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tablectl.conflicts.phases import phase_of
+from tablectl.model.plan import Basis, ClientFact, CommitEffect, Phase, ProtocolFact
+
+_VECTORS = CommitEffect(sets=(("delta.enableDeletionVectors", "true"),), features=("deletionVectors",))
+_CHECKPOINTS = CommitEffect(sets=(("delta.checkpointPolicy", "v2"),), features=("v2Checkpoint",))
+_TIMESTAMPS = CommitEffect(sets=(("delta.enableInCommitTimestamps", "TRUE"),), features=("inCommitTimestamp",))
+_FIRST = CommitEffect(features=("clustering", "domainMetadata"), domains=("delta.clustering",))
+_AGAIN = CommitEffect(domains=("delta.clustering",))
+_PURGE = CommitEffect(rewrites_files=True)
+
+
+def _client(text: str) -> ClientFact:
+    engine, _, version = text.partition(" ")
+    return ClientFact(engine=engine, version=tuple(map(int, version.split("."))) if version else ())
+
+
+def _basis(*clients: str, **facts: Any) -> Basis:
+    plain: dict[str, Any] = {
+        "protocol": ProtocolFact(reader=1, writer=2),
+        "partitioned": False,
+        "clustered": False,
+        "identity": False,
+        "schema_writers": False,
+        "overwrites": False,
+        "clients": tuple(_client(text) for text in clients),
+        "vectors": None,
+        "files": None,
+        "bytes": None,
+    }
+    return Basis(**{**plain, **facts})
+
+
+@pytest.mark.parametrize(
+    ("effect", "clients", "phase"),
+    [
+        (_VECTORS, ["delta-spark 4.4.0"], Phase.FREE),
+        (_VECTORS, ["delta-spark 4.1.0"], Phase.FREE),
+        (_VECTORS, ["delta-spark 4.0.1"], Phase.CLOSED),
+        (_VECTORS, ["delta-spark 3.2.0"], Phase.CLOSED),
+        (_VECTORS, ["delta-spark 4.4.0", "delta-spark 3.3.2"], Phase.CLOSED),
+        (_VECTORS, ["delta-spark"], Phase.CLOSED),
+        (_VECTORS, ["kernel 4.4.0"], Phase.CLOSED),
+        (_VECTORS, ["delta-rs 1.6.6"], Phase.CLOSED),
+        (_VECTORS, ["databricks 16.4"], Phase.CLOSED),
+        (_VECTORS, ["unknown"], Phase.CLOSED),
+        (_VECTORS, [], Phase.CLOSED),
+        (_CHECKPOINTS, ["delta-spark 4.3.0"], Phase.FREE),
+        (_CHECKPOINTS, ["delta-spark 4.2.0"], Phase.CLOSED),
+        (_TIMESTAMPS, ["delta-spark 4.3.0"], Phase.FREE),
+        (_TIMESTAMPS, ["delta-spark 4.1.0"], Phase.CLOSED),
+        (_FIRST, ["delta-spark 4.1.0"], Phase.FREE),
+        (_FIRST, ["delta-spark 4.0.0"], Phase.CLOSED),
+        (_FIRST, ["kernel 4.4.0"], Phase.CLOSED),
+        (_FIRST, [], Phase.CLOSED),
+        (_AGAIN, ["delta-spark 3.2.0"], Phase.FREE),
+        (_AGAIN, ["delta-spark 4.4.0", "kernel 4.4.0"], Phase.FREE),
+        (_AGAIN, ["databricks 16.4"], Phase.CLOSED),
+        (_AGAIN, ["delta-rs 1.6.6"], Phase.CLOSED),
+        (_AGAIN, ["delta-spark 4.4.0", "unknown"], Phase.CLOSED),
+        (_AGAIN, [], Phase.CLOSED),
+        (_PURGE, ["delta-spark 4.4.0"], Phase.REWRITE),
+        (_PURGE, [], Phase.REWRITE),
+    ],
+)
+def test_the_phase_follows_from_the_writers(effect: CommitEffect, clients: list[str], phase: Phase) -> None:
+    verdict = phase_of(effect, _basis(*clients), "oss")
+    assert verdict.phase is phase
+    assert bool(verdict.fails) is (phase is not Phase.FREE)
+
+
+@pytest.mark.parametrize(
+    "effect",
+    [
+        CommitEffect(sets=(("delta.isolationLevel", "Serializable"),)),
+        CommitEffect(sets=(("delta.enableDeletionVectors", "false"),)),
+        CommitEffect(sets=(("delta.checkpointPolicy", "classic"),)),
+        CommitEffect(sets=(("delta.enableTypeWidening", "true"),), features=("typeWidening",)),
+        CommitEffect(sets=(("owner.team", "x"),)),
+        CommitEffect(removes=("delta.enableDeletionVectors",)),
+        CommitEffect(sets=(("delta.enableDeletionVectors", "true"), ("owner.team", "x"))),
+    ],
+    ids=lambda effect: str(effect.sets or effect.removes),
+)
+def test_what_no_writer_survives_is_closed(effect: CommitEffect) -> None:
+    assert phase_of(effect, _basis("delta-spark 4.4.0"), "oss").phase is Phase.CLOSED
+
+
+@pytest.mark.parametrize("effect", [_VECTORS, _CHECKPOINTS, _FIRST])
+@pytest.mark.parametrize("fact", ["identity", "schema_writers"])
+def test_two_metadata_changes_never_merge(effect: CommitEffect, fact: str) -> None:
+    verdict = phase_of(effect, _basis("delta-spark 4.4.0", **{fact: True}), "oss")
+    assert verdict.phase is Phase.CLOSED
+    assert "two metadata changes never merge" in verdict.reason
+
+
+@pytest.mark.parametrize("effect", [_FIRST, _AGAIN])
+def test_clustering_and_overwrites_fail_each_other(effect: CommitEffect) -> None:
+    assert phase_of(effect, _basis("delta-spark 4.4.0", overwrites=True), "oss").phase is Phase.CLOSED
+    assert phase_of(_VECTORS, _basis("delta-spark 4.4.0", overwrites=True), "oss").phase is Phase.FREE
+
+
+@pytest.mark.parametrize("effect", [_VECTORS, _FIRST, _AGAIN])
+def test_on_databricks_nothing_that_changes_metadata_is_free(effect: CommitEffect) -> None:
+    verdict = phase_of(effect, _basis("delta-spark 4.4.0"), "databricks")
+    assert verdict.phase is Phase.CLOSED
+    assert "Databricks" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("effect", "basis", "why"),
+    [
+        (_VECTORS, _basis("delta-spark 4.4.0"), "go on; this table's writers: Delta Spark 4.4.0"),
+        (_VECTORS, _basis("delta-spark 3.3.2"), "Delta Spark 3.3.2 writes this table; .* from Delta Spark 4.1 on"),
+        (_CHECKPOINTS, _basis("delta-spark 4.2.0"), "from Delta Spark 4.3 on"),
+        (_VECTORS, _basis("kernel 4.4.0"), "Delta Kernel 4.4.0 writes this table and fails"),
+        (_VECTORS, _basis("unknown"), "an unknown client writes this table"),
+        (_VECTORS, _basis(), "the table's history names no writer"),
+        (_AGAIN, _basis("delta-spark 4.4.0"), "only the clustering domain changes"),
+        (_AGAIN, _basis("delta-spark 4.4.0", overwrites=True), "overwritten whole"),
+        (_AGAIN, _basis("databricks 16.4"), "Databricks 16.4 writes this table and may fail"),
+        (CommitEffect(removes=("a",)), _basis("delta-spark 4.4.0"), "a property is removed"),
+        (
+            CommitEffect(sets=(("b", "1"), ("a", "1"))),
+            _basis("delta-spark 4.4.0"),
+            "no write in flight survives a change of a, b",
+        ),
+        (_VECTORS, _basis("delta-spark 4.4.0", identity=True), "identity columns"),
+        (_VECTORS, _basis("delta-spark 4.4.0", schema_writers=True), "recent writes changed the schema"),
+        (_PURGE, _basis(), "no append loses to that"),
+    ],
+)
+def test_the_reason_says_why(effect: CommitEffect, basis: Basis, why: str) -> None:
+    assert re.search(why, phase_of(effect, basis, "oss").reason)

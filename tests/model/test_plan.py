@@ -1,0 +1,73 @@
+"""The records of a plan: strict, frozen, and equal after JSON."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from tablectl.model.live import Client, LiveTable, Protocol
+from tablectl.model.names import parse_table
+from tablectl.model.plan import Basis, Change, Phase, ProtocolFact, Statement, strictest
+from tablectl.model.schema import Field, Schema
+
+
+def test_phases_in_the_order_they_run() -> None:
+    assert sorted([Phase.CLOSED, Phase.FREE, Phase.REWRITE], key=lambda phase: phase.rank) == list(Phase)
+    assert strictest(Phase.FREE, Phase.REWRITE) is Phase.REWRITE
+    assert strictest(Phase.CLOSED, Phase.FREE, Phase.REWRITE) is Phase.CLOSED
+
+
+def test_a_change_is_named_within_its_table() -> None:
+    assert Change(attribute="isolation", before="default", after="Serializable").id == "isolation"
+    assert Change(attribute="properties", key="owner.team", before=None, after="x").id == "properties.owner.team"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"attribute": "isolation", "before": null}',
+        '{"attribute": "isolation", "before": 1, "after": "x"}',
+        '{"attribute": "isolation", "before": "x", "after": "y", "extra": 1}',
+        '{"attribute": "isolation", "before": "x", "after": {"a": "b"}}',
+        '{"attribute": "isolation", "before": "x", "after": ["a", 1]}',
+        "[]",
+    ],
+)
+def test_unknown_keys_and_wrong_types_are_errors(body: str) -> None:
+    with pytest.raises(ValidationError):
+        Change.model_validate_json(body)
+
+
+def test_records_are_frozen() -> None:
+    change = Change(attribute="isolation", before="default", after="Serializable")
+    with pytest.raises(ValidationError):
+        change.after = "WriteSerializable"
+
+
+def test_a_protocol_keeps_through_its_record() -> None:
+    protocol = Protocol(3, 7, frozenset({"deletionVectors"}), frozenset({"deletionVectors", "clustering"}))
+    assert ProtocolFact.of(protocol).protocol() == protocol
+    assert ProtocolFact.of(protocol).writer_features == ("clustering", "deletionVectors")
+
+
+def test_the_basis_of_a_live_table() -> None:
+    live = LiveTable(
+        name=parse_table("lake.s.t"),
+        location="/t",
+        version=3,
+        table_id="id",
+        protocol=Protocol(1, 2),
+        schema=Schema((Field("id", "long", identity=True),)),
+        clustering=(),
+        vectors=None,
+        clients=(Client("delta-spark", (4, 4, 0)),),
+    )
+    basis = Basis.of(live)
+    assert (basis.identity, basis.clustered, basis.partitioned, basis.vectors) == (True, True, False, None)
+    assert basis.client_list() == live.clients
+    assert Basis.model_validate_json(basis.model_dump_json()) == basis
+
+
+def test_statements_take_only_verbs_that_exist() -> None:
+    with pytest.raises(ValidationError):
+        Statement.model_validate_json('{"id": "x", "verb": "DROP TABLE", "sql": "DROP TABLE t"}')
