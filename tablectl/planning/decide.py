@@ -1,0 +1,38 @@
+"""What is done about each change: an action, or a refusal with its reason and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from tablectl.attributes.base import Action, Target
+from tablectl.attributes.policy import attribute
+from tablectl.model.live import LiveTable
+from tablectl.model.operations import SetProperties, UnsetProperties
+from tablectl.model.plan import Basis, Change, Refusal
+
+
+def actions_for(changes: Sequence[Change], basis: Basis) -> tuple[Action, ...]:
+    """The action of each change. It follows from the change and the basis alone."""
+    return tuple(attribute(change.attribute).act(change, basis) for change in changes)
+
+
+def refusals_for(changes: Sequence[Change], live: LiveTable, dialect: str) -> tuple[Refusal, ...]:
+    """Every change that this table cannot take, seen in the light of all the others."""
+    target = Target(dialect, _properties_after(actions_for(changes, Basis.of(live))))
+    found = (attribute(change.attribute).check(change, live, target) for change in changes)
+    return tuple(refusal for refusal in found if refusal is not None)
+
+
+def _properties_after(actions: Sequence[Action]) -> Mapping[str, str | None]:
+    after: dict[str, str | None] = {}
+    for action in actions:
+        for step in action.steps:
+            match step.operation:
+                case SetProperties(values):
+                    after.update({key.lower(): value for key, value in values})
+                case UnsetProperties(keys):
+                    after.update({key.lower(): None for key in keys})
+                case _:
+                    pass
+    return MappingProxyType(after)

@@ -1,0 +1,68 @@
+"""Fresh, resume and verify are one rule: where a live table stands towards a change (DESIGN 4)."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from tablectl.attributes.policy import attribute
+from tablectl.model.live import LiveTable
+from tablectl.model.names import parse_column
+from tablectl.model.plan import Change, Value
+
+
+class Standing(Enum):
+    """Where a live table stands towards one change."""
+
+    PENDING = "pending"
+    """It reads as before, or as one of the change's own statements leaves it: run what is missing."""
+    DONE = "done"
+    """It reads as after: no commit."""
+    STALE = "stale"
+    """It reads as neither: somebody else changed it."""
+
+
+def standing(change: Change, live: LiveTable) -> Standing:
+    """The standing of one change. New data never matters: only what the change itself names is read."""
+    entry = attribute(change.attribute)
+    found = entry.read(live, change.key)
+    if entry.agrees(found, change.after, change.key):
+        return Standing.DONE
+    if found == change.before or found in change.via or entry.agrees(found, change.before, change.key):
+        return Standing.PENDING if _columns_hold(change, live) else Standing.STALE
+    return Standing.STALE
+
+
+def current(change: Change, live: LiveTable) -> Change:
+    """The same change with the live value as its ``before``: what is still missing follows from it."""
+    return change.model_copy(update={"before": attribute(change.attribute).read(live, change.key)})
+
+
+def why_stale(change: Change, live: LiveTable) -> str:
+    """For people: what the change found instead of what it was planned for."""
+    for fact in change.columns:
+        found = live.schema.find(parse_column(fact.column))
+        if found is None:
+            return f"column {fact.column} is gone"
+        if found[1].type != fact.type:
+            return f"column {fact.column} was {fact.type} and is {found[1].type}"
+    return f"{change.id} was {value_text(change.before)} and is {value_text(found_value(change, live))}"
+
+
+def found_value(change: Change, live: LiveTable) -> Value:
+    """What a change's attribute reads now."""
+    return attribute(change.attribute).read(live, change.key)
+
+
+def value_text(value: Value) -> str:
+    """A value for people: ``not set``, ``[a, b]``, or the text itself."""
+    if value is None:
+        return "not set"
+    return f"[{', '.join(value)}]" if isinstance(value, tuple) else value
+
+
+def _columns_hold(change: Change, live: LiveTable) -> bool:
+    for fact in change.columns:
+        found = live.schema.find(parse_column(fact.column))
+        if found is None or found[1].type != fact.type:
+            return False
+    return True

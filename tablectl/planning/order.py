@@ -1,0 +1,152 @@
+"""Actions → the statements of a table: merged into as few commits as Delta allows, need first, then phase.
+
+Delta commits all keys of one SET at once and never shares a commit between SET and UNSET (delta.md 1.0). A key that
+writes in flight survive keeps a SET of its own: one foreign key in it would make it fail them (delta.md 1.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, assert_never
+
+from tablectl.attributes.base import Action, Step
+from tablectl.conflicts.effects import effect_of
+from tablectl.conflicts.phases import phase_of
+from tablectl.model.names import TableName
+from tablectl.model.operations import ClusterBy, Operation, Purge, SetProperties, UnsetProperties, render
+from tablectl.model.plan import Basis, Phase, Rewrite, Statement, strictest
+
+Verb = Literal["SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "CLUSTER BY", "REORG"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """A step with the phase it ends up in and the change it serves."""
+
+    step: Step
+    change: str
+    phase: Phase
+
+
+def order(actions: Sequence[Action], basis: Basis, table: TableName, dialect: str) -> tuple[Statement, ...]:
+    """The statements of one table, in the order they run."""
+    units = _settle(_units(actions, basis, dialect))
+    statements = []
+    for phase in Phase:
+        here = [unit for unit in units if unit.phase is phase]
+        statements += [_statement(group, phase, basis, table, dialect) for group in _groups(here)]
+    return tuple(statements)
+
+
+def _units(actions: Sequence[Action], basis: Basis, dialect: str) -> list[_Unit]:
+    return [
+        _Unit(step, action.change.id, phase_of(effect_of(step.operation, basis), basis, dialect).phase)
+        for action in actions
+        for step in action.steps
+    ]
+
+
+def _settle(units: list[_Unit]) -> list[_Unit]:
+    """Need outranks phase: a step runs no earlier than what it needs, so it moves to the later phase of the two."""
+    while True:
+        settled = [replace(unit, phase=strictest(unit.phase, *_needed_phases(unit, units))) for unit in units]
+        if settled == units:
+            return units
+        units = settled
+
+
+def _needed_phases(unit: _Unit, units: list[_Unit]) -> list[Phase]:
+    return [other.phase for other in units if _needs(unit, other)]
+
+
+def _needs(unit: _Unit, other: _Unit) -> bool:
+    wanted = {key.lower() for key in unit.step.needs}
+    return other is not unit and bool(wanted & _keys(other.step.operation))
+
+
+def _keys(operation: Operation) -> frozenset[str]:
+    match operation:
+        case SetProperties(values):
+            return frozenset(key.lower() for key, _ in values)
+        case UnsetProperties(keys):
+            return frozenset(key.lower() for key in keys)
+        case ClusterBy() | Purge():
+            return frozenset()
+        case _:
+            assert_never(operation)
+
+
+def _groups(units: list[_Unit]) -> Iterable[list[_Unit]]:
+    """Units that share a statement, in the order of a phase: properties, then what reads them."""
+    sets = [unit for unit in units if isinstance(unit.step.operation, SetProperties)]
+    unsets = [unit for unit in units if isinstance(unit.step.operation, UnsetProperties)]
+    rest = [unit for unit in units if isinstance(unit.step.operation, ClusterBy | Purge)]
+    unset_first = any(_needs(unit, other) for unit in sets for other in unsets)
+    yield from (group for group in ((unsets, sets) if unset_first else (sets, unsets)) if group)
+    yield from ([unit] for unit in rest)
+
+
+def _statement(group: list[_Unit], phase: Phase, basis: Basis, table: TableName, dialect: str) -> Statement:
+    operation = _merged([unit.step.operation for unit in group])
+    effect = effect_of(operation, basis)
+    verdict = phase_of(effect, basis, dialect)
+    first = group[0].step
+    later = "" if verdict.phase is phase else f"; {phase} because it must come after what it needs"
+    return Statement(
+        id=first.id or f"{phase}-{_slug(operation)}",
+        verb=_verb(operation),
+        sql=render(operation, table),
+        phase=phase,
+        reason=verdict.reason + later,
+        only_if="vectors remain" if first.only_if_vectors else "",
+        serves=tuple(unit.change for unit in group),
+        effect=effect,
+        fails=verdict.fails,
+        commits=1,
+        rewrite=_rewrite(operation, basis),
+        undo=tuple(render(undo, table) for undo in _undo(group)),
+        undo_note="; ".join(dict.fromkeys(unit.step.undo_note for unit in group if unit.step.undo_note)),
+    )
+
+
+def _merged(operations: list[Operation]) -> Operation:
+    sets = {key: value for each in operations if isinstance(each, SetProperties) for key, value in each.values}
+    if sets:
+        return SetProperties(tuple(sorted(sets.items())))
+    keys = {key for each in operations if isinstance(each, UnsetProperties) for key in each.keys}
+    return UnsetProperties(tuple(sorted(keys))) if keys else operations[0]
+
+
+def _undo(group: list[_Unit]) -> list[Operation]:
+    undos = [unit.step.undo for unit in group if unit.step.undo is not None]
+    sets: list[Operation] = [undo for undo in undos if isinstance(undo, SetProperties)]
+    unsets: list[Operation] = [undo for undo in undos if isinstance(undo, UnsetProperties)]
+    rest = [undo for undo in undos if isinstance(undo, ClusterBy | Purge)]
+    return [_merged(each) for each in (sets, unsets) if each] + rest
+
+
+def _verb(operation: Operation) -> Verb:
+    match operation:
+        case SetProperties():
+            return "SET TBLPROPERTIES"
+        case UnsetProperties():
+            return "UNSET TBLPROPERTIES"
+        case ClusterBy():
+            return "CLUSTER BY"
+        case Purge():
+            return "REORG"
+        case _:
+            assert_never(operation)
+
+
+def _slug(operation: Operation) -> str:
+    return _verb(operation).split(maxsplit=1)[0].lower()
+
+
+def _rewrite(operation: Operation, basis: Basis) -> Rewrite | None:
+    if not isinstance(operation, Purge):
+        return None
+    # Each vector belongs to one file, so their number bounds the files; bytes are bounded by the table.
+    known = [count for count in (basis.vectors, basis.files) if count is not None]
+    return Rewrite(vectors=basis.vectors, files_at_most=min(known, default=None), bytes_at_most=basis.bytes)

@@ -1,0 +1,110 @@
+"""A plan as bytes and back: canonical JSON with a digest. Nothing in a plan file is believed that cannot be derived."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from pydantic import ValidationError
+
+from tablectl.attributes.policy import check_declarable
+from tablectl.model.errors import PlanFileError
+from tablectl.model.names import NameSyntaxError, canonical_location
+from tablectl.model.plan import Plan, TablePlan
+from tablectl.planning.lint import lint
+from tablectl.planning.table import derive, protocol_after
+from tablectl.version import __version__
+
+FORMAT = 1
+MAX_BYTES = 256 * 1024 * 1024
+_PLAN_AGAIN = "run `tablectl plan --out FILE` again and have the new plan reviewed"
+
+
+def dump_plan(plan: Plan) -> bytes:
+    """The plan file: sorted keys, no clock, no host. One plan always gives the same bytes."""
+    body = plan.model_dump(mode="json")
+    return (json.dumps({**body, "sha256": _digest(body)}, sort_keys=True, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def digest_of(plan: Plan) -> str:
+    """The SHA-256 that ``dump_plan`` writes."""
+    return _digest(plan.model_dump(mode="json"))
+
+
+def load_plan(data: bytes, where: str, *, to_apply: bool = True) -> Plan:
+    """The plan in a file's bytes.
+
+    Raises ``PlanFileError`` when it was edited, truncated, is of another format, or when its SQL, phases or anything
+    else beside the changes is not what tablectl derives from the changes. With ``to_apply`` off the last check is left
+    out, so that ``show`` works on plans of other tool versions too.
+    """
+    body = _parse(data, where)
+    digest = body.pop("sha256", None)
+    if body.get("format") != FORMAT:
+        raise PlanFileError(f"{where}: not of plan format {FORMAT}, which this version reads", _PLAN_AGAIN)
+    if digest != _digest(body):
+        raise PlanFileError(f"{where}: the plan was edited or damaged: its digest does not match", _PLAN_AGAIN)
+    try:
+        plan = Plan.model_validate_json(json.dumps(body))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise PlanFileError(f"{where}: not a plan: {place}: {first['msg']}", _PLAN_AGAIN) from None
+    if to_apply:
+        _check_derived(plan, where)
+    return plan
+
+
+def _check_derived(plan: Plan, where: str) -> None:
+    if plan.tool != __version__:
+        raise PlanFileError(f"{where}: made by tablectl {plan.tool}, this is {__version__}", _PLAN_AGAIN)
+    for table in plan.tables:
+        try:
+            honest = _is_derived(table, plan.dialect)
+        except (NameSyntaxError, KeyError, ValueError) as error:
+            raise PlanFileError(f"{where}: {table.name}: {error}", _PLAN_AGAIN) from None
+        if not honest:
+            raise PlanFileError(f"{where}: {table.name}: not what follows from its changes", _PLAN_AGAIN)
+
+
+def _is_derived(table: TablePlan, dialect: str) -> bool:
+    name = table.table
+    if name.is_path and canonical_location(name.parts[0]) != canonical_location(table.location):
+        return False
+    for change in table.changes:
+        check_declarable(change, dialect)
+    if len({change.id for change in table.changes}) < len(table.changes):
+        return False
+    statements = () if table.refusals else derive(table.changes, table.basis, name, dialect)
+    after = protocol_after(statements, table.basis)
+    findings = lint(table.basis.protocol.protocol(), after.protocol())
+    return (statements, after, findings) == (table.statements, table.protocol_after, table.findings)
+
+
+def _parse(data: bytes, where: str) -> dict[str, Any]:
+    if len(data) > MAX_BYTES:
+        raise PlanFileError(f"{where}: larger than {MAX_BYTES // 2**20} MB, so it is no plan", _PLAN_AGAIN)
+    try:
+        body = json.loads(data.decode(), object_pairs_hook=_unique, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise PlanFileError(f"{where}: not a plan, or cut off: {error}", _PLAN_AGAIN) from None
+    if not isinstance(body, dict):
+        raise PlanFileError(f"{where}: not a plan", _PLAN_AGAIN)
+    return body
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    body = dict(pairs)
+    if len(body) != len(pairs):
+        raise ValueError("a key stands twice")
+    return body
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(f"{text} is no JSON")
+
+
+def _digest(body: dict[str, Any]) -> str:
+    canonical = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(canonical.encode()).hexdigest()

@@ -1,0 +1,238 @@
+"""Any policy on any table: after the statements nothing is left to do, wherever a run was stopped in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tablectl.attributes.base import Step
+from tablectl.attributes.policy import ATTRIBUTES, Policy
+from tablectl.model.live import NOTHING_SET, Client, LiveTable, Protocol
+from tablectl.model.operations import ClusterBy, Operation, Purge, SetProperties, UnsetProperties
+from tablectl.model.plan import Basis, Phase, Statement, TablePlan
+from tablectl.planning.decide import actions_for
+from tablectl.planning.diff import diff
+from tablectl.planning.freshness import Standing, current, standing
+from tablectl.planning.table import derive, plan_table
+
+Live = Callable[..., LiveTable]
+
+_VERBS: dict[type[Operation], str] = {
+    SetProperties: "SET TBLPROPERTIES",
+    UnsetProperties: "UNSET TBLPROPERTIES",
+    ClusterBy: "CLUSTER BY",
+    Purge: "REORG",
+}
+_KEYS: dict[str, tuple[str, ...]] = {
+    "delta.appendOnly": ("true", "false", "TRUE"),
+    "delta.checkpointPolicy": ("v2", "classic"),
+    "delta.compatibility.symlinkFormatManifest.enabled": ("true", "false"),
+    "delta.dataSkippingNumIndexedCols": ("0", "1", "32", "-1"),
+    "delta.dataSkippingStatsColumns": ("id", "id,Customer", "day, ID"),
+    "delta.enableChangeDataFeed": ("true", "false"),
+    "delta.logRetentionDuration": ("interval 7 days", "interval 1 week", "interval 60 days"),
+    "owner.team": ("web", "Web", "it's"),
+    "Owner.Team": ("web",),
+}
+_VECTORS = "delta.enableDeletionVectors"
+_CLUSTERING = frozenset({"clustering", "domainMetadata"})
+
+columns = st.lists(st.sampled_from(["id", "Customer", "day"]), min_size=1, max_size=3, unique=True).map(tuple)
+values = {key: st.sampled_from(texts) for key, texts in _KEYS.items()}
+clients = st.lists(
+    st.sampled_from(
+        [Client("delta-spark", (4, 4, 0)), Client("delta-spark", (3, 2)), Client("kernel", (4,)), Client("unknown")]
+    ),
+    max_size=2,
+    unique=True,
+).map(tuple)
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> Policy:
+    """Any policy over the columns and keys above."""
+    body: dict[str, Any] = {
+        "isolation": draw(st.sampled_from([None, "Serializable", "default"])),
+        "deletion_vectors": draw(st.sampled_from([None, "enabled", "disabled", "purged"])),
+        "clustering": draw(st.none() | st.just("none") | columns),
+        "properties": draw(st.fixed_dictionaries({}, optional={key: st.none() | each for key, each in values.items()})),
+    }
+    return Policy(**body)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> dict[str, Any]:
+    """Facts of any table that Delta could have made, as far as they belong together."""
+    properties = draw(st.fixed_dictionaries({}, optional=values))
+    features = draw(st.sets(st.sampled_from(["deletionVectors", "v2Checkpoint", "clustering"])))
+    protocol = Protocol(1, 2).raised(frozenset(features | (_CLUSTERING if "clustering" in features else set())))
+    if draw(st.booleans()):
+        levels = ["Serializable", "serializable", "WriteSerializable"]
+        properties["delta.isolationLevel"] = draw(st.sampled_from(levels))
+    manifest = properties.get("delta.compatibility.symlinkFormatManifest.enabled") == "true"
+    vectors = None if manifest else draw(st.none() | st.integers(0, 3))
+    if "deletionVectors" in features and not manifest:
+        properties[_VECTORS] = draw(st.sampled_from(["true", "false", "TRUE"]))
+    clustered = draw(st.just(()) | columns.map(lambda names: tuple((name,) for name in names)))
+    return {
+        "protocol": protocol,
+        "properties": properties,
+        "vectors": vectors if "deletionVectors" in features else 0,
+        "clustering": clustered if "clustering" in features else None,
+        "clients": draw(clients),
+        "schema_writers": draw(st.booleans()),
+        "overwrites": draw(st.booleans()),
+    }
+
+
+def operate(table: LiveTable, operation: Operation) -> LiveTable:
+    """What Delta makes of the table."""
+    properties = dict(table.properties or NOTHING_SET)
+    match operation:
+        case SetProperties(pairs):
+            for key, value in pairs:
+                same = [old for old in properties if key.startswith("delta.") and old.lower() == key.lower()]
+                properties = {old: text for old, text in properties.items() if old not in same} | {key: value}
+            return replace(table, properties=properties)
+        case UnsetProperties(keys):
+            return replace(table, properties={key: text for key, text in properties.items() if key not in keys})
+        case ClusterBy(paths):
+            return replace(table, clustering=paths)
+        case Purge():
+            return replace(table, vectors=0)
+
+
+def steps_of(statement: Statement, plan: TablePlan) -> list[Step]:
+    """The steps that a statement stands for: of the changes it serves, of its verb, of its id if they have one."""
+    return [
+        step
+        for action in actions_for(plan.changes, plan.basis)
+        if action.change.id in statement.serves
+        for step in action.steps
+        if _VERBS[type(step.operation)] == statement.verb and step.id in {"", statement.id}
+    ]
+
+
+def execute(table: LiveTable, statement: Statement, plan: TablePlan) -> LiveTable:
+    """Run one statement of a plan."""
+    if statement.only_if and table.vectors == 0:
+        return table
+    for step in steps_of(statement, plan):
+        table = operate(table, step.operation)
+    raised = table.protocol.raised(frozenset(statement.effect.features))
+    return replace(table, protocol=raised, version=table.version + 1)
+
+
+def converged(policy: Policy, table: LiveTable) -> LiveTable | None:
+    """The table once a plan ran; ``None`` where the plan refuses the table."""
+    plan = plan_table(policy, table, "oss")
+    if plan is None:
+        return table
+    if plan.refusals:
+        return None
+    for statement in plan.statements:
+        table = execute(table, statement, plan)
+    return table
+
+
+@settings(max_examples=150, deadline=None)
+@given(facts=tables(), policy=policies())
+def test_after_all_statements_nothing_is_left(live: Live, facts: dict[str, Any], policy: Policy) -> None:
+    before = live(**facts)
+    after = converged(policy, before)
+    if after is not None:
+        assert diff(policy, after) == ()
+        plan = plan_table(policy, before, "oss")
+        assert plan is None or after.protocol == plan.protocol_after.protocol()
+
+
+@settings(max_examples=150, deadline=None)
+@given(facts=tables(), policy=policies())
+def test_nothing_undeclared_is_touched(live: Live, facts: dict[str, Any], policy: Policy) -> None:
+    before = live(**facts)
+    after = converged(policy, before)
+    if after is None:
+        return
+    for entry in ATTRIBUTES:
+        if getattr(policy, entry.name) is None and entry.name != "properties":
+            assert entry.read(after, "") == entry.read(before, "")
+    for key in _KEYS:
+        if key not in (policy.properties or {}):
+            assert after.properties.get(key) == before.properties.get(key)
+
+
+@settings(max_examples=150, deadline=None)
+@given(facts=tables(), policy=policies())
+def test_statements_run_in_phases_each_change_served_and_no_key_twice(
+    live: Live, facts: dict[str, Any], policy: Policy
+) -> None:
+    plan = plan_table(policy, live(**facts), "oss")
+    if plan is None or plan.refusals:
+        return
+    ranks = [statement.phase.rank for statement in plan.statements]
+    assert ranks == sorted(ranks)
+    assert {change for each in plan.statements for change in each.serves} == {change.id for change in plan.changes}
+    ids = [statement.id for statement in plan.statements]
+    assert len(set(ids)) == len(ids)
+    touched = [key for each in plan.statements for key in (*dict(each.effect.sets), *each.effect.removes)]
+    assert len(set(touched)) == len(touched)
+    for phase in Phase:
+        verbs = [each.verb for each in plan.statements if each.phase is phase and each.verb != "REORG"]
+        assert len(set(verbs)) == len(verbs)
+
+
+@settings(max_examples=150, deadline=None)
+@given(facts=tables(), policy=policies(), data=st.data())
+def test_a_run_stopped_anywhere_goes_on_from_there(
+    live: Live, facts: dict[str, Any], policy: Policy, data: st.DataObject
+) -> None:
+    table = live(**facts)
+    plan = plan_table(policy, table, "oss")
+    if plan is None or plan.refusals:
+        return
+    for statement in plan.statements[: data.draw(st.integers(0, len(plan.statements)))]:
+        table = execute(table, statement, plan)
+    standings = {change.id: standing(change, table) for change in plan.changes}
+    assert Standing.STALE not in standings.values()
+    pending = tuple(current(change, table) for change in plan.changes if standings[change.id] is Standing.PENDING)
+    basis = Basis.of(table)
+    rest = plan.model_copy(
+        update={"changes": pending, "basis": basis, "statements": derive(pending, basis, table.name, "oss")}
+    )
+    for statement in rest.statements:
+        table = execute(table, statement, rest)
+    assert diff(policy, table) == ()
+
+
+@settings(max_examples=150, deadline=None)
+@given(facts=tables(), one=policies(), other=policies())
+def test_there_and_back_again_restores_what_is_managed(
+    live: Live, facts: dict[str, Any], one: Policy, other: Policy
+) -> None:
+    first = converged(one, live(**facts))
+    there = converged(other, first) if first is not None else None
+    back = converged(one, there) if there is not None else None
+    if back is not None:
+        assert diff(one, back) == ()
+
+
+@settings(max_examples=150, deadline=None)
+@given(facts=tables(), policy=policies())
+def test_undo_brings_every_property_back(live: Live, facts: dict[str, Any], policy: Policy) -> None:
+    before = live(**facts)
+    plan = plan_table(policy, before, "oss")
+    after = converged(policy, before)
+    if plan is None or after is None:
+        return
+    for statement in reversed(plan.statements):
+        for step in steps_of(statement, plan):
+            after = after if step.undo is None else operate(after, step.undo)
+    for change in plan.changes:
+        undone = any(change.id in each.serves and each.undo for each in plan.statements)
+        if undone and not change.via and change.attribute != "deletion_vectors":
+            assert standing(change, after) in {Standing.PENDING, Standing.DONE}
+            assert diff(policy, after)

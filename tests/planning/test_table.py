@@ -1,0 +1,54 @@
+"""One table's part of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tablectl.attributes.policy import Policy
+from tablectl.model.live import LiveTable
+from tablectl.model.plan import ProtocolFact, TablePlan
+from tablectl.planning.table import plan_table
+
+Live = Callable[..., LiveTable]
+TablePlanner = Callable[..., TablePlan]
+
+
+def test_a_table_as_declared_has_no_plan(live: Live) -> None:
+    assert plan_table(Policy(), live(), "oss") is None
+    assert plan_table(Policy(isolation="default", deletion_vectors="purged"), live(), "oss") is None
+
+
+def test_a_refused_table_keeps_its_changes_and_is_left_out_whole(live: Live, table_plan: TablePlanner) -> None:
+    plan = table_plan(live(), isolation="WriteSerializable", clustering=("id",))
+    assert [change.id for change in plan.changes] == ["isolation", "clustering"]
+    assert [refusal.change for refusal in plan.refusals] == ["isolation"]
+    assert plan.statements == ()
+    assert plan.protocol_after == plan.basis.protocol
+    assert not plan.applies
+
+
+def test_the_protocol_after_all_statements(live: Live, table_plan: TablePlanner) -> None:
+    plan = table_plan(live(), deletion_vectors="enabled", clustering=("id",))
+    assert plan.protocol_after == ProtocolFact(
+        reader=3,
+        writer=7,
+        reader_features=("deletionVectors",),
+        writer_features=("appendOnly", "clustering", "deletionVectors", "domainMetadata", "invariants"),
+    )
+    assert [finding.code for finding in plan.findings] == ["P001", "P002"]
+
+
+def test_statements_raise_the_protocol_one_after_the_other(live: Live, table_plan: TablePlanner) -> None:
+    # Both in the closed phase: first (1, 4), which implies five features, then all of them written out.
+    key = "delta.dataSkippingStatsColumns"
+    plan = table_plan(live(), clustering=("id",), properties={"delta.enableChangeDataFeed": "true", key: "id"})
+    assert [statement.verb for statement in plan.statements] == ["SET TBLPROPERTIES", "CLUSTER BY"]
+    assert set(plan.protocol_after.writer_features) == {
+        "appendOnly",
+        "changeDataFeed",
+        "checkConstraints",
+        "clustering",
+        "domainMetadata",
+        "generatedColumns",
+        "invariants",
+    }
