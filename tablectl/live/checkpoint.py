@@ -1,0 +1,204 @@
+"""Checkpoints, of every kind, through pyarrow. Imported only where one must be read: pyarrow is slow to import.
+
+Delta protocol, "Checkpoints": classic and multi-part ones are Parquet files with a column per kind of action; a V2
+one is Parquet or JSON, with the files' actions in Parquet sidecars. Only the columns asked for are read, and of those
+only the row groups that hold something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tablectl.live.actions import (
+    Domain,
+    Metadata,
+    expect_object,
+    expect_text,
+    parse_domain,
+    parse_json,
+    parse_metadata,
+    parse_protocol,
+    vector_id,
+)
+from tablectl.live.history import read_commit
+from tablectl.live.listing import Checkpoint
+from tablectl.live.store import TableLog
+from tablectl.model.errors import LiveError
+from tablectl.model.live import Protocol
+
+_STATE = {"protocol": "protocol.minReaderVersion", "metaData": "metaData.id", "domainMetadata": "domainMetadata.domain"}
+"""Each column of the state, and a leaf of it that no action leaves out: where that is null, the row is another's."""
+_FILES = ("add.path", "add.size", "add.deletionVector")
+_BATCH = 1 << 16
+_HINT = "the file is damaged: restore it from a copy, or delete it if every commit since version 0 is still there"
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What the files of a version add up to."""
+
+    files: int = 0
+    bytes: int = 0
+    vectors: int = 0
+
+    def plus(self, other: Counts) -> Counts:
+        """Both together."""
+        return Counts(self.files + other.files, self.bytes + other.bytes, self.vectors + other.vectors)
+
+
+def read_checkpoint(
+    log: TableLog, checkpoint: Checkpoint
+) -> tuple[Protocol | None, Metadata | None, tuple[Domain, ...]]:
+    """The state in a checkpoint. Raises ``LiveError`` naming the file that is damaged."""
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    domains: list[Domain] = []
+    for name in checkpoint.files:
+        if name.endswith(".json"):
+            found = read_commit(log, name, checkpoint.version)
+            if all(action.get("checkpointMetadata") is None for action in _json_actions(log, name)):
+                raise LiveError(
+                    f"{log.file(name)}: the checkpoint has no checkpointMetadata: it is not complete", _HINT
+                )
+            return found.protocol, found.metadata, found.domains
+        with _parquet(log, name) as file:
+            for column, value in _state_rows(file):
+                if column == "protocol":
+                    protocol = parse_protocol(value)
+                elif column == "metaData":
+                    metadata = parse_metadata(_metadata_as_json(value))
+                else:
+                    domains.append(parse_domain(value))
+    return protocol, metadata, tuple(domains)
+
+
+def count_files(log: TableLog, checkpoint: Checkpoint, seen: set[tuple[str, str]]) -> Counts:
+    """What the checkpoint's files add up to, without those that later commits added or removed again (``seen``)."""
+    total = Counts()
+    for name in checkpoint.files:
+        if name.endswith(".json"):
+            sidecars = _sidecars_in_json(log, name)
+        else:
+            with _parquet(log, name) as file:
+                total = total.plus(_count(file, seen))
+                sidecars = _sidecars_in_parquet(file)
+        for sidecar in sidecars:
+            with _parquet(log, f"_sidecars/{sidecar}") as file:
+                total = total.plus(_count(file, seen))
+    return total
+
+
+@contextmanager
+def _parquet(log: TableLog, name: str) -> Iterator[pq.ParquetFile]:
+    """A Parquet file of the log; whatever is wrong with its content becomes a ``LiveError``.
+
+    Page checksums are verified: parquet-mr writes them, and nothing else tells a damaged page from another value.
+    """
+    try:
+        source = pa.PythonFile(log.open(name), mode="r")
+        with pq.ParquetFile(source, page_checksum_verification=True) as file:
+            yield file
+    except (pa.ArrowException, OSError, ValueError, EOFError) as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise LiveError(f"{log.file(name)}: the checkpoint cannot be read: {first}", _HINT) from error
+
+
+def _state_rows(file: pq.ParquetFile) -> Iterator[tuple[str, Any]]:
+    columns = [column for column in _STATE if column in file.schema_arrow.names]
+    leaves = {_STATE[column] for column in columns}
+    groups = [group for group in range(file.num_row_groups) if _holds(file.metadata.row_group(group), leaves)]
+    if not columns or not groups:
+        return
+    for batch in file.iter_batches(batch_size=_BATCH, row_groups=groups, columns=columns):
+        for column in columns:
+            yield from ((column, value) for value in batch.column(column).drop_null().to_pylist())
+
+
+def _holds(group: Any, leaves: set[str]) -> bool:
+    """Whether some of the leaves may have a value in a row group, by its statistics."""
+    for index in range(group.num_columns):
+        chunk = group.column(index)
+        if chunk.path_in_schema not in leaves:
+            continue
+        statistics = chunk.statistics
+        if statistics is None or not statistics.has_null_count or statistics.null_count < group.num_rows:
+            return True
+    return False
+
+
+def _metadata_as_json(value: Any) -> dict[str, Any]:
+    """The action as JSON has it: a map comes as a list of pairs, and some writers leave empty columns null."""
+    action = expect_object(value, "metaData")
+    columns, pairs = action.get("partitionColumns"), action.get("configuration")
+    return {**action, "partitionColumns": columns or [], "configuration": dict(pairs or ())}
+
+
+def _count(file: pq.ParquetFile, seen: set[tuple[str, str]]) -> Counts:
+    if "add" not in file.schema_arrow.names:
+        return Counts()
+    leaves = {"add.path"}
+    groups = [group for group in range(file.num_row_groups) if _holds(file.metadata.row_group(group), leaves)]
+    total = Counts()
+    for batch in file.iter_batches(batch_size=_BATCH, row_groups=groups, columns=list(_FILES)) if groups else ():
+        adds = batch.column("add").drop_null()
+        total = total.plus(_count_rows(adds.to_pylist(), seen) if seen else _count_columns(adds))
+    return total
+
+
+def _count_columns(adds: Any) -> Counts:
+    vectors = 0
+    if "deletionVector" in [field.name for field in adds.type]:
+        storage = pc.struct_field(adds, ["deletionVector", "storageType"])
+        vectors = len(storage) - storage.null_count
+    return Counts(len(adds), pc.sum(pc.struct_field(adds, "size")).as_py() or 0, vectors)
+
+
+def _count_rows(rows: list[Any], seen: set[tuple[str, str]]) -> Counts:
+    files = size = vectors = 0
+    for row in rows:
+        vector = row.get("deletionVector")
+        vector = None if vector is None or vector.get("storageType") is None else vector
+        if (unquote(expect_text(row.get("path"), "path")), vector_id(vector)) in seen:
+            continue
+        files, size, vectors = files + 1, size + (row.get("size") or 0), vectors + (vector is not None)
+    return Counts(files, size, vectors)
+
+
+def _sidecars_in_parquet(file: pq.ParquetFile) -> list[str]:
+    if "sidecar" not in file.schema_arrow.names:
+        return []
+    rows = (
+        row
+        for batch in file.iter_batches(batch_size=_BATCH, columns=["sidecar.path"])
+        for row in batch.column("sidecar").drop_null().to_pylist()
+    )
+    return [_sidecar_name(row) for row in rows]
+
+
+def _sidecars_in_json(log: TableLog, name: str) -> list[str]:
+    try:
+        actions = _json_actions(log, name)
+        return [_sidecar_name(action["sidecar"]) for action in actions if action.get("sidecar") is not None]
+    except ValueError as error:
+        raise LiveError(f"{log.file(name)}: the checkpoint cannot be read: {error}", _HINT) from error
+
+
+def _json_actions(log: TableLog, name: str) -> Iterator[dict[str, Any]]:
+    return (expect_object(parse_json(line), "the line") for line in log.lines(name) if line.strip())
+
+
+def _sidecar_name(value: object) -> str:
+    """Sidecars lie in ``_sidecars`` whatever folder their path names (Delta protocol, "Sidecar File Information")."""
+    path = unquote(expect_text(expect_object(value, "sidecar").get("path"), "the sidecar's path"))
+    name = path.rsplit("/", 1)[-1]
+    if name in {"", ".", ".."}:
+        raise ValueError("a sidecar has no name")
+    return name

@@ -1,0 +1,199 @@
+"""From the lines of a commit file to what the commit did. Pure; the file is read elsewhere.
+
+Delta protocol, "Actions" and "Commit Provenance Information"; operation names and parameters: delta.md 1.14.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from tablectl.live.actions import (
+    CLUSTERING,
+    ROW_TRACKING,
+    Domain,
+    FileAction,
+    Metadata,
+    expect_object,
+    parse_domain,
+    parse_file,
+    parse_json,
+    parse_metadata,
+    parse_protocol,
+)
+from tablectl.model.live import Client, Commit, Protocol
+
+_FILES = (b'{"add":', b'{"remove":', b'{"cdc":')
+_STATE = (b'"metaData"', b'"protocol"', b'"domainMetadata"', b'"commitInfo"')
+_KINDS = frozenset({"add", "remove", "cdc", "metaData", "protocol", "domainMetadata", "commitInfo", "txn"})
+
+_REPLACES = ("RESTORE", "REPLACE TABLE", "CREATE OR REPLACE TABLE")
+_NO_WRITERS = ("CREATE", "REPLACE", "CLONE", "CONVERT", "RESTORE", "REMOVE COLUMN MAPPING", "REORG", "OPTIMIZE")
+"""Operations that may carry data and metadata though no writer evolves the schema."""
+
+_TEXT_LIMIT = 1000
+_TIME_LIMIT = 2**63
+_NUMBERS = r"([0-9]{1,9}(?:\.[0-9]{1,9}){0,3})"
+_CLIENTS = (
+    ("databricks", re.compile(rf"Databricks-Runtime/{_NUMBERS}?")),
+    ("delta-rs", re.compile(rf"delta-rs[:.](?:[a-z]+-)?{_NUMBERS}?")),
+    ("kernel", re.compile(rf"(?:Kernel-|delta-kernel-rs[/:.]?v?){_NUMBERS}?")),
+    ("kernel", re.compile(rf".*Delta-Kernel[/-]{_NUMBERS}?")),
+    ("delta-spark", re.compile(rf"Apache-Spark/\S+ Delta-Lake/{_NUMBERS}?")),
+)
+
+
+class CommitSyntaxError(ValueError):
+    """A commit file that cannot be read, and the line, from 1."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedCommit:
+    """Everything in one commit that the reader uses."""
+
+    commit: Commit
+    txn_id: str = ""
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    domains: tuple[Domain, ...] = ()
+    overwrites: bool = False
+    schema_writer: bool = False
+    files: tuple[FileAction, ...] = ()
+    """Only where files were asked for."""
+
+    @property
+    def clustering(self) -> Domain | None:
+        """What the commit says about clustering, if anything."""
+        return next((domain for domain in reversed(self.domains) if domain.name == CLUSTERING), None)
+
+
+@dataclass(slots=True)
+class _Gathered:
+    info: dict[str, Any] = field(default_factory=dict)
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    domains: list[Domain] = field(default_factory=list)
+    files: list[FileAction] = field(default_factory=list)
+    changes_data: bool = False
+
+    def take(self, kind: str, value: object, *, with_files: bool) -> None:
+        match kind:
+            case "protocol":
+                if self.protocol is not None:
+                    raise ValueError("a second protocol in one commit")
+                self.protocol = parse_protocol(value)
+            case "metaData":
+                if self.metadata is not None:
+                    raise ValueError("a second metaData in one commit")
+                self.metadata = parse_metadata(value)
+            case "domainMetadata":
+                self.domains.append(parse_domain(value))
+            case "commitInfo":
+                self.info = expect_object(value, "commitInfo")
+            case "add" | "remove":
+                self.changes_data = True
+                if with_files:
+                    self.files.append(parse_file(kind, value))
+
+
+def parse_commit(version: int, lines: Iterable[bytes], *, with_files: bool = False) -> ParsedCommit:
+    """What a commit did. Raises ``CommitSyntaxError`` for a line that is no action, and for a file without any.
+
+    Lines of files are told by their beginning and not parsed unless asked for: a commit may hold 300,000 of them.
+    A line that also names a state action is parsed, so that a lost line end cannot hide one.
+    """
+    gathered, last, number = _Gathered(), b"", 0
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        last = line
+        if not with_files and _is_file_line(line):
+            gathered.changes_data |= not line.startswith(b'{"cdc":')
+            continue
+        _take_line(gathered, number, line, with_files=with_files)
+    if not last:
+        raise CommitSyntaxError(1, "the commit is empty")
+    if _is_file_line(last):
+        _take_line(gathered, number, last, with_files=False)
+    return _finish(version, gathered)
+
+
+def _is_file_line(line: bytes) -> bool:
+    return line.startswith(_FILES) and line.rstrip().endswith(b"}") and not any(key in line for key in _STATE)
+
+
+def _take_line(gathered: _Gathered, number: int, line: bytes, *, with_files: bool) -> None:
+    try:
+        action = expect_object(parse_json(line), "the line")
+        known = [kind for kind in action if kind in _KINDS and action[kind] is not None]
+        if len(known) > 1:
+            raise ValueError(f"{len(known)} actions in one line: {', '.join(known)}")
+        for kind in known:
+            gathered.take(kind, action[kind], with_files=with_files)
+    except ValueError as error:
+        raise CommitSyntaxError(number, str(error)) from error
+
+
+def _finish(version: int, gathered: _Gathered) -> ParsedCommit:
+    info = gathered.info
+    operation = _text(info.get("operation"))
+    changes_state = gathered.metadata is not None or gathered.protocol is not None
+    changes_domain = any(domain.name != ROW_TRACKING for domain in gathered.domains)
+    commit = Commit(
+        version=version,
+        timestamp=_time(info.get("inCommitTimestamp")) or _time(info.get("timestamp")),
+        operation=operation,
+        user=_text(info.get("userName")) or _text(info.get("userId")),
+        client=parse_client(_text(info.get("engineInfo")) or _text(info.get("clientVersion"))),
+        user_metadata=info["userMetadata"] if isinstance(info.get("userMetadata"), str) else "",
+        changes_metadata=changes_state or changes_domain,
+        changes_data=gathered.changes_data,
+    )
+    return ParsedCommit(
+        commit=commit,
+        txn_id=_text(info.get("txnId")),
+        protocol=gathered.protocol,
+        metadata=gathered.metadata,
+        domains=tuple(gathered.domains),
+        overwrites=version > 0 and _overwrites(operation, info.get("operationParameters")),
+        schema_writer=version > 0 and changes_state and gathered.changes_data and not operation.startswith(_NO_WRITERS),
+        files=tuple(gathered.files),
+    )
+
+
+def _text(value: object) -> str:
+    """``commitInfo`` may hold anything: what is no text is taken as absent, and nobody needs a long one."""
+    return value[:_TEXT_LIMIT] if isinstance(value, str) else ""
+
+
+def _time(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _TIME_LIMIT else 0
+
+
+def _overwrites(operation: str, parameters: object) -> bool:
+    """Whether the whole table was replaced: not by ``replaceWhere``, ``REPLACE USING`` or dynamic partitions."""
+    if operation.startswith(_REPLACES):
+        return True
+    if operation != "WRITE" or not isinstance(parameters, dict) or parameters.get("mode") != "Overwrite":
+        return False
+    partial = ("predicate", "replaceOn", "replaceUsing", "isDynamicPartitionOverwrite")
+    return not any(
+        key.startswith(partial) and value not in (None, False, "", "[]", "false") for key, value in parameters.items()
+    )
+
+
+@lru_cache(maxsize=256)
+def parse_client(engine_info: str) -> Client:
+    """Who wrote a commit, by ``engineInfo``. Versions that are not numbers at their beginning are left out."""
+    for engine, pattern in _CLIENTS:
+        match = pattern.match(engine_info)
+        if match is not None:
+            return Client(engine, tuple(int(part) for part in match[1].split(".")) if match[1] else ())
+    return Client("unknown")

@@ -1,0 +1,24 @@
+"""Numbers of files, bytes and deletion vectors, by log replay, for a version that no checksum tells them of.
+
+Delta protocol, "Action Reconciliation": a file is its path and its deletion vector, and the newest word about it holds.
+"""
+
+from __future__ import annotations
+
+from tablectl.live.checkpoint import Counts, count_files
+from tablectl.live.history import read_commit
+from tablectl.live.listing import Segment, commit_name
+from tablectl.live.store import TableLog
+
+
+def replay(log: TableLog, segment: Segment) -> Counts:
+    """Count the files of a version: the cost grows with the log, so this is done only where it is asked for."""
+    seen: set[tuple[str, str]] = set()
+    total = Counts()
+    for version in range(segment.version, segment.base, -1):
+        commit = read_commit(log, commit_name(version), version, with_files=True)
+        for file in reversed(commit.files):
+            if file.added and file.key not in seen:
+                total = total.plus(Counts(1, file.size, 1 if file.key[1] else 0))
+            seen.add(file.key)
+    return total.plus(count_files(log, segment.checkpoint, seen)) if segment.checkpoint else total

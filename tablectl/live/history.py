@@ -1,0 +1,91 @@
+"""The commits of one version, read once each, newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tablectl.live.checksum import Checksum, belongs, parse_checksum
+from tablectl.live.commits import CommitSyntaxError, ParsedCommit, parse_commit
+from tablectl.live.listing import Segment, checksum_name, commit_name, compacted_name
+from tablectl.live.store import TableLog, VanishedError
+from tablectl.model.errors import LiveError
+
+
+class History:
+    """The commits and checksums of a segment. A commit read for the state is not read again for the history."""
+
+    def __init__(self, log: TableLog, segment: Segment) -> None:
+        self.log = log
+        self.segment = segment
+        self._read: dict[int, ParsedCommit] = {}
+        self._checksums: dict[int, Checksum | None] = {}
+
+    def commit(self, version: int) -> ParsedCommit:
+        """One commit. Raises ``LiveError`` with file and line where it is no commit."""
+        if version not in self._read:
+            self._read[version] = read_commit(self.log, commit_name(version), version)
+        return self._read[version]
+
+    def checksum(self, version: int) -> Checksum | None:
+        """The checksum of a version, if there is one that belongs to its commit."""
+        if version not in self._checksums:
+            self._checksums[version] = self._read_checksum(version)
+        return self._checksums[version]
+
+    def _read_checksum(self, version: int) -> Checksum | None:
+        files = self.segment.files
+        if version not in files.checksums or version not in files.commits:
+            return None
+        try:
+            raw = self.log.read(checksum_name(version))
+        except VanishedError:
+            return None
+        checksum = parse_checksum(raw)
+        return checksum if checksum and belongs(checksum, self.commit(version)) else None
+
+    def recent(self, count: int) -> Iterator[ParsedCommit]:
+        """The newest commits, at most ``count``, as far as the log reaches back without a gap.
+
+        Those behind the checkpoint may be cleaned away at any moment, so there a vanished one only ends the history.
+        """
+        version, base = self.segment.version, self.segment.base
+        for each in range(version, max(version - count, -1), -1):
+            if each not in self.segment.files.commits:
+                return
+            try:
+                commit = self.commit(each)
+            except VanishedError:
+                if each > base:
+                    raise
+                return
+            yield commit
+
+    def steps(self) -> Iterator[ParsedCommit]:
+        """What happened after the checkpoint, newest first: commits already read, compacted logs, other commits."""
+        version = self.segment.version
+        while version > self.segment.base:
+            first = self._compacted_from(version)
+            if first is None:
+                yield self.commit(version)
+                version -= 1
+            else:
+                yield read_commit(self.log, compacted_name(first, version), version)
+                version = first - 1
+
+    def _compacted_from(self, last: int) -> int | None:
+        """Where the longest compacted log that ends at a version begins, unless that version is read already."""
+        if last in self._read:
+            return None
+        base = self.segment.base
+        return next((one for one, other in self.segment.files.compacted if other == last and base < one < last), None)
+
+
+def read_commit(log: TableLog, name: str, version: int, *, with_files: bool = False) -> ParsedCommit:
+    """One commit or compacted log. Raises ``LiveError`` with file and line where it is none."""
+    try:
+        return parse_commit(version, log.lines(name), with_files=with_files)
+    except CommitSyntaxError as error:
+        raise LiveError(
+            f"{log.file(name)}:{error.line}: {error}",
+            "the log is damaged: restore the file from a copy; nothing of the table is believed until then",
+        ) from error

@@ -1,0 +1,156 @@
+"""From the names in a ``_delta_log`` to the files that make up one version. Pure: no store is asked.
+
+File names: Delta protocol, "Delta Log Entries", "Checkpoints", "Log Compaction Files" and "Version Checksum File";
+delta.md section 4.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_COMMIT = re.compile(r"([0-9]{20})\.json")
+_CHECKSUM = re.compile(r"([0-9]{20})\.crc")
+_CLASSIC = re.compile(r"([0-9]{20})\.checkpoint(?:\.([0-9]{10})\.([0-9]{10}))?\.parquet")
+_V2 = re.compile(r"([0-9]{20})\.checkpoint\.[0-9A-Za-z]{8}-[0-9A-Za-z-]{27}\.(?:json|parquet)")
+_COMPACTED = re.compile(r"([0-9]{20})\.([0-9]{20})\.compacted\.json")
+_STAGED = re.compile(r"_(?:staged_)?commits/([0-9]{20})\.[^/]+\.json")
+
+_LARGEST_VERSION = 2**63 - 1
+
+
+class GapError(ValueError):
+    """The files listed do not make up the version: the log is damaged, or was cleaned while it was listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A complete checkpoint: all its parts, or its one V2 file."""
+
+    version: int
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogFiles:
+    """Everything in a listing that matters."""
+
+    commits: frozenset[int]
+    checksums: frozenset[int]
+    checkpoints: tuple[Checkpoint, ...]
+    """One per version, ascending."""
+    compacted: tuple[tuple[int, int], ...]
+    """First and last version of each compacted log, ascending by the last."""
+    staged: int = -1
+    """The newest commit a catalog has not published yet; -1 where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One version: the checkpoint below it, and every commit after that."""
+
+    version: int
+    checkpoint: Checkpoint | None
+    files: LogFiles
+
+    @property
+    def base(self) -> int:
+        """The version of the checkpoint, -1 without one."""
+        return self.checkpoint.version if self.checkpoint else -1
+
+
+def commit_name(version: int) -> str:
+    """The file of a commit."""
+    return f"{version:020d}.json"
+
+
+def checksum_name(version: int) -> str:
+    """The file of a version's checksum."""
+    return f"{version:020d}.crc"
+
+
+def compacted_name(first: int, last: int) -> str:
+    """The file of a compacted log."""
+    return f"{first:020d}.{last:020d}.compacted.json"
+
+
+def parse_listing(names: Iterable[str]) -> LogFiles:
+    """Sort a listing out. Names of any other form are not Delta's and are left alone, as Delta does."""
+    commits, checksums, compacted, staged = set(), set(), [], -1
+    checkpoints: dict[int, dict[int, dict[int, str]]] = {}
+    for name in names:
+        if match := _COMMIT.fullmatch(name):
+            commits.add(int(match[1]))
+        elif match := _CHECKSUM.fullmatch(name):
+            checksums.add(int(match[1]))
+        elif match := _CLASSIC.fullmatch(name) or _V2.fullmatch(name):
+            part, parts = _part(match)
+            checkpoints.setdefault(int(match[1]), {}).setdefault(parts, {})[part] = name
+        elif match := _COMPACTED.fullmatch(name):
+            compacted.append((int(match[1]), int(match[2])))
+        elif match := _STAGED.fullmatch(name):
+            staged = max(staged, int(match[1]))
+    complete = (_complete(version, checkpoints[version]) for version in sorted(checkpoints))
+    return LogFiles(
+        commits=frozenset(commits),
+        checksums=frozenset(checksums),
+        checkpoints=tuple(checkpoint for checkpoint in complete if checkpoint),
+        compacted=tuple(sorted(compacted, key=lambda pair: (pair[1], pair[0]))),
+        staged=staged,
+    )
+
+
+def _part(match: re.Match[str]) -> tuple[int, int]:
+    classic = match.re is _CLASSIC and match[2]
+    return (int(match[2]), int(match[3])) if classic else (1, 1)
+
+
+def _complete(version: int, by_parts: dict[int, dict[int, str]]) -> Checkpoint | None:
+    """The set of parts with the fewest files of which none is missing: writers of parts do not publish atomically."""
+    for parts in sorted(by_parts):
+        files = by_parts[parts]
+        if len(files) == parts and set(files) == set(range(1, parts + 1)):
+            return Checkpoint(version, tuple(files[part] for part in sorted(files)))
+    return None
+
+
+def parse_hint(raw: bytes) -> int | None:
+    """The version in ``_last_checkpoint``, or ``None``: a hint that cannot be read only costs a longer listing."""
+    try:
+        hint = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    version = hint.get("version") if isinstance(hint, dict) else None
+    valid = isinstance(version, int) and not isinstance(version, bool) and 0 <= version <= _LARGEST_VERSION
+    return version if valid else None
+
+
+def segment(files: LogFiles, version: int | None = None) -> Segment:
+    """The files of a version, of the newest without one. Raises ``GapError`` where they are not all there.
+
+    Like Delta, a checkpoint alone is no version: its commit, or one after it, must be there too.
+    """
+    if not files.commits and not files.checkpoints:
+        raise GapError("the log is empty")
+    newest = max([*files.commits, *(checkpoint.version for checkpoint in files.checkpoints)])
+    target = newest if version is None else version
+    if target > newest:
+        raise GapError(f"version {target} does not exist: the newest is {newest}")
+    checkpoint = next((each for each in reversed(files.checkpoints) if each.version <= target), None)
+    expected = checkpoint.version + 1 if checkpoint else 0
+    if target < expected and target not in files.commits:
+        raise GapError(f"version {target} is missing: there is its checkpoint, but not {commit_name(target)}")
+    while expected <= target:
+        if expected not in files.commits:
+            raise GapError(_gap(expected, checkpoint))
+        expected += 1
+    return Segment(target, checkpoint, files)
+
+
+def _gap(missing: int, checkpoint: Checkpoint | None) -> str:
+    since = (
+        f"after the checkpoint of version {checkpoint.version}" if checkpoint else "and no complete checkpoint above"
+    )
+    return f"version {missing} is missing: there is no {commit_name(missing)} {since}"

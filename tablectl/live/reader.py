@@ -1,0 +1,153 @@
+"""Read live tables from their Delta logs: the entry points of this package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+
+from tablectl.live.history import History
+from tablectl.live.interpret import check_properties, check_protocol, frozen, read_clustering, read_schema
+from tablectl.live.listing import Segment
+from tablectl.live.opening import commits_between, once_more, with_version
+from tablectl.live.state import State, find_state
+from tablectl.live.store import StoreOptions, Stores, TableLog, is_local
+from tablectl.model.errors import LiveError
+from tablectl.model.live import Commit, LiveTable
+from tablectl.model.names import TableName
+
+_DEFAULT = StoreOptions()
+_LOCAL_CONCURRENCY = 4
+"""A local disk answers faster than threads hand the interpreter over; a mounted network drive gains from a few."""
+
+
+def read_table(
+    name: TableName,
+    location: str,
+    *,
+    version: int | None = None,
+    look_back: int = 20,
+    counts: bool = False,
+    options: StoreOptions = _DEFAULT,
+) -> LiveTable:
+    """The table at a version, the newest without one.
+
+    ``look_back`` is how many of the newest commits are asked for writers. ``counts`` computes files, bytes and
+    vectors from the whole log where no checksum has them; the cost then grows with the number of files.
+    ``location`` is taken literally: percent signs in a path are part of it, as in Hadoop's ``Path``.
+    Raises ``LiveError`` where the table cannot be read; what the log says is never guessed.
+    """
+    return _read_table(Stores(options), name, location, version, look_back, counts=counts)
+
+
+def read_many(
+    requests: Iterable[tuple[TableName, str]],
+    *,
+    concurrency: int = 16,
+    look_back: int = 20,
+    options: StoreOptions = _DEFAULT,
+    on_done: Callable[[LiveTable | LiveError], None] | None = None,
+) -> list[LiveTable | LiveError]:
+    """Many tables at once, in the order asked for; a table that cannot be read is its error.
+
+    ``on_done`` is called after each table, in the caller's thread, in the order they end.
+    """
+    stores = Stores(options)
+
+    def one(name: TableName, location: str) -> LiveTable | LiveError:
+        try:
+            return _read_table(stores, name, location, None, look_back, counts=False)
+        except LiveError as error:
+            return error
+
+    asked = list(requests)
+    local = all(is_local(location) for _, location in asked)
+    workers = max(1, min(concurrency, _LOCAL_CONCURRENCY) if local else concurrency)
+    with ThreadPoolExecutor(max_workers=workers) as pool:
+        futures = [pool.submit(one, name, location) for name, location in asked]
+        if on_done is not None:
+            for future in as_completed(futures):
+                on_done(future.result())
+        return [future.result() for future in futures]
+
+
+def read_commits(
+    location: str,
+    *,
+    after: int,
+    until: int | None = None,
+    limit: int = 1000,
+    options: StoreOptions = _DEFAULT,
+) -> tuple[Commit, ...]:
+    """The commits above ``after`` up to ``until`` (the newest without it), newest first, at most ``limit``.
+
+    Where the log was cleaned, the oldest of them are missing: compare the last one's version with ``after``.
+    """
+    log = Stores(options).open(location)
+
+    def read() -> tuple[Commit, ...]:
+        wanted = commits_between(log, after, until)
+        if wanted is None:
+            return ()
+        recent = History(log, wanted).recent(min(limit, max(wanted.version - after, 0)))
+        return tuple(each.commit for each in recent)
+
+    return once_more(read, read)
+
+
+def newest_version(location: str, *, options: StoreOptions = _DEFAULT) -> int:
+    """The newest version of the table, at the cost of a listing."""
+    return with_version(Stores(options).open(location), None, 0, lambda wanted: wanted.version)
+
+
+def _read_table(
+    stores: Stores, name: TableName, location: str, version: int | None, look_back: int, *, counts: bool
+) -> LiveTable:
+    log = stores.open(location)
+    return with_version(
+        log, version, look_back, lambda wanted: _read_version(name, log, wanted, look_back, counts=counts)
+    )
+
+
+def _read_version(name: TableName, log: TableLog, wanted: Segment, look_back: int, *, counts: bool) -> LiveTable:
+    history = History(log, wanted)
+    state = find_state(history)
+    check_protocol(state.protocol, log.location)
+    check_properties(state.metadata, log.location)
+    schema = read_schema(state.metadata, log.location)
+    clustering = read_clustering(state.protocol, state.metadata, state.clustering, schema, log.location)
+    files, size, vectors = _count(log, wanted, state, counts=counts)
+    recent = tuple(history.recent(look_back))
+    return LiveTable(
+        name=name,
+        location=log.location,
+        version=wanted.version,
+        table_id=state.metadata.table_id,
+        protocol=state.protocol,
+        schema=schema,
+        partition_columns=state.metadata.partition_columns,
+        clustering=clustering,
+        properties=frozen(state.metadata),
+        files=files,
+        bytes=size,
+        vectors=vectors,
+        clients=tuple(
+            sorted({each.commit.client for each in recent}, key=lambda client: (client.engine, client.version))
+        ),
+        schema_writers=any(each.schema_writer for each in recent),
+        overwrites=any(each.overwrites for each in recent),
+    )
+
+
+def _count(log: TableLog, wanted: Segment, state: State, *, counts: bool) -> tuple[int | None, int | None, int | None]:
+    checksum = state.checksum
+    # No file has a deletion vector without the feature: DROP FEATURE purges them before it leaves the protocol.
+    vectors = 0 if not state.protocol.has("deletionVectors") else checksum.vectors if checksum else None
+    if checksum is not None and (vectors is not None or not counts):
+        return checksum.files, checksum.bytes, vectors
+    if not counts:
+        return None, None, vectors
+    # Only here may pyarrow be needed, and it is slow to import.
+    from tablectl.live.counts import replay  # noqa: PLC0415
+
+    total = replay(log, wanted)
+    return total.files, total.bytes, total.vectors

@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tablectl.live.actions import FileAction, parse_clustering
+from tablectl.live.commits import CommitSyntaxError, ParsedCommit, parse_client, parse_commit
+from tablectl.model.live import Client, Protocol
+
+METADATA = {"id": "x", "schemaString": '{"type":"struct","fields":[]}', "partitionColumns": [], "configuration": {}}
+ADD = {"add": {"path": "a%20b", "size": 3, "dataChange": True}}
+
+
+def parse(*actions: dict[str, Any] | str, version: int = 1, with_files: bool = False) -> ParsedCommit:
+    lines = [each if isinstance(each, str) else json.dumps(each, separators=(",", ":")) for each in actions]
+    return parse_commit(version, [line.encode() for line in lines], with_files=with_files)
+
+
+def info(operation: str, **parameters: Any) -> dict[str, Any]:
+    return {"commitInfo": {"operation": operation, "operationParameters": parameters}}
+
+
+@pytest.mark.parametrize(
+    ("text", "client"),
+    [
+        ("Apache-Spark/4.2.0 Delta-Lake/4.4.0", Client("delta-spark", (4, 4, 0))),
+        ("Apache-Spark/3.4.1-amzn-0 Delta-Lake/2.4.0-SNAPSHOT", Client("delta-spark", (2, 4, 0))),
+        ("Databricks-Runtime/15.4.x-scala2.12", Client("databricks", (15, 4))),
+        ("Databricks-Runtime/client.1.13.x-scala2.12", Client("databricks")),
+        ("delta-rs:py-1.6.6", Client("delta-rs", (1, 6, 6))),
+        ("delta-rs.py-1.6.6", Client("delta-rs", (1, 6, 6))),
+        ("delta-rs:0.17.0", Client("delta-rs", (0, 17, 0))),
+        ("Kernel-3.2.0/test-engine", Client("kernel", (3, 2, 0))),
+        ("Kernel-4.1.0/Apache-Spark/4.1.0 Delta-Lake/4.1.0", Client("kernel", (4, 1, 0))),
+        ("Flink/1.17 Delta-Kernel/3.0.0", Client("kernel", (3, 0, 0))),
+        ("Trino", Client("unknown")),
+        ("", Client("unknown")),
+        ("Delta-Lake/" + "9" * 5000, Client("unknown")),
+    ],
+)
+def test_clients(text: str, client: Client) -> None:
+    assert parse_client(text) == client
+
+
+@given(st.text())
+def test_any_text_is_some_client(text: str) -> None:
+    assert parse_client(text).engine
+
+
+def test_what_a_commit_did() -> None:
+    commit = parse(
+        {
+            "commitInfo": {
+                "timestamp": 5,
+                "inCommitTimestamp": 7,
+                "operation": "WRITE",
+                "operationParameters": {"mode": "Append"},
+                "userName": "me",
+                "userMetadata": "signed",
+                "engineInfo": "delta-rs:py-1.6.6",
+                "txnId": "t",
+            }
+        },
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+        {"metaData": METADATA},
+        ADD,
+    )
+    assert commit.commit.timestamp == 7
+    assert commit.commit.user == "me"
+    assert commit.commit.user_metadata == "signed"
+    assert commit.commit.changes_metadata
+    assert commit.commit.changes_data
+    assert commit.protocol == Protocol(1, 2)
+    assert commit.txn_id == "t"
+    assert commit.schema_writer
+
+
+@pytest.mark.parametrize(
+    ("action", "overwrites"),
+    [
+        (info("WRITE", mode="Overwrite", partitionBy="[]"), True),
+        (info("WRITE", mode="Overwrite", predicate="[]"), True),
+        (info("WRITE", mode="Overwrite", predicate="a = 1"), False),
+        (info("WRITE", mode="Overwrite", isDynamicPartitionOverwrite=True), False),
+        (info("WRITE", mode="Append"), False),
+        (info("RESTORE", version=3), True),
+        (info("CREATE OR REPLACE TABLE AS SELECT"), True),
+        (info("REPLACE TABLE"), True),
+        (info("CREATE TABLE"), False),
+        ({"commitInfo": {"operation": "WRITE", "operationParameters": 7}}, False),
+    ],
+)
+def test_overwrites(action: dict[str, Any], overwrites: bool) -> None:
+    assert parse(action).overwrites is overwrites
+    assert not parse(action, version=0).overwrites
+
+
+@pytest.mark.parametrize(
+    ("operation", "extra", "expected"),
+    [
+        ("WRITE", {"metaData": METADATA}, True),
+        ("MERGE", {"metaData": METADATA}, True),
+        ("OPTIMIZE", {"metaData": METADATA}, False),
+        ("CREATE OR REPLACE TABLE AS SELECT", {"metaData": METADATA}, False),
+        ("WRITE", {"domainMetadata": {"domain": "delta.rowTracking", "configuration": "{}", "removed": False}}, False),
+    ],
+)
+def test_schema_writers(operation: str, extra: dict[str, Any], expected: bool) -> None:
+    assert parse(info(operation), extra, ADD).schema_writer is expected
+
+
+def test_row_tracking_marks_are_no_metadata_change() -> None:
+    def domain(name: str) -> dict[str, Any]:
+        return {"domainMetadata": {"domain": name, "configuration": "{}", "removed": False}}
+
+    assert not parse(domain("delta.rowTracking")).commit.changes_metadata
+    assert parse(domain("delta.clustering")).commit.changes_metadata
+
+
+def test_commit_info_may_hold_anything() -> None:
+    odd = {"operation": 5, "timestamp": True, "userName": [], "engineInfo": {}, "userMetadata": 1, "txnId": 2}
+    assert parse({"commitInfo": odd}).commit == parse({"commitInfo": {}}).commit
+
+
+def test_files_are_parsed_only_when_asked_for() -> None:
+    vector = {"storageType": "u", "pathOrInlineDv": "ab", "offset": 4}
+    removed = {"remove": {"path": "a b", "deletionVector": vector}}
+    assert parse(ADD, removed).files == ()
+    assert parse(ADD, removed, with_files=True).files == (
+        FileAction(("a b", ""), True, 3),
+        FileAction(("a b", "uab@4"), False, 0),
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "line"),
+    [
+        ([], 1),
+        (["", "  "], 1),
+        ([ADD, "{"], 2),
+        ([ADD, '{"add":{"path":"x"'], 2),
+        ([ADD, '{"add":{"path":"x"}}{"metaData":{"id":1}}'], 2),
+        (["[]"], 1),
+        (["null"], 1),
+        (['{"metaData":{},"protocol":{}}'], 1),
+        (['{"metaData":5}'], 1),
+        ([{"metaData": {**METADATA, "configuration": {"a": 1}}}], 1),
+        ([{"metaData": {**METADATA, "id": None}}], 1),
+        ([{"metaData": METADATA}, {"metaData": METADATA}], 2),
+        ([{"protocol": {"minReaderVersion": True, "minWriterVersion": 2}}], 1),
+        ([{"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": "x"}}], 1),
+        ([{"protocol": {"minReaderVersion": 1, "minWriterVersion": 7}}], 1),
+        ([{"domainMetadata": {"domain": "d", "removed": "no"}}], 1),
+        (['{"commitInfo":{"operation":"\\ud800"}}'], 1),
+        (["[" * 100_000], 1),
+        (["1" * 10_000], 1),
+        (["\xff"], 1),
+    ],
+)
+def test_what_is_no_commit_names_its_line(lines: list[Any], line: int) -> None:
+    with pytest.raises(CommitSyntaxError) as caught:
+        parse(*lines)
+    assert caught.value.line == line
+
+
+@given(st.lists(st.binary()))
+def test_any_bytes_are_a_commit_or_a_syntax_error(lines: list[bytes]) -> None:
+    try:
+        parse_commit(0, lines)
+    except CommitSyntaxError:
+        return
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda each: st.lists(each) | st.dictionaries(st.text(), each),
+)
+
+
+@given(st.sampled_from(["protocol", "metaData", "domainMetadata", "commitInfo", "add", "remove"]), JSON)
+def test_any_action_is_read_or_refused(kind: str, value: Any) -> None:
+    try:
+        parse({kind: value}, with_files=True)
+    except CommitSyntaxError as error:
+        assert error.line == 1  # noqa: PT017 both outcomes are right
+
+
+def test_both_encodings_of_clustering_columns() -> None:
+    assert parse_clustering('{"clusteringColumns":[["a"],["s","f"]]}') == (("a",), ("s", "f"))
+    assert parse_clustering('{"clusteringColumns":["a","b.c"]}') == (("a",), ("b.c",))
+    assert parse_clustering('{"clusteringColumns":[]}') == ()
+    for bad in (
+        "",
+        "[]",
+        "{}",
+        '{"clusteringColumns":[[]]}',
+        '{"clusteringColumns":[[1]]}',
+        '{"clusteringColumns":"a"}',
+    ):
+        with pytest.raises(ValueError):
+            parse_clustering(bad)
