@@ -1,0 +1,51 @@
+"""Time as the window sees it: passed in, so that nothing here ever asks the machine by itself."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+from tablectl.model.errors import WindowError
+
+
+class Clock(Protocol):
+    """The only source of time. Decisions are made on ``monotonic`` alone (window.md 0.3, 6.3)."""
+
+    def monotonic(self) -> float:
+        """Seconds since some moment, on this process's own clock: never set back, never compared across processes."""
+
+    def sleep(self, seconds: float) -> None:
+        """Waits; raises ``StoppedError`` when the run is told to stop."""
+
+    def utc(self) -> datetime:
+        """The wall clock, for people to read. No decision may look at it."""
+
+
+class StoppedError(WindowError):
+    """A wait was cut short because the run was told to stop."""
+
+
+class SystemClock:
+    """The machine's clock. ``interrupt`` (from a signal handler, say) ends every sleep, now and later."""
+
+    def __init__(self) -> None:
+        self._stop = threading.Event()
+
+    def monotonic(self) -> float:
+        """As ``Clock.monotonic``."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """As ``Clock.sleep``."""
+        if self._stop.wait(seconds):
+            raise StoppedError("stopped while waiting", "nothing is left to repair: run it again")
+
+    def utc(self) -> datetime:
+        """As ``Clock.utc``."""
+        return datetime.now(UTC)
+
+    def interrupt(self) -> None:
+        """Ends the sleep of every thread that uses this clock."""
+        self._stop.set()

@@ -1,0 +1,68 @@
+"""Who asks for a lease, as the records tell it to whoever has to wait."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+from collections.abc import Mapping
+from string import Formatter
+from typing import NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Owner(BaseModel):
+    """Who wrote a record. For people only: leases are told apart by their random ids."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    who: str
+    host: str
+    pid: int
+    ci: str
+    """The URL of the CI run, empty outside of CI."""
+    tool: str
+    """The version of tablectl."""
+
+    def __str__(self) -> str:
+        return f"{self.who} on {self.host} ({self.ci or f'pid {self.pid}'})"
+
+
+class _Ci(NamedTuple):
+    who: str
+    url: str
+
+
+_CI = (
+    _Ci("GITHUB_ACTOR", "{GITHUB_SERVER_URL}/{GITHUB_REPOSITORY}/actions/runs/{GITHUB_RUN_ID}"),
+    _Ci("GITLAB_USER_LOGIN", "{CI_JOB_URL}"),
+    _Ci("BUILD_REQUESTEDFOR", "{SYSTEM_COLLECTIONURI}{SYSTEM_TEAMPROJECT}/_build/results?buildId={BUILD_BUILDID}"),
+    _Ci("BUILDKITE_BUILD_CREATOR", "{BUILDKITE_BUILD_URL}"),
+    _Ci("CIRCLE_USERNAME", "{CIRCLE_BUILD_URL}"),
+    _Ci("BUILD_USER_ID", "{BUILD_URL}"),  # Jenkins; last, since its name is the one that others may use too
+)
+
+
+def current_owner(environ: Mapping[str, str], tool_version: str) -> Owner:
+    """This process, and the CI run that it is part of: GitHub, GitLab, Azure, Buildkite, CircleCI, or Jenkins."""
+    ci = next((ci for ci in _CI if all(environ.get(name) for name in _variables(ci.url))), None)
+    return Owner(
+        who=(environ.get(ci.who) if ci else None) or _user(environ),
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        ci=ci.url.format_map(environ).replace(" ", "%20") if ci else "",
+        tool=tool_version,
+    )
+
+
+def _variables(template: str) -> list[str]:
+    return [name for _, name, _, _ in Formatter().parse(template) if name]
+
+
+def _user(environ: Mapping[str, str]) -> str:
+    named = next((environ[name] for name in ("LOGNAME", "USER", "USERNAME") if environ.get(name)), None)
+    try:
+        return named or getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a container's numeric user without an entry in /etc/passwd
+        return "unknown"
