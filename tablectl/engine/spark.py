@@ -1,0 +1,229 @@
+"""Spark behind the port: a local session, Spark Connect, or a session handed in. ``sql`` and DataFrames only."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from importlib import import_module, metadata
+from typing import IO, Any, cast
+from urllib.parse import urlsplit
+
+from tablectl.engine.errors import engine_error
+from tablectl.engine.java import java_problem
+from tablectl.model.errors import EngineError, LiveError
+from tablectl.model.live import NOTHING_SET
+from tablectl.model.names import TableName
+
+INSTALL = "pip install 'tablectl[spark]'"
+_CONNECT_PORT = 15002
+STAMP_KEY = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+@dataclass(frozen=True, slots=True)
+class SparkOptions:
+    """Where the session comes from: ``remote`` (``sc://…``), else a local one with the settings of ``conf``."""
+
+    dialect: str = "oss"
+    remote: str | None = None
+    conf: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
+
+
+class SparkEngine:
+    """``Engine`` over a Spark session that nobody else uses."""
+
+    def __init__(self, session: Any, dialect: str, *, stop: bool) -> None:
+        self._session = session
+        self._stop = stop
+        self._dialect = dialect
+
+    @property
+    def dialect(self) -> str:
+        """Whose SQL it takes."""
+        return self._dialect
+
+    def execute(self, sql: str) -> None:
+        """Run one statement to its end."""
+        try:
+            self._session.sql(sql)
+        except Exception as error:  # whatever Spark, py4j or gRPC raise is the engine's answer
+            raise engine_error(error) from error
+
+    def location(self, table: TableName) -> str:
+        """One ``DESCRIBE EXTENDED``, which reads no table state."""
+        try:
+            rows = self._session.sql(f"DESCRIBE TABLE EXTENDED {table.sql}").collect()
+        except Exception as error:  # as above
+            raise _not_found(table, engine_error(error)) from error
+        return _location(table, {row[0]: row[1] for row in rows})
+
+    def close(self) -> None:
+        """Stop the session if it was made here."""
+        if self._stop:
+            self._stop = False
+            with suppress(Exception):
+                self._session.stop()
+
+
+def open_spark(options: SparkOptions, stamp: str = "") -> SparkEngine:
+    """An engine on a session made for the purpose.
+
+    Raises ``EngineError`` with the install line where Spark is missing, and with one sentence where Java is.
+    """
+    _import_spark()
+    if options.remote:
+        _register_errors("delta.connect")
+        return _own(_connect(options.remote), options.dialect, stamp, stop=True)
+    session, started = _local(options.conf)
+    _register_errors("delta.exceptions")
+    return _own(session.newSession() if not started else session, options.dialect, stamp, stop=started)
+
+
+def wrap_spark(session: Any, dialect: str = "oss", stamp: str = "") -> SparkEngine:
+    """An engine beside a session handed in: the stamp and the settings never reach the user's own (DESIGN 5)."""
+    _import_spark()
+    if hasattr(session, "newSession"):
+        _register_errors("delta.exceptions")
+        return _own(session.newSession(), dialect, stamp, stop=False)
+    _register_errors("delta.connect")
+    clone = session.cloneSession()
+    # PySpark 4.2 makes the clone without running __init__, and both stop() and garbage collection read this.
+    clone.release_session_on_close = True
+    return _own(clone, dialect, stamp, stop=True)
+
+
+def _own(session: Any, dialect: str, stamp: str, *, stop: bool) -> SparkEngine:
+    # Spark would expand ${…} inside our literals before parsing, and the other changes what a backslash means.
+    session.conf.set("spark.sql.variable.substitute", "false")
+    session.conf.set("spark.sql.parser.escapedStringLiterals", "false")
+    if stamp:
+        session.conf.set(STAMP_KEY, stamp)
+    return SparkEngine(session, dialect, stop=stop)
+
+
+def _import_spark() -> None:
+    try:
+        import pyspark  # noqa: F401, PLC0415, TID251  # only here, and only when an engine is asked for
+    except ImportError as error:
+        raise EngineError("this command needs Spark, which is not installed", INSTALL) from error
+
+
+def _register_errors(module: str) -> None:
+    """Delta's errors are typed only once one of its modules registered them (delta.md 0)."""
+    with suppress(ImportError):
+        import_module(module)
+
+
+def _connect(url: str) -> Any:
+    from pyspark.sql import SparkSession  # noqa: PLC0415, TID251  # as above
+
+    try:
+        _knock(url)
+        session = cast("Any", SparkSession.builder).remote(url).create()
+        session.version  # noqa: B018  # the first question to the server
+    except Exception as error:
+        raise EngineError(f"no Spark Connect server answers at {url}: {engine_error(error).message}") from error
+    return session
+
+
+def _knock(url: str) -> None:
+    """Raises ``OSError`` where nobody listens: PySpark itself would go on trying for many minutes."""
+    address = urlsplit(url)
+    if address.hostname:
+        socket.create_connection((address.hostname, address.port or _CONNECT_PORT), timeout=10).close()
+
+
+def packages() -> str:
+    """Maven coordinates of Delta for the installed pyspark and delta-spark: the jar carries Spark's minor version."""
+    try:
+        spark, delta = metadata.version("pyspark"), metadata.version("delta-spark")
+    except metadata.PackageNotFoundError as error:
+        raise EngineError("a local session needs pyspark and delta-spark", INSTALL) from error
+    minor = ".".join(spark.split(".")[:2])
+    return f"io.delta:delta-spark_{minor}_2.13:{delta}"
+
+
+def local_conf(conf: Mapping[str, str]) -> dict[str, str]:
+    """The settings of a local session: Delta on, few partitions, no web page; the user's own win."""
+    ours = {
+        "spark.app.name": "tablectl",
+        "spark.master": "local[*]",
+        "spark.jars.packages": packages(),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.ui.enabled": "false",
+        "spark.log.level": "ERROR",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.pyspark.python": sys.executable,
+        "spark.pyspark.driver.python": sys.executable,
+    }
+    merged = {**ours, **conf}
+    theirs = conf.get("spark.jars.packages")
+    if theirs and "io.delta:" not in theirs:
+        merged["spark.jars.packages"] = f"{ours['spark.jars.packages']},{theirs}"
+    return merged
+
+
+def _local(conf: Mapping[str, str]) -> tuple[Any, bool]:
+    from pyspark.sql import SparkSession  # noqa: PLC0415, TID251  # as above
+
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running, False
+    problem = java_problem(os.environ)
+    if problem:
+        raise EngineError(problem)
+    builder = SparkSession.builder
+    for key, value in local_conf(conf).items():
+        builder = builder.config(key, value)
+    with tempfile.NamedTemporaryFile("w+", prefix="tablectl-spark-", suffix=".log") as log:
+        try:
+            with _stderr_to(log):
+                return builder.getOrCreate(), True
+        except Exception as error:
+            log.seek(0)
+            raise EngineError(_why_not_started(log.read(), error), "see the requirements in the README") from error
+
+
+def _why_not_started(log: str, error: Exception) -> str:
+    unresolved = [
+        line.strip(" :") for line in log.splitlines() if "not found" in line or "unresolved dependency" in line
+    ]
+    reason = unresolved[0] if unresolved else engine_error(error).message
+    return f"the local Spark session did not start: {reason}"
+
+
+@contextmanager
+def _stderr_to(log: IO[str]) -> Iterator[None]:
+    """While Spark starts, its JVM inherits a file as standard error: what Ivy and log4j print is not for users."""
+    sys.stderr.flush()
+    saved = os.dup(2)
+    os.dup2(log.fileno(), 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(saved, 2)
+        os.close(saved)
+
+
+def _location(table: TableName, details: Mapping[str, str]) -> str:
+    kind, provider, location = details.get("Type", ""), details.get("Provider", ""), details.get("Location", "")
+    if "VIEW" in kind.upper():
+        raise LiveError(f"{table.text} is a view", "policies are for tables: name the tables under the view")
+    if provider.lower() != "delta" or not location:
+        raise LiveError(f"{table.text} is not a Delta table (its provider is {provider or 'unknown'})")
+    return location
+
+
+def _not_found(table: TableName, error: EngineError) -> Exception:
+    if error.condition in {"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "DELTA_TABLE_NOT_FOUND"}:
+        return LiveError(f"{table.text} does not exist", "check the name and engine.catalog in tablectl.yaml")
+    return error

@@ -1,0 +1,58 @@
+"""What all tests share: one Spark session a run, also served over Spark Connect, with a Hive metastore on Derby."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tablectl.engine.spark import SparkOptions, open_spark, packages
+
+CONNECT_PACKAGE = "org.apache.spark:spark-connect_2.13"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.fixture(scope="session")
+def connect_port() -> int:
+    """The port of the Connect server in the shared session's JVM."""
+    return _free_port()
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory, connect_port: int) -> Iterator[Any]:
+    """The one session: real Spark and Delta, few partitions, classic and Connect in one JVM."""
+    pyspark = pytest.importorskip("pyspark")
+    home: Path = tmp_path_factory.mktemp("spark")
+    conf = {
+        "spark.master": "local[2]",
+        "spark.app.name": "tablectl-tests",
+        "spark.jars.packages": f"{packages()},{CONNECT_PACKAGE}:{pyspark.__version__}",
+        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+        "spark.connect.grpc.binding.port": str(connect_port),
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.catalogImplementation": "hive",
+        "spark.sql.warehouse.dir": str(home / "warehouse"),
+        "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={home / 'metastore'};create=true",
+        "spark.driver.extraJavaOptions": f"-Dderby.stream.error.file={home / 'derby.log'}",
+    }
+    engine = open_spark(SparkOptions(conf=conf))
+    session = pyspark.sql.SparkSession.getActiveSession()
+    assert session is not None
+    yield session
+    engine.close()
+
+
+@pytest.fixture(scope="session")
+def connect_url(spark: Any, connect_port: int) -> str:
+    """The Connect server of the shared session."""
+    return f"sc://127.0.0.1:{connect_port}"
