@@ -1,0 +1,117 @@
+"""What a run did: per table its outcome, statements and commits, and the exit code that follows."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from tablectl.model.errors import ExitCode
+from tablectl.model.plan import Phase, Record, Refusal, TableFailure
+
+
+class Outcome(StrEnum):
+    """How one table came out of a run."""
+
+    APPLIED = "applied"
+    """Every change reads as declared, and statements ran for it."""
+    ALREADY = "already"
+    """Every change read as declared before; no commit was made."""
+    STALE = "stale"
+    """Somebody changed what the plan took for granted; nothing more was done."""
+    REFUSED = "refused"
+    """The table cannot take a change, by the plan or by what was found under the lease."""
+    HELD = "held"
+    """Another apply holds the table's lease."""
+    FAILED = "failed"
+    """A statement, the lease or a reading failed."""
+    UNVERIFIED = "unverified"
+    """All statements ran, and yet a change does not read as declared."""
+    INTERRUPTED = "interrupted"
+    """The run was stopped before it was through with the table."""
+
+
+_CODES = {
+    Outcome.APPLIED: ExitCode.DONE,
+    Outcome.ALREADY: ExitCode.DONE,
+    Outcome.STALE: ExitCode.REFUSED,
+    Outcome.REFUSED: ExitCode.REFUSED,
+    Outcome.HELD: ExitCode.WINDOW,
+    Outcome.FAILED: ExitCode.ERROR,
+    Outcome.UNVERIFIED: ExitCode.PARTIAL,
+    Outcome.INTERRUPTED: ExitCode.ERROR,
+}
+
+
+class CommitRun(Record):
+    """A commit seen in the log, ours or another's."""
+
+    version: int
+    operation: str
+    user: str
+    at: int
+    """Milliseconds since the epoch."""
+
+
+class StatementRun(Record):
+    """A statement that was sent."""
+
+    id: str
+    sql: str
+    phase: Phase
+    milliseconds: int
+    error: str = ""
+    condition: str = ""
+    """The engine's error class."""
+
+
+class TableRun(Record):
+    """One table's part of a run."""
+
+    name: str
+    outcome: Outcome
+    message: str = ""
+    hint: str = ""
+    epoch: int = 0
+    """The lease's epoch; 0 where none was taken."""
+    changed: tuple[str, ...] = ()
+    """Ids of the changes that this run made."""
+    already: tuple[str, ...] = ()
+    """Ids of the changes that were made before it."""
+    statements: tuple[StatementRun, ...] = ()
+    commits: tuple[CommitRun, ...] = ()
+    """This run's commits."""
+    foreign: tuple[CommitRun, ...] = ()
+    """Others' commits: since the plan where it is stale, else during the run."""
+    later: tuple[str, ...] = ()
+    """Ids of changes that were verified at our last commit and that others have undone since."""
+    refusals: tuple[Refusal, ...] = ()
+    """The plan's own, where it leaves the table out."""
+
+
+class RunReport(Record):
+    """A whole run."""
+
+    run: str
+    plan: str
+    """The plan's digest."""
+    tables: tuple[TableRun, ...]
+    failures: tuple[TableFailure, ...] = ()
+    """Tables that the plan could not read."""
+
+    @property
+    def committed(self) -> bool:
+        """Whether the run made any commit, by the log, or by the engine's word where the log could not be read."""
+        return any(table.commits or any(not each.error for each in table.statements) for table in self.tables)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """As DESIGN 3: once something was committed, whatever else went wrong makes the run a partial one.
+
+        So do tables that the plan itself leaves out, refused or unreadable, beside others that are as declared.
+        """
+        wrong = [table for table in self.tables if _CODES[table.outcome] is not ExitCode.DONE]
+        if not wrong and not self.failures:
+            return ExitCode.DONE
+        left_out = all(table.refusals for table in wrong) and len(wrong) < len(self.tables)
+        if self.committed or left_out:
+            return ExitCode.PARTIAL
+        return ExitCode.worst(*(_CODES[table.outcome] for table in wrong), *(ExitCode.ERROR for _ in self.failures))

@@ -1,0 +1,149 @@
+"""A whole apply: waves of tables, leases all or none, tables side by side, leases given back on every way out."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from tablectl.apply.acquire import Blocked, Claim, acquire_all
+from tablectl.apply.lease import Lease, Renewer
+from tablectl.apply.records import RecordStore
+from tablectl.apply.report import Outcome, RunReport, TableRun
+from tablectl.apply.table import Window, run_table, unexpected
+from tablectl.model.errors import PlanFileError, WindowError
+from tablectl.model.names import canonical_location
+from tablectl.model.plan import Plan, TablePlan
+
+_AGAIN = "run the same command again"
+
+
+@dataclass(frozen=True, slots=True)
+class Wave:
+    """How tables are taken: how many at once, on whose behalf, and where their lease records lie."""
+
+    parallel: int
+    claim: Claim
+    records: Callable[[str], RecordStore]
+    """The record store of a table, by its location."""
+
+
+def run_plan(window: Window, wave: Wave, plan: Plan) -> RunReport:
+    """Apply a plan. One table's trouble never stops the others; all leases are released on every way out."""
+    todo = [table for table in plan.tables if table.applies]
+    _check_places(todo)
+    done: list[TableRun] = [_left_out(table) for table in plan.tables if table.refusals]
+    for tables in _waves(todo, wave.parallel):
+        if window.stop.is_set():
+            done += [_plain(table, Outcome.INTERRUPTED, "stopped before its turn", _AGAIN) for table in tables]
+        else:
+            done += _run_guarded(window, wave, tables)
+    return RunReport(
+        run=window.stamp.run,
+        plan=window.stamp.plan,
+        tables=tuple(sorted(done, key=lambda run: run.name)),
+        failures=plan.failures,
+    )
+
+
+def _waves(tables: Sequence[TablePlan], size: int) -> Iterable[Sequence[TablePlan]]:
+    ordered = sorted(tables, key=lambda table: canonical_location(table.location))
+    return (ordered[start : start + size] for start in range(0, len(ordered), size))
+
+
+def _check_places(tables: Sequence[TablePlan]) -> None:
+    """Two names of one table would fight over its lease, and each would undo the other's checks."""
+    names: dict[str, str] = {}
+    for table in tables:
+        key = canonical_location(table.location)
+        if key in names:
+            raise PlanFileError(
+                f"{names[key]} and {table.name} are one table: both lie in {table.location}",
+                "declare the table under one name, and plan again",
+            )
+        names[key] = table.name
+
+
+def _run_guarded(window: Window, wave: Wave, tables: Sequence[TablePlan]) -> list[TableRun]:
+    """A wave whose unforeseen errors are its tables' outcome, or what earlier waves committed would go unreported."""
+    try:
+        return _run_wave(window, wave, tables)
+    except Exception as error:  # noqa: BLE001  # see above
+        return [_plain(table, Outcome.FAILED, *unexpected(table.name, error)) for table in tables]
+
+
+def _run_wave(window: Window, wave: Wave, tables: Sequence[TablePlan]) -> list[TableRun]:
+    by_key = {canonical_location(table.location): table for table in tables}
+    with ExitStack() as stack:
+        try:
+            leases, left = _take(window, wave, by_key)
+        except WindowError as error:
+            return _not_opened(window, wave, tables, error)
+        for lease in leases.values():
+            stack.callback(lease.release)
+        for lease in leases.values():
+            stack.enter_context(Renewer(lease))
+        for key in leases:
+            window.notify(by_key[key].name, "leased", "")
+        runs = _side_by_side(window, [(by_key[key], lease) for key, lease in leases.items()])
+    for run in runs:
+        window.notify(run.name, "released", "")
+    return [*runs, *left]
+
+
+def _not_opened(window: Window, wave: Wave, tables: Sequence[TablePlan], error: WindowError) -> list[TableRun]:
+    """What comes of tables whose leases could not be asked for."""
+    if window.stop.is_set():
+        return [_plain(table, Outcome.INTERRUPTED, "stopped before its turn", _AGAIN) for table in tables]
+    if len(tables) == 1:
+        return [_plain(tables[0], Outcome.FAILED, error.message, error.hint)]
+    # One table's records are out of reach, and none may wait for it: each gets a wave of its own.
+    return [run for table in tables for run in _run_guarded(window, wave, [table])]
+
+
+def _take(window: Window, wave: Wave, tables: Mapping[str, TablePlan]) -> tuple[Mapping[str, Lease], list[TableRun]]:
+    """The leases that can be had, all or none at each try; tables that others hold are left out and named."""
+    left: list[TableRun] = []
+    waiting = dict(tables)
+    while waiting:
+        stores = {key: wave.records(table.location) for key, table in waiting.items()}
+        taken = acquire_all(stores, wave.claim, window.clock)
+        if not isinstance(taken, Blocked):
+            return taken, left
+        for key, held in taken.holders.items():
+            table = waiting.pop(key)
+            left.append(_plain(table, Outcome.HELD, str(held), f"run again later, or see {_show(table)}"))
+    return {}, left
+
+
+def _show(table: TablePlan) -> str:
+    return f"`tablectl window show {shlex.quote(table.name)}`"
+
+
+def _side_by_side(window: Window, tasks: Sequence[tuple[TablePlan, Lease]]) -> list[TableRun]:
+    """One thread a table. A signal in the waiting thread stops further statements and still waits for those running."""
+    if not tasks:
+        return []
+    with ThreadPoolExecutor(max_workers=len(tasks), thread_name_prefix="tablectl-table") as pool:
+        futures: list[Future[TableRun]] = [pool.submit(run_table, window, plan, lease) for plan, lease in tasks]
+        try:
+            pending = set(futures)
+            while pending:
+                # A bounded wait, so that the main thread gets its signals.
+                _, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
+        except BaseException:
+            window.stop.set()
+            raise
+    return [future.result() for future in futures]
+
+
+def _left_out(table: TablePlan) -> TableRun:
+    first = table.refusals[0]
+    run = _plain(table, Outcome.REFUSED, f"{first.change}: {first.reason}", first.way_out)
+    return run.model_copy(update={"refusals": table.refusals})
+
+
+def _plain(table: TablePlan, outcome: Outcome, message: str, hint: str = "") -> TableRun:
+    return TableRun(name=table.name, outcome=outcome, message=message, hint=hint)

@@ -1,0 +1,339 @@
+"""A lake in memory: tables with a history, and an engine that reads SQL by itself: no test trusts a renderer."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tablectl.apply.stamp import Stamp
+from tablectl.model.errors import EngineError, LiveError
+from tablectl.model.live import Client, Commit, LiveTable, Protocol
+from tablectl.model.names import TableName, parse_table
+from tablectl.model.schema import Field, Schema
+
+# A parser of the four statements
+
+
+@dataclass(frozen=True)
+class Sql:
+    """One statement: ``verb`` is SET, UNSET, CLUSTER or REORG."""
+
+    verb: str
+    table: tuple[str, ...]
+    values: tuple[tuple[str, str], ...] = ()
+    keys: tuple[str, ...] = ()
+    columns: tuple[tuple[str, ...], ...] = ()
+
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<name>`(?:[^`]|``)+`)|(?P<text>'(?:[^'\\]|\\.)*')|(?P<word>\w+)|(?P<mark>[(),.=]))", re.DOTALL
+)
+_ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "Z": "\x1a"}
+
+
+class _Tokens:
+    def __init__(self, sql: str) -> None:
+        self._left = list(self._split(sql))
+
+    @staticmethod
+    def _split(sql: str) -> Iterator[tuple[str, str]]:
+        at = 0
+        while at < len(sql):
+            match = _TOKEN.match(sql, at)
+            assert match is not None, f"no SQL from here: {sql[at:]!r}"
+            assert match.lastgroup is not None
+            yield match.lastgroup, match[match.lastgroup]
+            at = match.end()
+
+    def take(self, kind: str, text: str | None = None) -> str:
+        found, value = self._left.pop(0)
+        assert (found, value) == (kind, text or value), f"expected {text or kind}, found {value!r}"
+        return value
+
+    def words(self, text: str) -> None:
+        for word in text.split():
+            self.take("word", word)
+
+    def next_is(self, *texts: str) -> bool:
+        return bool(self._left) and self._left[0][1] in texts
+
+    def end(self) -> None:
+        assert not self._left, f"unexpected {self._left}"
+
+    def name(self) -> tuple[str, ...]:
+        parts = [self.take("name")]
+        while self.next_is("."):
+            self.take("mark", ".")
+            parts.append(self.take("name"))
+        return tuple(part[1:-1].replace("``", "`") for part in parts)
+
+    def text(self) -> str:
+        body = self.take("text")[1:-1]
+        return re.sub(r"\\(.)", lambda match: _ESCAPED.get(match[1], match[1]), body, flags=re.DOTALL)
+
+    def listed(self, item: Callable[[], Any]) -> tuple[Any, ...]:
+        self.take("mark", "(")
+        items = [item()]
+        while self.next_is(","):
+            self.take("mark", ",")
+            items.append(item())
+        self.take("mark", ")")
+        return tuple(items)
+
+    def pair(self) -> tuple[str, str]:
+        key = self.text()
+        self.take("mark", "=")
+        return key, self.text()
+
+
+def parse_sql(sql: str) -> Sql:
+    """A statement as Spark would read it; anything but the four forms fails the test."""
+    tokens = _Tokens(sql)
+    if tokens.next_is("REORG"):
+        tokens.words("REORG TABLE")
+        parsed = Sql("REORG", tokens.name())
+        tokens.words("APPLY")
+        assert tokens.listed(lambda: tokens.take("word")) == ("PURGE",)
+    else:
+        tokens.words("ALTER TABLE")
+        parsed = _altered(tokens, tokens.name())
+    tokens.end()
+    return parsed
+
+
+def _altered(tokens: _Tokens, table: tuple[str, ...]) -> Sql:
+    if tokens.next_is("SET"):
+        tokens.words("SET TBLPROPERTIES")
+        return Sql("SET", table, values=tokens.listed(tokens.pair))
+    if tokens.next_is("UNSET"):
+        tokens.words("UNSET TBLPROPERTIES IF EXISTS")
+        return Sql("UNSET", table, keys=tokens.listed(tokens.text))
+    tokens.words("CLUSTER BY")
+    if tokens.next_is("NONE"):
+        tokens.words("NONE")
+        return Sql("CLUSTER", table)
+    return Sql("CLUSTER", table, columns=tokens.listed(tokens.name))
+
+
+_FEATURES = {
+    ("delta.enableDeletionVectors", "true"): "deletionVectors",
+    ("delta.enableChangeDataFeed", "true"): "changeDataFeed",
+    ("delta.appendOnly", "true"): "appendOnly",
+}
+
+
+def features_of(sql: Sql) -> frozenset[str]:
+    """The protocol features that a statement brings."""
+    if sql.verb == "CLUSTER":
+        return frozenset({"clustering", "domainMetadata"})
+    return frozenset(_FEATURES[pair] for pair in sql.values if pair in _FEATURES)
+
+
+def changed_properties(sql: Sql, properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties after a SET or UNSET."""
+    return {key: value for key, value in {**properties, **dict(sql.values)}.items() if key not in sql.keys}
+
+
+# Tables
+
+SPARK = Client("delta-spark", (4, 4, 0))
+COLUMNS = Schema(
+    (
+        Field("id", "long"),
+        Field("day", "date"),
+        Field("place", "struct", fields=(Field("city", "string"),)),
+        Field("tags", "map"),
+    )
+)
+
+
+@dataclass
+class FakeTable:
+    """One table: every version of it, and who made it."""
+
+    name: TableName
+    states: list[LiveTable]
+    history: list[Commit]
+    checksums: bool = True
+    """Whether vectors are known without counting."""
+    moved_to: str = ""
+    """Where the catalog says that it lies, if elsewhere."""
+    broken: str = ""
+    """Why it cannot be read, if so."""
+
+    @property
+    def live(self) -> LiveTable:
+        return self.states[-1]
+
+    def commit(self, operation: str, user: str = "ben", stamp: str = "", **facts: Any) -> None:
+        """One commit; without facts it changes data alone."""
+        version = self.live.version + 1
+        self.states.append(replace(self.live, version=version, **facts))
+        self.history.append(
+            Commit(version, 1_700_000_000_000 + version, operation, user, SPARK, stamp, bool(facts), not facts)
+        )
+
+    def set_property(self, key: str, value: str | None, user: str = "ben") -> None:
+        """Somebody else's ALTER."""
+        left = {name: text for name, text in self.live.properties.items() if name != key}
+        self.commit("SET TBLPROPERTIES", user, properties=left if value is None else {**left, key: value})
+
+    def commits_of(self, run: str) -> list[Commit]:
+        return [commit for commit in self.history if f'"run":"{run}"' in commit.user_metadata]
+
+    @property
+    def stamped(self) -> list[Commit]:
+        return [commit for commit in self.history if "tablectl" in commit.user_metadata]
+
+
+@dataclass
+class FakeLake:
+    """Tables by location; a ``LiveReader``. ``on_read`` runs before each reading of a table's newest version."""
+
+    tables: dict[str, FakeTable] = field(default_factory=dict)
+    on_read: Callable[[FakeTable], None] = lambda _table: None
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def add(self, text: str = "delta.`/lake/orders`", location: str = "", **facts: Any) -> FakeTable:
+        name = parse_table(text)
+        location = location or name.parts[0]
+        given: dict[str, Any] = {
+            "protocol": Protocol(1, 2),
+            "schema": COLUMNS,
+            "clients": (SPARK,),
+            "vectors": 0,
+            "files": 3,
+            "bytes": 3000,
+            **facts,
+        }
+        live = LiveTable(name=name, location=location, version=0, table_id=f"id of {location}", **given)
+        table = FakeTable(name, [live], [Commit(0, 1_700_000_000_000, "CREATE TABLE", "ann", SPARK)])
+        self.tables[location] = table
+        return table
+
+    def read(self, name: TableName, location: str, *, version: int | None = None, counts: bool = False) -> LiveTable:
+        with self.lock:
+            table = self.tables[location]
+            if version is None:
+                self.on_read(table)
+            if table.broken:
+                raise LiveError(f"{location}: {table.broken}")
+            live = table.live if version is None else self._at(table, version)
+            known = counts or table.checksums or not live.protocol.has("deletionVectors")
+            return live if known else replace(live, vectors=None)
+
+    @staticmethod
+    def _at(table: FakeTable, version: int) -> LiveTable:
+        return next(state for state in table.states if state.version == version)
+
+    def commits(self, location: str, *, after: int) -> tuple[Commit, ...]:
+        with self.lock:
+            if self.tables[location].broken:
+                raise LiveError(f"{location}: {self.tables[location].broken}")
+            return tuple(commit for commit in reversed(self.tables[location].history) if commit.version > after)
+
+
+Hook = Callable[[FakeTable, str], None]
+
+
+@dataclass
+class FakeEngine:
+    """An ``Engine`` over a lake, and what it was asked to do.
+
+    ``before`` and ``after`` run around the effect of each statement, with its table and SQL, and may raise.
+    """
+
+    lake: FakeLake
+    stamp: Stamp
+    dialect: str = "oss"
+    sent: list[str] = field(default_factory=list)
+    before: Hook = lambda _table, _sql: None
+    after: Hook = lambda _table, _sql: None
+    closed: int = 0
+
+    def location(self, table: TableName) -> str:
+        found = self._find(table.parts if table.is_path else (table.catalog, *table.parts))
+        return found.moved_to or found.live.location
+
+    def execute(self, sql: str) -> None:
+        parsed = parse_sql(sql)
+        table = self._find(parsed.table[1:] if parsed.table[0] == "delta" else parsed.table)
+        with self.lake.lock:
+            self.sent.append(sql)
+            self.before(table, sql)
+            self._run(table, parsed)
+            self.after(table, sql)
+
+    def close(self) -> None:
+        self.closed += 1
+
+    def _find(self, parts: tuple[str, ...]) -> FakeTable:
+        for table in self.lake.tables.values():
+            if parts == (table.name.parts if table.name.is_path else (table.name.catalog, *table.name.parts)):
+                return table
+        raise LiveError(f"{'.'.join(parts)} does not exist")
+
+    def _run(self, table: FakeTable, sql: Sql) -> None:
+        live = table.live
+        if sql.verb == "REORG":
+            if live.vectors:
+                self._commit(table, "REORG", vectors=0)
+            return
+        protocol = live.protocol.raised(features_of(sql))
+        if sql.verb == "CLUSTER":
+            missing = [column for column in sql.columns if live.schema.find(column) is None]
+            if missing or live.partition_columns:
+                raise EngineError(f"cannot cluster by {missing}", "", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA")
+            self._commit(table, "CLUSTER BY", clustering=sql.columns, protocol=protocol)
+        else:
+            left = changed_properties(sql, live.properties)
+            self._commit(table, f"{sql.verb} TBLPROPERTIES", properties=left, protocol=protocol)
+
+    def _commit(self, table: FakeTable, operation: str, **facts: Any) -> None:
+        table.commit(operation, "apply", self.stamp.text(), **facts)
+
+
+# Behaviours
+
+
+def contended(times: int, condition: str = "DELTA_METADATA_CHANGED") -> Hook:
+    """So many times somebody else commits at the same moment."""
+    left = times
+
+    def hook(table: FakeTable, _sql: str) -> None:
+        nonlocal left
+        if left > 0:
+            left -= 1
+            table.commit("WRITE", "stream")
+            raise EngineError("somebody was faster", "run the command again", condition)
+
+    return hook
+
+
+def fails(number: int, condition: str = "") -> Hook:
+    """The statement of that number, from 1, gives an error: before its effect or after it, by where it is hung."""
+    count = 0
+
+    def hook(_table: FakeTable, _sql: str) -> None:
+        nonlocal count
+        count += 1
+        if count == number:
+            raise EngineError("the connection broke", "look at the cluster", condition)
+
+    return hook
+
+
+def at(number: int, act: Callable[[FakeTable], object]) -> Hook:
+    """Somebody does something around the statement of that number, from 1."""
+    count = 0
+
+    def hook(table: FakeTable, _sql: str) -> None:
+        nonlocal count
+        count += 1
+        if count == number:
+            act(table)
+
+    return hook

@@ -1,0 +1,472 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import product
+from threading import Event
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tablectl.apply.run as run_module
+from tablectl.apply.acquire import acquire, try_acquire
+from tablectl.apply.clock import StoppedError, SystemClock
+from tablectl.apply.lease import Lease, Renewer
+from tablectl.apply.lease_log import tail
+from tablectl.apply.records import RecordStore
+from tablectl.apply.report import CommitRun, Outcome, RunReport, StatementRun, TableRun
+from tablectl.apply.run import Wave, run_plan
+from tablectl.apply.stamp import Stamp
+from tablectl.apply.table import Window
+from tablectl.attributes.policy import Policy
+from tablectl.model.errors import EngineError, PlanFileError, WindowError
+from tablectl.model.plan import Phase, Plan, Refusal, TableFailure, TablePlan
+from tablectl.planning.table import plan_table
+from tests.apply.fake_lake import FakeEngine, FakeLake, FakeTable
+from tests.apply.lease_fakes import FakeClock, Fault, MemoryRecords, claim
+
+
+@dataclass
+class Run:
+    """A lake of several tables and one apply over it."""
+
+    lake: FakeLake = field(default_factory=FakeLake)
+    stores: dict[str, MemoryRecords] = field(default_factory=dict)
+    clock: Any = field(default_factory=FakeClock)
+    stop: Event = field(default_factory=Event)
+    parallel: int = 4
+    notify: Callable[[str, str, str], None] = lambda _table, _step, _words: None
+    steps: list[tuple[str, str]] = field(default_factory=list)
+    engine: FakeEngine = field(init=False)
+    failures: tuple[TableFailure, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.engine = FakeEngine(self.lake, Stamp("r1", "d1"))
+
+    def tables(self, names: str, **facts: Any) -> Run:
+        for name in names:
+            self.lake.add(f"delta.`/lake/{name}`", **facts)
+            self.stores[f"/lake/{name}"] = MemoryRecords()
+        return self
+
+    def plan(self, **policy: Any) -> Plan:
+        tables = [self._table(table, policy or {"isolation": "Serializable"}) for table in self.lake.tables.values()]
+        return _plan(*tables, failures=self.failures)
+
+    def _table(self, table: FakeTable, policy: dict[str, Any]) -> TablePlan:
+        planned = plan_table(Policy(**policy), table.live, "oss")
+        assert planned is not None
+        return planned
+
+    def apply(self, plan: Plan | None = None) -> RunReport:
+        window = Window(self.engine, self.lake, self.clock, self.engine.stamp, self.stop, self._told, budget=15)
+        return run_plan(window, Wave(self.parallel, claim("ann"), self._records), plan or self.plan())
+
+    def _records(self, location: str) -> RecordStore:
+        return self.stores[location]
+
+    def _told(self, table: str, step: str, words: str) -> None:
+        self.steps.append((table[-2], step))
+        self.notify(table, step, words)
+
+    def hold(self, name: str, who: str = "ben") -> Lease:
+        """Somebody else's lease, renewed whenever our clock moves."""
+        lease = try_acquire(self.stores[f"/lake/{name}"], claim(who), self.clock)
+        assert isinstance(lease, Lease)
+        before = self.clock.on_sleep
+
+        def renew() -> None:
+            before()
+            lease.renew()
+
+        self.clock.on_sleep = renew
+        return lease
+
+    def kinds(self, name: str) -> list[str]:
+        """The last record of a table's lease, and whether all was released."""
+        last = tail(self.stores[f"/lake/{name}"])
+        return [last.kind, last.owner.who] if last else []
+
+    def released(self) -> bool:
+        return all(not self.kinds(key[-1]) or self.kinds(key[-1])[0] == "release" for key in self.stores)
+
+
+def _plan(*tables: TablePlan, failures: tuple[TableFailure, ...] = ()) -> Plan:
+    return Plan(format=1, tool="0", dialect="oss", policies="p", tables=tables, failures=failures)
+
+
+def outcomes(report: RunReport) -> dict[str, str]:
+    return {table.name[-2]: str(table.outcome) for table in report.tables}
+
+
+def only(report: RunReport, name: str) -> TableRun:
+    return next(table for table in report.tables if table.name[-2] == name)
+
+
+# Waves
+
+
+def test_all_tables_are_applied_and_all_leases_given_back() -> None:
+    run = Run().tables("abc")
+    report = run.apply()
+    assert outcomes(report) == {"a": "applied", "b": "applied", "c": "applied"}
+    assert (report.exit_code, report.run, report.plan) == (0, "r1", "d1")
+    assert [run.kinds(name) for name in "abc"] == [["release", "ann"]] * 3
+
+
+@pytest.mark.parametrize(("parallel", "waves"), [(1, "a b c d e"), (2, "ab cd e"), (3, "abc de"), (9, "abcde")])
+def test_tables_are_taken_in_waves(parallel: int, waves: str) -> None:
+    run = Run(parallel=parallel).tables("ecbad")
+    run.apply()
+    runs = [step for step in run.steps if step[1] in {"leased", "released"}]
+    expected = [(name, step) for wave in waves.split() for step in ("leased", "released") for name in wave]
+    assert runs == expected
+
+
+def test_the_tables_of_a_wave_run_side_by_side() -> None:
+    run = Run().tables("abc")
+    together = threading.Barrier(3, timeout=30)
+
+    def meet(_table: str, step: str, _words: str) -> None:
+        if step == "fresh":
+            together.wait()
+
+    run.notify = meet
+    assert run.apply().exit_code == 0
+
+
+def test_a_plan_of_nothing_takes_nothing() -> None:
+    run = Run().tables("a")
+    report = run.apply(_plan())
+    assert (report.tables, report.exit_code, run.kinds("a")) == ((), 0, [])
+
+
+# Leases that cannot be had
+
+
+def test_a_held_table_is_left_out_and_named_and_the_others_are_applied() -> None:
+    run = Run().tables("abc")
+    ben = run.hold("b")
+    report = run.apply()
+    assert outcomes(report) == {"a": "applied", "b": "held", "c": "applied"}
+    held = only(report, "b")
+    assert held.message.startswith("held by ben on ben-laptop (pid 7), run run-of-ben, epoch 1")
+    assert held.hint == "run again later, or see `tablectl window show 'delta.`/lake/b`'`"
+    assert report.exit_code == 5
+    ben.prove(1)
+    assert run.kinds("a") == run.kinds("c") == ["release", "ann"]
+
+
+def test_where_all_are_held_nothing_was_done() -> None:
+    run = Run().tables("ab")
+    run.hold("a")
+    run.hold("b", "cleo")
+    report = run.apply()
+    assert (set(outcomes(report).values()), report.exit_code, run.engine.sent) == ({"held"}, 4, [])
+
+
+def test_a_dead_holder_is_taken_over() -> None:
+    run = Run().tables("ab")
+    try_acquire(run.stores["/lake/a"], claim("ben"), run.clock)
+    report = run.apply()
+    assert outcomes(report) == {"a": "applied", "b": "applied"}
+    assert (only(report, "a").epoch, only(report, "b").epoch) == (2, 1)
+
+
+def test_no_lease_of_a_wave_is_kept_while_another_is_watched() -> None:
+    run = Run().tables("ab")
+    run.hold("b")
+    kept: list[list[str]] = []
+    renew = run.clock.on_sleep
+
+    def look() -> None:
+        renew()
+        kept.append(run.kinds("a"))
+
+    run.clock.on_sleep = look
+    run.apply()
+    assert kept == [[]]
+
+
+def test_a_table_whose_records_cannot_be_written_fails_alone() -> None:
+    run = Run().tables("abc")
+    run.stores["/lake/b"].faults.extend([Fault.REFUSED] * 9)
+    report = run.apply()
+    assert outcomes(report) == {"a": "applied", "b": "failed", "c": "applied"}
+    assert (only(report, "b").message, report.exit_code) == ("refused", 5)
+    assert run.released()
+
+
+def test_one_whose_store_is_down_does_not_wear_out_the_others_leases() -> None:
+    """While a dead holder is watched for 75 s, a lease taken before would run out."""
+    run = Run().tables("abc")
+    run.stores["/lake/b"].down = True
+    try_acquire(run.stores["/lake/c"], claim("ben"), run.clock)
+    report = run.apply()
+    assert outcomes(report) == {"a": "applied", "b": "failed", "c": "applied"}
+
+
+def test_where_no_records_can_lie_the_table_fails() -> None:
+    run = Run().tables("ab")
+
+    def records(location: str) -> RecordStore:
+        if location == "/lake/a":
+            raise WindowError("hdfs: is out of reach", "set `state:`")
+        return run.stores[location]
+
+    run._records = records  # type: ignore[method-assign]
+    report = run.apply()
+    assert outcomes(report) == {"a": "failed", "b": "applied"}
+    assert (only(report, "a").message, only(report, "a").hint) == ("hdfs: is out of reach", "set `state:`")
+
+
+# Failing tables
+
+
+def test_a_failing_table_does_not_stop_the_others() -> None:
+    run = Run().tables("abc")
+
+    def fail(table: FakeTable, _sql: str) -> None:
+        if table.live.location == "/lake/a":
+            raise EngineError("no", "", "SOME_CLASS")
+
+    run.engine.before = fail
+    report = run.apply()
+    assert outcomes(report) == {"a": "failed", "b": "applied", "c": "applied"}
+    assert (only(report, "a").message, report.exit_code) == ("[SOME_CLASS] no", 5)
+    assert run.released()
+
+
+def test_an_unforeseen_error_in_one_wave_leaves_the_report_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(parallel=1).tables("abc")
+    real = Renewer
+
+    def renewer(lease: Lease) -> Any:
+        if str(lease.record.epoch) == "1" and run.kinds("b") == ["acquire", "ann"] and not run.kinds("c"):
+            raise RuntimeError("can't start new thread")
+        return real(lease)
+
+    monkeypatch.setattr(run_module, "Renewer", renewer)
+    report = run.apply()
+    assert outcomes(report) == {"a": "applied", "b": "failed", "c": "applied"}
+    assert only(report, "b").message == "unexpected error: RuntimeError: can't start new thread"
+    assert (report.exit_code, run.released()) == (5, True)
+
+
+def test_refused_and_unreadable_tables_are_left_out_whole() -> None:
+    failures = (TableFailure(name="delta.`/lake/x`", message="gone"),)
+    run = Run(failures=failures).tables("a")
+    run.lake.add("delta.`/lake/p`", partition_columns=("day",))
+    run.stores["/lake/p"] = MemoryRecords()
+    report = run.apply(_mixed(run))
+    assert outcomes(report) == {"a": "applied", "p": "refused"}
+    refused = only(report, "p")
+    assert refused.message.startswith("partitioning: the table is partitioned by day")
+    assert (refused.refusals[0].change, refused.commits, run.kinds("p")) == ("partitioning", (), [])
+    assert (report.failures, report.exit_code) == (failures, 5)
+
+
+def _mixed(run: Run) -> Plan:
+    first, second = run.lake.tables.values()
+    policy = {"isolation": "Serializable"}
+    refused = run._table(second, {**policy, "partitioning": "none"})
+    return _plan(run._table(first, policy), refused, failures=run.failures)
+
+
+def test_one_table_under_two_names_is_refused_before_anything() -> None:
+    run = Run().tables("ab")
+    first, second = run.plan().tables
+    plan = _plan(first, second.model_copy(update={"location": "file:///lake/a/"}))
+    with pytest.raises(PlanFileError, match="are one table"):
+        run.apply(plan)
+    with pytest.raises(PlanFileError, match="are one table"):
+        run.apply(_plan(first, first))
+    assert (run.engine.sent, run.kinds("a")) == ([], [])
+
+
+# Every way out
+
+
+class Gone(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("step", ["leased", "fresh", "before closed-set", "after closed-set", "verify"])
+@pytest.mark.parametrize("error", [Gone, KeyboardInterrupt, ZeroDivisionError])
+def test_leases_are_given_back_whatever_is_raised(step: str, error: type[BaseException]) -> None:
+    run = Run().tables("abc")
+    plan = run.plan()
+
+    def raises(table: str, now: str, _words: str) -> None:
+        if now == step and "/b" in table:
+            raise error
+
+    run.notify = raises
+    if error is ZeroDivisionError:
+        assert only(run.apply(plan), "b").outcome is Outcome.FAILED
+    else:
+        with pytest.raises(error):
+            run.apply(plan)
+    assert run.released()
+    assert all(not thread.name.startswith("tablectl") for thread in threading.enumerate())
+    # The same command finishes what was left.
+    run.notify = lambda _table, _step, _words: None
+    report = run.apply(plan)
+    assert set(outcomes(report).values()) <= {"applied", "already"}
+    assert [len(table.stamped) for table in run.lake.tables.values()] == [1, 1, 1]
+
+
+def test_an_interrupt_in_the_waiting_thread_waits_for_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run().tables("a")
+    run.lake.tables["/lake/a"].set_property("debug", "on")
+    plan = run.plan(isolation="Serializable", properties={"debug": None})
+    running, interrupted = Event(), Event()
+
+    def slow(_table: FakeTable, _sql: str) -> None:
+        running.set()
+        assert run.stop.wait(30)
+        assert run.kinds("a") == ["acquire", "ann"]
+
+    def wait(*_: Any, **__: Any) -> Any:
+        assert running.wait(30)
+        interrupted.set()
+        raise KeyboardInterrupt
+
+    run.engine.before = slow
+    monkeypatch.setattr(run_module, "wait", wait)
+    with pytest.raises(KeyboardInterrupt):
+        run.apply(plan)
+    assert (run.stop.is_set(), len(run.engine.sent), run.released()) == (True, 1, True)
+    assert len(run.lake.tables["/lake/a"].stamped) == 1
+
+
+def test_a_stop_ends_the_run_between_tables_and_says_so() -> None:
+    run = Run(parallel=1).tables("abc")
+    run.notify = lambda table, step, _words: run.stop.set() if "/a" in table and step == "verify" else None
+    report = run.apply()
+    assert outcomes(report) == {"a": "applied", "b": "interrupted", "c": "interrupted"}
+    assert only(report, "b").message == "stopped before its turn"
+    assert only(report, "b").hint == "run the same command again"
+    assert (report.exit_code, run.released(), run.kinds("b")) == (5, True, [])
+
+
+def test_a_stop_while_a_holder_is_watched_is_an_interruption() -> None:
+    run = Run().tables("ab")
+    try_acquire(run.stores["/lake/b"], claim("ben"), run.clock)
+
+    def stop() -> None:
+        run.stop.set()
+        raise StoppedError("stopped while waiting")
+
+    run.clock.on_sleep = stop
+    report = run.apply()
+    assert outcomes(report) == {"a": "interrupted", "b": "interrupted"}
+    assert (report.exit_code, run.kinds("a"), run.kinds("b")) == (1, [], ["acquire", "ben"])
+
+
+def test_the_systems_clock_is_interrupted_the_same_way() -> None:
+    run = Run(clock=SystemClock()).tables("a")
+    assert isinstance(try_acquire(run.stores["/lake/a"], claim("ben"), run.clock), Lease)
+    run.stop.set()
+    run.clock.interrupt()
+    with pytest.raises(StoppedError):
+        acquire(run.stores["/lake/a"], claim("ann"), run.clock)
+    assert outcomes(run.apply()) == {"a": "interrupted"}
+
+
+# Exit codes, by the text of DESIGN section 3
+
+COMMIT = CommitRun(version=3, operation="SET TBLPROPERTIES", user="ann", at=0)
+SENT = StatementRun(id="closed-set", sql="ALTER …", phase=Phase.CLOSED, milliseconds=3)
+REFUSAL = Refusal(change="partitioning", reason="no", way_out="none")
+FAILURE = TableFailure(name="x", message="cannot be read")
+ALONE = {
+    Outcome.APPLIED: 0,
+    Outcome.ALREADY: 0,
+    Outcome.STALE: 3,
+    Outcome.REFUSED: 3,
+    Outcome.HELD: 4,
+    Outcome.FAILED: 1,
+    Outcome.UNVERIFIED: 5,
+    Outcome.INTERRUPTED: 1,
+}
+
+
+def table_runs() -> st.SearchStrategy[TableRun]:
+    def made(outcome: Outcome, committed: bool, planned: bool) -> TableRun:
+        makes_commits = outcome is Outcome.APPLIED or (
+            committed and outcome not in {Outcome.ALREADY, Outcome.HELD} and not planned
+        )
+        refusals = (REFUSAL,) if planned and outcome is Outcome.REFUSED else ()
+        commits = (COMMIT,) if makes_commits and not refusals else ()
+        return TableRun(name="t", outcome=outcome, commits=commits, refusals=refusals)
+
+    return st.builds(made, st.sampled_from(Outcome), st.booleans(), st.booleans())
+
+
+def report_of(tables: list[TableRun], failures: int = 0) -> RunReport:
+    return RunReport(run="r", plan="d", tables=tuple(tables), failures=(FAILURE,) * failures)
+
+
+@given(st.lists(table_runs(), max_size=5), st.integers(0, 2))
+def test_the_exit_code_follows_the_design(tables: list[TableRun], failures: int) -> None:
+    code = report_of(tables, failures).exit_code
+    good = [table for table in tables if table.outcome in {Outcome.APPLIED, Outcome.ALREADY}]
+    bad = [table for table in tables if table not in good]
+    if not bad and not failures:
+        assert code == 0
+    elif any(table.commits for table in tables):
+        assert code == 5  # once an apply has committed anything, whatever goes wrong later is 5
+    elif good and all(table.refusals for table in bad):
+        assert code == 5  # the plan's refusals and unreadable tables, beside others that are as declared
+    else:
+        holds = {ALONE[table.outcome] for table in bad} | ({1} if failures else set())
+        assert code == next(each for each in (1, 5, 4, 3, 2) if each in holds)
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_the_exit_code_of_one_table(outcome: Outcome) -> None:
+    assert report_of([TableRun(name="t", outcome=outcome)]).exit_code == ALONE[outcome]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "other"), [pair for pair in product(Outcome, [Outcome.APPLIED]) if ALONE[pair[0]] != 0]
+)
+def test_beside_an_applied_table_every_trouble_is_a_partial_run(outcome: Outcome, other: Outcome) -> None:
+    tables = [TableRun(name="a", outcome=other, commits=(COMMIT,)), TableRun(name="b", outcome=outcome)]
+    assert report_of(tables).exit_code == 5
+
+
+def test_refusals_of_the_plan_alone_are_refused_and_unreadable_tables_alone_an_error() -> None:
+    refused = TableRun(name="a", outcome=Outcome.REFUSED, refusals=(REFUSAL,))
+    assert report_of([refused]).exit_code == 3
+    assert report_of([], 1).exit_code == 1
+    assert report_of([refused], 1).exit_code == 1
+    assert report_of([]).exit_code == 0
+
+
+def test_a_window_that_could_not_be_opened_is_4_as_long_as_no_commit_was_made() -> None:
+    held = TableRun(name="a", outcome=Outcome.HELD)
+    already = TableRun(name="b", outcome=Outcome.ALREADY)
+    assert report_of([held, already]).exit_code == 4
+
+
+def test_what_the_engine_took_counts_as_committed_though_the_log_cannot_be_read() -> None:
+    failed = TableRun(name="a", outcome=Outcome.FAILED, statements=(SENT,))
+    assert (report_of([failed]).committed, report_of([failed]).exit_code) == (True, 5)
+    lost = failed.model_copy(update={"statements": (SENT.model_copy(update={"error": "no answer"}),)})
+    assert report_of([lost]).exit_code == 1
+
+
+def test_a_run_whose_disk_goes_away_after_a_statement_is_partial() -> None:
+    run = Run().tables("a")
+
+    def down(table: FakeTable, _sql: str) -> None:
+        table.broken = "the disk is gone"
+
+    run.engine.after = down
+    report = run.apply()
+    assert (outcomes(report), report.exit_code) == ({"a": "failed"}, 5)
