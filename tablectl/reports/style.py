@@ -1,0 +1,86 @@
+"""Colours for a terminal, and lines that fit it."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|`[^`]*`", re.DOTALL)
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+_CODES: Mapping[str, str] = MappingProxyType(
+    {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How text may look: ``colour`` off gives plain text, ``width`` is where prose wraps. SQL is never wrapped."""
+
+    colour: bool = False
+    width: int = 80
+
+    def paint(self, text: str, *names: str) -> str:
+        """Text in a colour or weight, where the terminal takes it."""
+        if not self.colour or not text:
+            return text
+        return f"\x1b[{';'.join(_CODES[name] for name in names)}m{text}\x1b[0m"
+
+    def prose(self, label: str, text: str, indent: int) -> list[str]:
+        """``label`` and wrapped text beside it, continued under the text."""
+        first = " " * indent + label.ljust(8) + " "
+        return textwrap.wrap(
+            printable(text),
+            max(self.width, indent + 30),
+            initial_indent=first,
+            subsequent_indent=" " * len(first),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+
+    def sentence(self, opening: str, parts: list[str]) -> list[str]:
+        """A bold word and a list, wrapped between its entries: colours do not count as width."""
+        lines, used = [self.paint(opening, "bold") + ":"], len(opening) + 1
+        for index, part in enumerate(parts):
+            text = part + (";" if index < len(parts) - 1 else ".")
+            length = len(_ANSI.sub("", text)) + 1
+            if used + length > self.width:
+                lines.append(" ")
+                used = 1
+            lines[-1] += " " + text
+            used += length
+        return lines
+
+
+def printable(text: str) -> str:
+    """Text that cannot move the cursor or recolour the terminal: control characters are shown, not sent."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def printable_lines(text: str) -> list[str]:
+    """The lines of a text, each printable."""
+    return [printable(line) for line in text.split("\n")]
+
+
+def sql_lines(sql: str) -> list[str]:
+    """The lines of a statement, broken only where tablectl put the break: a name may hold line breaks of its own."""
+    return printable_lines(_QUOTED.sub(lambda quoted: printable(quoted.group()), sql))
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 table``, ``2 tables``, ``3 entries``."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count} {noun[:-1]}ies" if noun.endswith("ry") else f"{count} {noun}s"
+
+
+def size_text(size: int) -> str:
+    """Bytes as people read them: ``4.1 kB``."""
+    value, unit = float(size), "B"
+    for larger in ("kB", "MB", "GB", "TB", "PB"):
+        if value < 1000:
+            break
+        value, unit = value / 1000, larger
+    return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"

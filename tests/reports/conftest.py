@@ -1,0 +1,202 @@
+"""Golden files, and a plan and a run with everything in them.
+
+``TABLECTL_GOLDEN=write pytest tests/reports`` writes the golden files anew; look at the difference before you commit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tablectl.apply.report import CommitRun, Outcome, RunReport, StatementRun, TableRun
+from tablectl.attributes.policy import Policy
+from tablectl.model.live import Client, LiveTable, Protocol
+from tablectl.model.names import parse_table
+from tablectl.model.plan import Phase, Plan, TableFailure, TablePlan
+from tablectl.model.schema import Field, Schema
+from tablectl.planning.table import plan_table
+
+_GOLDEN = Path(__file__).parent.parent / "golden"
+_SCHEMA = Schema(
+    (
+        Field("order_id", "long"),
+        Field("customer_id", "long"),
+        Field("order_date", "date"),
+        Field("address", "struct", fields=(Field("city", "string"),)),
+    )
+)
+_VECTORS = Protocol(3, 7, frozenset({"deletionVectors"}), frozenset({"deletionVectors"}))
+_CLUSTERED = Protocol(1, 7, frozenset(), frozenset({"clustering", "domainMetadata"}))
+
+
+def _golden(name: str, text: str) -> None:
+    file = _GOLDEN / name
+    if os.environ.get("TABLECTL_GOLDEN") == "write":
+        file.write_text(text, encoding="utf-8")
+    assert text == file.read_text(encoding="utf-8")
+
+
+def _planned(name: str, facts: dict[str, Any], policy: dict[str, Any]) -> TablePlan:
+    table = parse_table(name)
+    plain: dict[str, Any] = {
+        "name": table,
+        "location": table.parts[0] if table.is_path else f"/lake/{table.parts[-1]}",
+        "version": 12,
+        "table_id": "0b1c",
+        "protocol": Protocol(1, 2),
+        "schema": _SCHEMA,
+        "clients": (Client("delta-spark", (4, 4, 0)),),
+        "files": 12,
+        "bytes": 4_100_000,
+        "vectors": 0,
+    }
+    found = plan_table(Policy(**policy), LiveTable(**{**plain, **facts}), "oss")
+    assert found is not None
+    return found
+
+
+def _plan() -> Plan:
+    return _plan_with(
+        _planned(
+            "lake.sales.orders",
+            {"properties": {"debug.trace": "on", "owner.team": "web"}},
+            {
+                "isolation": "Serializable",
+                "deletion_vectors": "enabled",
+                "clustering": ("customer_id", "address.city"),
+                "properties": {
+                    "delta.logRetentionDuration": "interval 60 days",
+                    "owner.team": "payments",
+                    "debug.trace": None,
+                },
+            },
+        ),
+        _planned(
+            "delta.`/lake/returns`",
+            {"protocol": _VECTORS, "properties": {"delta.enableDeletionVectors": "true"}, "vectors": 1},
+            {"deletion_vectors": "purged"},
+        ),
+        _planned(
+            "lake.sales.sessions",
+            {"partition_columns": ("order_date",), "files": None, "bytes": None},
+            {"isolation": "WriteSerializable", "partitioning": ("month",), "properties": {"owner.team": "web"}},
+        ),
+        _planned(
+            "lake.sales.clicks",
+            {
+                "protocol": _CLUSTERED,
+                "clustering": (("order_id",),),
+                "properties": {"note": "the text that stood here before, which is rather long"},
+                "files": 1,
+                "bytes": 999,
+            },
+            {
+                "clustering": ("order_date",),
+                "properties": {
+                    "delta.dataSkippingStatsColumns": "order_date",
+                    "note": "a text that does not fit beside the other one, and so stands below",
+                },
+            },
+        ),
+    )
+
+
+def _plan_with(*tables: TablePlan) -> Plan:
+    return Plan(
+        format=1,
+        tool="0.1.0",
+        dialect="oss",
+        policies="0" * 64,
+        tables=tables,
+        failures=(
+            TableFailure(
+                name="lake.sales.gone",
+                message="/lake/gone: not a Delta table: there is no _delta_log",
+                hint="check the location",
+            ),
+        ),
+        unchanged=("lake.sales.ledger", "lake.sales.payments"),
+    )
+
+
+def _statement(**facts: Any) -> StatementRun:
+    plain = {
+        "id": "closed-set",
+        "sql": "ALTER TABLE `lake`.`sales`.`orders`\nSET TBLPROPERTIES ('owner.team' = 'payments')",
+        "phase": Phase.CLOSED,
+        "milliseconds": 412,
+    }
+    return StatementRun(**{**plain, **facts})
+
+
+def _commit(version: int, operation: str = "SET TBLPROPERTIES", user: str = "ann") -> CommitRun:
+    return CommitRun(version=version, operation=operation, user=user, at=1_795_000_000_000)
+
+
+def _run() -> RunReport:
+    cluster = "ALTER TABLE `lake`.`sales`.`orders`\nCLUSTER BY (`customer_id`)"
+    return RunReport(
+        run="5f0c",
+        plan="0" * 64,
+        tables=(
+            TableRun(
+                name="lake.sales.orders",
+                outcome=Outcome.APPLIED,
+                changed=("clustering", "properties.owner.team"),
+                statements=(_statement(id="free-cluster", sql=cluster, phase=Phase.FREE), _statement()),
+                commits=(_commit(13, "CLUSTER BY"), _commit(15)),
+                foreign=(_commit(14, "MERGE", "etl"),),
+                later=("properties.owner.team",),
+            ),
+            TableRun(name="lake.sales.ledger", outcome=Outcome.ALREADY),
+            TableRun(
+                name="lake.sales.clicks",
+                outcome=Outcome.STALE,
+                message="clustering was none and is [page]",
+                hint="plan again, and see who changed it below",
+                foreign=(_commit(9, "CLUSTER BY", "bob"),),
+            ),
+            TableRun(
+                name="lake.sales.returns",
+                outcome=Outcome.FAILED,
+                message="[DELTA_UNKNOWN_CONFIGURATION] Unknown configuration was specified: delta.someday. To disable "
+                "this check, set a configuration of the session that nobody should set.",
+                hint="this Delta version does not know the property: remove it, or upgrade the engine",
+                statements=(_statement(), _statement(error="unknown", condition="DELTA_UNKNOWN_CONFIGURATION")),
+                commits=(_commit(4),),
+            ),
+            TableRun(name="lake.sales.sessions", outcome=Outcome.REFUSED, message="isolation: not on this engine"),
+            TableRun(name="lake.sales.events", outcome=Outcome.HELD, message="held by ann@host since 3 minutes"),
+            TableRun(name="lake.sales.carts", outcome=Outcome.UNVERIFIED, message="isolation was default and is x"),
+            TableRun(name="lake.sales.taxes", outcome=Outcome.INTERRUPTED, message="stopped before all statements ran"),
+        ),
+        failures=(TableFailure(name="lake.sales.gone", message="not a Delta table", hint="check the location"),),
+    )
+
+
+@pytest.fixture(scope="session")
+def golden() -> Callable[[str, str], None]:
+    """Compares a text with a golden file, or writes it."""
+    return _golden
+
+
+@pytest.fixture(scope="session")
+def plan() -> Plan:
+    """A plan with everything in it."""
+    return _plan()
+
+
+@pytest.fixture(scope="session")
+def run_report() -> RunReport:
+    """A run with every outcome in it."""
+    return _run()
+
+
+@pytest.fixture(scope="session")
+def table_planned() -> Callable[..., TablePlan]:
+    """The plan of a table, by name, facts and policy."""
+    return _planned

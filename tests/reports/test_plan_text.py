@@ -1,0 +1,99 @@
+"""A plan as reviewers read it. Golden files: see ``conftest.py``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from tablectl.model.plan import Plan, Rewrite, TablePlan
+from tablectl.reports.plan_text import plan_text, rewrite_text, value_text
+from tablectl.reports.style import Style
+
+Golden = Callable[[str, str], None]
+_LABELS = ("only if", "why", "fails", "cost", "stays", "error", "way out", "hint", "protocol", "P001", "P002")
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_plain(plan: Plan, golden: Golden, width: int) -> None:
+    golden(f"plan-{width}.txt", plan_text(plan, Style(width=width)))
+
+
+def test_in_colour(plan: Plan, golden: Golden) -> None:
+    golden("plan-colour.txt", plan_text(plan, Style(colour=True)))
+
+
+def test_colours_change_nothing_else(plan: Plan) -> None:
+    coloured = plan_text(plan, Style(colour=True))
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plan_text(plan, Style())
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_no_line_of_prose_is_longer_than_the_width(plan: Plan, width: int) -> None:
+    lines = plan_text(plan, Style(width=width)).splitlines()
+    prose = [line for line in lines if line.strip().startswith(_LABELS) or line.startswith(("Plan:", " " * 15))]
+    sql = [line for line in prose if "TBLPROPERTIES" in line or line.strip().startswith("ALTER TABLE")]
+    assert len(prose) > 30
+    assert [line for line in prose if len(line) > width and line not in sql] == []
+
+
+def test_nothing_to_do(plan: Plan) -> None:
+    empty = plan.model_copy(update={"tables": (), "failures": ()})
+    assert plan_text(empty, Style()) == "Nothing to do: 2 tables are as declared.\n"
+    assert plan_text(empty.model_copy(update={"unchanged": ("a",)}), Style()) == (
+        "Nothing to do: 1 table is as declared.\n"
+    )
+    assert plan_text(empty.model_copy(update={"unchanged": ()}), Style()) == "Nothing to do: no tables.\n"
+
+
+def test_only_failures_are_not_nothing(plan: Plan) -> None:
+    broken = plan.model_copy(update={"tables": (), "unchanged": ()})
+    assert plan_text(broken, Style()).endswith("Plan: 1 not readable.\n")
+
+
+def test_hostile_names_and_values_reach_no_terminal_raw(plan: Plan, table_planned: Callable[..., TablePlan]) -> None:
+    evil = "a\x1b[2J\n\tDROP TABLE t\u202e\x9b"
+    hostile = table_planned(
+        "lake.`s\x1b[31m\nales`.`t\u202e`",
+        {"properties": {evil: evil}},
+        {"properties": {evil: "new" + evil, "b": evil}, "clustering": (f"`{evil}`",)},
+    )
+    free = table_planned("lake.s.t", {"properties": {"k": evil}}, {"properties": {"k": None, evil: evil}})
+    failure = plan.failures[0].model_copy(update={"name": evil, "message": evil, "hint": evil})
+    text = plan_text(plan.model_copy(update={"tables": (hostile, free), "failures": (failure,)}), Style())
+    assert hostile.refusals
+    assert all(line.isprintable() for line in text.split("\n"))
+    assert not [line for line in text.split("\n") if line.strip().startswith("DROP TABLE")]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "not set"),
+        ("payments", "payments"),
+        ("not set", "'not set'"),
+        ("", "''"),
+        (" x", "' x'"),
+        ("a\nb", "'a\\nb'"),
+        ("a\\nb", "a\\nb"),
+        (("id", "a\x1b"), "[id, a\\x1b]"),
+        ((), "[]"),
+    ],
+)
+def test_values(value: str | tuple[str, ...] | None, shown: str) -> None:
+    assert value_text(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "text"),
+    [
+        ((7, 7, 4_100_000), "rewrites the files of 7 deletion vectors, at most 7 files, at most 4.1 MB"),
+        ((1, 1, None), "rewrites the files of 1 deletion vector, at most 1 file"),
+        ((None, 12, 99), "rewrites the files of an unknown number of deletion vectors, at most 12 files, at most 99 B"),
+        ((None, None, None), "rewrites the files of an unknown number of deletion vectors"),
+    ],
+)
+def test_what_a_rewrite_costs(rewrite: tuple[int | None, int | None, int | None], text: str) -> None:
+    vectors, files, size = rewrite
+    assert rewrite_text(Rewrite(vectors=vectors, files_at_most=files, bytes_at_most=size)) == text

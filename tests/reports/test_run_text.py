@@ -1,0 +1,71 @@
+"""A run as people read it. Golden files: see ``conftest.py``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from tablectl.apply.report import CommitRun, Outcome, RunReport
+from tablectl.reports.run_text import commit_text, run_text
+from tablectl.reports.style import Style
+
+Golden = Callable[[str, str], None]
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_plain(run_report: RunReport, golden: Golden, width: int) -> None:
+    golden(f"run-{width}.txt", run_text(run_report, Style(width=width)))
+
+
+def test_in_colour(run_report: RunReport, golden: Golden) -> None:
+    golden("run-colour.txt", run_text(run_report, Style(colour=True)))
+
+
+def test_colours_change_nothing_else(run_report: RunReport) -> None:
+    coloured = run_text(run_report, Style(colour=True))
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == run_text(run_report, Style())
+
+
+def test_no_line_of_prose_is_longer_than_the_width(run_report: RunReport) -> None:
+    lines = run_text(run_report, Style(width=80)).splitlines()
+    assert [line for line in lines if len(line) > 80 and "TBLPROPERTIES (" not in line] == []
+
+
+def test_every_outcome_has_its_words(run_report: RunReport) -> None:
+    assert {table.outcome for table in run_report.tables} == set(Outcome)
+
+
+def test_nothing_to_do() -> None:
+    empty = RunReport(run="1", plan="2", tables=())
+    assert run_text(empty, Style()) == "Apply: nothing to do; 0 commits made.\n"
+
+
+@pytest.mark.parametrize(
+    ("at", "when"),
+    [
+        (1_795_000_000_000, " at 2026-11-18 11:06:40 UTC"),
+        (0, ""),
+        (-1, ""),
+        (10**15, ""),
+        (10**40, ""),
+    ],
+)
+def test_whoever_committed_and_whatever_their_clock_says(at: int, when: str) -> None:
+    commit = CommitRun(version=13, operation="MERGE", user="ann", at=at)
+    assert commit_text(commit) == f"version 13: MERGE by ann{when}"
+
+
+def test_hostile_text_reaches_no_terminal_raw(run_report: RunReport) -> None:
+    evil = "a\x1b[2J\n\tb\u202e\x9b"
+    commit = CommitRun(version=1, operation=evil, user=evil, at=1)
+    table = run_report.tables[3]
+    sent = table.statements[0].model_copy(update={"sql": f"ALTER TABLE `{evil}`\nCLUSTER BY NONE"})
+    hostile = table.model_copy(
+        update={"name": evil, "message": evil, "hint": evil, "foreign": (commit,), "statements": (sent,)}
+    )
+    later = run_report.tables[0].model_copy(update={"later": (evil,)})
+    failure = run_report.failures[0].model_copy(update={"name": evil, "message": evil, "hint": evil})
+    report = run_report.model_copy(update={"tables": (hostile, later), "failures": (failure,)})
+    assert all(line.isprintable() for line in run_text(report, Style()).split("\n"))

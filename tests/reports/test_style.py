@@ -1,0 +1,97 @@
+"""Colours, widths, and text that cannot move the cursor."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tablectl.reports.style import Style, plural, printable, printable_lines, size_text, sql_lines
+
+
+def test_colours_only_where_they_are_taken() -> None:
+    assert Style(colour=False).paint("x", "red", "bold") == "x"
+    assert Style(colour=True).paint("x", "red", "bold") == "\x1b[31;1mx\x1b[0m"
+    assert Style(colour=True).paint("", "red") == ""
+
+
+def test_prose_is_wrapped_beside_its_label() -> None:
+    assert Style(width=40).prose("why", "the quick brown fox jumps over the lazy dog", 4) == [
+        "    why      the quick brown fox jumps",
+        "             over the lazy dog",
+    ]
+    assert Style().prose("hint", "", 4) == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.text("abcdefgh-/", min_size=1, max_size=12), max_size=30), st.integers(40, 100))
+def test_prose_fits_the_width_and_loses_nothing(words: list[str], width: int) -> None:
+    lines = Style(width=width).prose("why", " ".join(words), 6)
+    assert all(len(line) <= width for line in lines)
+    assert " ".join(lines).split() == (["why", *words] if words else [])
+
+
+def test_a_sentence_breaks_between_its_parts_and_colours_do_not_count() -> None:
+    style = Style(colour=True, width=30)
+    assert style.sentence("Plan", [style.paint("one to change", "red"), "two as declared"]) == [
+        "\x1b[1mPlan\x1b[0m: \x1b[31mone to change\x1b[0m;",
+        "  two as declared.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain é 東京", "plain é 東京"),
+        ("\x1b[31mred", "\\x1b[31mred"),
+        ("a\nb\tc\r", "a\\nb\\tc\\r"),
+        ("\u202egpj.exe", "\\u202egpj.exe"),
+        ("\x00\x7f\x9b", "\\x00\\x7f\\x9b"),
+        ("\ud800", "\\ud800"),
+        ("\U000e0001", "\\U000e0001"),
+    ],
+)
+def test_control_characters_are_shown_not_sent(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=40))
+@example("\u2028\u2029\x85")
+def test_whatever_is_printed_is_printable(text: str) -> None:
+    assert printable(text).isprintable()
+    assert all(line.isprintable() for line in printable_lines(text))
+    assert all(line.isprintable() for line in sql_lines(text))
+
+
+@pytest.mark.parametrize(
+    ("sql", "lines"),
+    [
+        ("ALTER TABLE `t`\nCLUSTER BY NONE", ["ALTER TABLE `t`", "CLUSTER BY NONE"]),
+        (
+            "ALTER TABLE `t`\nCLUSTER BY (`a\n  DROP TABLE u`)",
+            ["ALTER TABLE `t`", "CLUSTER BY (`a\\n  DROP TABLE u`)"],
+        ),
+        ("SET (\n  'it\\'s `' = '1'\n) `a\nb`", ["SET (", "  'it\\'s `' = '1'", ") `a\\nb`"]),
+        ("`a``\n`\nx", ["`a``\\n`", "x"]),
+    ],
+)
+def test_a_name_cannot_break_a_line_of_a_statement(sql: str, lines: list[str]) -> None:
+    assert sql_lines(sql) == lines
+
+
+def test_numbers() -> None:
+    assert [plural(0, "table"), plural(1, "entry"), plural(2, "entry"), plural(3, "file")] == [
+        "0 tables",
+        "1 entry",
+        "2 entries",
+        "3 files",
+    ]
+    assert [size_text(size) for size in (0, 999, 1000, 4_100_000, 10**12, 10**19)] == [
+        "0 B",
+        "999 B",
+        "1.0 kB",
+        "4.1 MB",
+        "1.0 TB",
+        "10000.0 PB",
+    ]
