@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-import yaml  # noqa: TID251 - to run the same documents through the loader without libyaml
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-import yaml  # noqa: TID251 - an editor's own reader, which the schema is for
+import yaml
 
 from tablectl.attributes.catalogue import known_keys
 from tablectl.specs.json_schema import policy_schema

@@ -1,0 +1,163 @@
+"""The verbs as functions. A session handed in is never changed: statements run in a session of their own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Self
+
+from tablectl.apply.report import RunReport
+from tablectl.engine.port import Engine
+from tablectl.engine.spark import SparkOptions, open_spark, wrap_spark
+from tablectl.model.errors import EngineError, TablectlError, UsageError
+from tablectl.model.names import TableName
+from tablectl.model.plan import Plan
+from tablectl.planning.plan_file import load_plan
+from tablectl.specs.config import Config, load_config
+from tablectl.specs.policies import load_specs
+from tablectl.specs.spec import Specs
+from tablectl.workflow import Control, Selection, make_plan, run
+
+Paths = Sequence[str | Path] | str | Path | None
+
+
+def plan(
+    paths: Paths = None,
+    *,
+    select: Sequence[str] = (),
+    tags: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
+    directory: str | Path = ".",
+    spark: Any = None,
+) -> Plan:
+    """What would change: policies against live tables. Changes nothing.
+
+    ``paths`` are policy files or folders, by default those of ``tablectl.yaml`` in ``directory``. ``spark`` is asked
+    only for where catalog tables lie. Raises ``InputError`` with everything wrong in the policies; a table that cannot
+    be read is in ``Plan.failures`` and the others are planned.
+    """
+    config = load_config(Path(directory), os.environ)
+    specs = read_specs(paths, config, directory, variables or {})
+    with Engines(config, spark) as engines:
+        return make_plan(specs, Selection(tuple(select), tuple(tags)), config.engine.dialect, engines.locate)
+
+
+def apply(
+    plan_or_paths: Plan | Paths = None,
+    *,
+    select: Sequence[str] = (),
+    tags: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
+    directory: str | Path = ".",
+    spark: Any = None,
+    control: Control | None = None,
+) -> RunReport:
+    """Run a plan in one protected window: a ``Plan``, the path of a plan file (``*.json``), or policies to plan first.
+
+    ``RunReport.exit_code`` says how it went. Raises ``PlanFileError`` for a plan that was edited or is of another
+    version, and ``UsageError`` where a ready plan comes with a selection, which it would not obey.
+    """
+    config = load_config(Path(directory), os.environ)
+    ready = _ready(plan_or_paths, select, tags, variables, directory, spark)
+    with Engines(config, spark) as engines:
+        return run(ready, engines.open, config, os.environ, control or Control())
+
+
+class _ApplyPackage(ModuleType):
+    """``tablectl.apply`` is a package and a function: importing the one hides the other, so the package is called."""
+
+    __call__ = staticmethod(apply)
+
+
+sys.modules["tablectl.apply"].__class__ = _ApplyPackage
+
+
+def _ready(
+    given: Plan | Paths,
+    select: Sequence[str],
+    tags: Sequence[str],
+    variables: Mapping[str, str] | None,
+    directory: str | Path,
+    spark: Any,
+) -> Plan:
+    saved = Path(given) if isinstance(given, str | Path) and str(given).endswith(".json") else None
+    if (saved or isinstance(given, Plan)) and (select or tags or variables):
+        raise UsageError("a ready plan is applied as it is", "select when planning, and apply that plan")
+    if isinstance(given, Plan):
+        return given
+    if saved:
+        return read_plan(saved)
+    return plan(given, select=select, tags=tags, variables=variables, directory=directory, spark=spark)
+
+
+def read_plan(path: Path, *, to_apply: bool = True) -> Plan:
+    """The plan in a file. Raises ``TablectlError`` where it cannot be read, ``PlanFileError`` where it lies."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise TablectlError(
+            f"{path}: {error.strerror or error}", "plans are written by `tablectl plan --out FILE`"
+        ) from error
+    return load_plan(data, str(path), to_apply=to_apply)
+
+
+def read_specs(paths: Paths, config: Config, directory: str | Path, variables: Mapping[str, str]) -> Specs:
+    """The policies of some paths, by default those that the configuration names."""
+    given = [paths] if isinstance(paths, str | Path) else list(paths or [])
+    where = [Path(path) for path in given] or [Path(directory) / config.policies]
+    return load_specs(
+        where,
+        variables=variables,
+        environ=os.environ,
+        dialect=config.engine.dialect,
+        catalog=config.engine.catalog,
+    )
+
+
+class Engines:
+    """The engine of a command, started at the first need: most plans never need one."""
+
+    def __init__(self, config: Config, spark: Any = None, on_start: Callable[[str], None] = lambda _what: None) -> None:
+        self._config = config
+        self._spark = spark
+        self._on_start = on_start
+        self._lookup: Engine | None = None
+        self._broken: EngineError | None = None
+        self._started = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._lookup is not None:
+            self._lookup.close()
+
+    def locate(self, table: TableName) -> str:
+        """Where a catalog table lies."""
+        return self.start().location(table)
+
+    def start(self) -> Engine:
+        """An engine without a stamp, shared by all look-ups of the command; one that does not start is tried once."""
+        if self._broken is not None:
+            raise self._broken
+        if self._lookup is None:
+            try:
+                self._lookup = self.open("")
+            except EngineError as error:
+                self._broken = error
+                raise
+        return self._lookup
+
+    def open(self, stamp: str) -> Engine:
+        """An engine whose commits carry a stamp."""
+        dialect = self._config.engine.dialect
+        if self._spark is not None:
+            return wrap_spark(self._spark, dialect, stamp)
+        remote = self._config.engine.remote
+        if not self._started:
+            self._on_start(f"connecting to {remote}" if remote else "starting Spark")
+            self._started = True
+        return open_spark(SparkOptions(dialect, remote, self._config.engine.conf), stamp)

@@ -1,0 +1,270 @@
+"""The commands. Each does four things: build inputs, call the workflow, render, exit."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tablectl.cli.output import Format, Output, let_go
+from tablectl.cli.request import Request, variables
+from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageError
+from tablectl.version import __version__
+
+app = typer.Typer(
+    name="tablectl",
+    help="Table policies for Delta Lake: what each table shall be, planned against what it is, "
+    "and applied in one protected window.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+window_app = typer.Typer(
+    help="Who holds a table's lease, and how to free it.", no_args_is_help=True, rich_markup_mode=None
+)
+app.add_typer(window_app, name="window")
+
+PathsArg = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="PATHS", help="Policy files or folders; default: `policies` of tablectl.yaml."),
+]
+SelectOpt = Annotated[
+    list[str] | None, typer.Option("--select", metavar="GLOB", help="Only tables whose name matches; may be repeated.")
+]
+TagOpt = Annotated[
+    list[str] | None, typer.Option("--tag", metavar="TAG", help="Only tables with the tag; may be repeated.")
+]
+VarOpt = Annotated[
+    list[str] | None,
+    typer.Option("--var", metavar="NAME=VALUE", help="A value for ${NAME}; else the variable TABLECTL_VAR_NAME."),
+]
+FormatOpt = Annotated[Format, typer.Option("--format", help="How the result is printed.")]
+RemoteOpt = Annotated[
+    str | None,
+    typer.Option("--remote", metavar="sc://HOST:PORT", help="A Spark Connect server instead of a local session."),
+]
+
+
+# typer carries its own copy of click since 0.26 and uses the real one before: these are the classes of either.
+_WrongUsage: type[Any] = typer.BadParameter.__bases__[0]
+_COMPLETION = "_TABLECTL_COMPLETE"
+
+
+def run_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Run a command line; the exit code is the command's (DESIGN 3), 64 for wrong usage."""
+    if _COMPLETION in environ:
+        app(args=list(args), prog_name="tablectl")
+    try:
+        return _run(args)
+    except _WrongUsage as error:
+        # The command-line library would exit 2, which means "changes are pending" here.
+        error.show()
+        return ExitCode.USAGE
+    except typer.Exit as error:
+        return error.exit_code
+    except (typer.Abort, KeyboardInterrupt, EOFError):
+        Output(environ).error(TablectlError("interrupted"))
+        return ExitCode.ERROR
+    except BrokenPipeError:
+        # The reader of our output went away (`| head`): nothing is wrong with the tables.
+        return ExitCode.ERROR
+    except TablectlError as error:
+        Output(environ).error(error)
+        return error.exit_code
+    finally:
+        let_go()
+
+
+def _run(args: Sequence[str]) -> int:
+    """Without the library's own ``main``, which would turn Ctrl-C into 130 and a closed pipe into an exit."""
+    command = typer.main.get_command(app)
+    with command.make_context("tablectl", list(args)) as context:
+        return int(command.invoke(context) or 0)
+
+
+def _version(value: bool) -> None:  # noqa: FBT001  # typer's callback signature
+    if value:
+        sys.stdout.write(f"tablectl {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Hold the options of the program itself."""
+
+
+@app.command()
+def validate(paths: PathsArg = None, var: VarOpt = None, format: FormatOpt = Format.TEXT) -> int:  # noqa: A002
+    """Check policies without looking at a table.
+
+    Example: tablectl validate policies/
+    """
+    from tablectl.api import read_specs  # noqa: PLC0415  # commands load what they need, so that --help is quick
+    from tablectl.reports.style import plural  # noqa: PLC0415
+    from tablectl.specs.config import load_config  # noqa: PLC0415
+
+    out = Output(os.environ)
+    try:
+        config = load_config(Path(), os.environ)
+        specs = read_specs(paths, config, ".", variables(var))
+    except InputError as error:
+        if format is Format.JSON:
+            out.result(
+                json.dumps({"valid": False, "problems": [_problem(each) for each in error.problems]}, indent=2) + "\n"
+            )
+            return error.exit_code
+        raise
+    if format is Format.JSON:
+        out.result(json.dumps({"valid": True, "tables": [spec.name.text for spec in specs.tables]}, indent=2) + "\n")
+    else:
+        out.result(f"{plural(len(specs.tables), 'table')}: every policy is valid.\n")
+    return ExitCode.DONE
+
+
+def _problem(problem: object) -> dict[str, object]:
+    names = ("file", "line", "column", "message", "hint")
+    return {name: getattr(problem, name) for name in names}
+
+
+@app.command()
+def plan(
+    paths: PathsArg = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE.json", help="Save the plan for review and apply.")
+    ] = None,
+    select: SelectOpt = None,
+    tag: TagOpt = None,
+    var: VarOpt = None,
+    format: FormatOpt = Format.TEXT,  # noqa: A002
+    detailed_exitcode: Annotated[
+        bool, typer.Option("--detailed-exitcode", help="Exit with 2 when changes are pending.")
+    ] = False,
+    remote: RemoteOpt = None,
+) -> int:
+    """Show what would change, and with --out save it.
+
+    Example: tablectl plan --out plans/today.json
+    """
+    from tablectl.cli.commands import plan_command  # noqa: PLC0415
+
+    if out and out.suffix != ".json":
+        raise UsageError(f"--out {out} would not be known as a plan", "give it a name that ends in .json")
+    request = _request(paths, select, tag, var, remote)
+    return plan_command(request, Output(os.environ), out, format, detailed_exitcode=detailed_exitcode)
+
+
+@app.command()
+def show(
+    plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="A file that `tablectl plan --out` wrote.")],
+    format: FormatOpt = Format.TEXT,  # noqa: A002
+) -> int:
+    """Show a saved plan.
+
+    Example: tablectl show plans/today.json
+    """
+    from tablectl.cli.commands import show_command  # noqa: PLC0415
+
+    return show_command(plan_file, Output(os.environ), format)
+
+
+@app.command()
+def apply(
+    targets: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="PLAN | PATHS", help="A saved plan (*.json), or policies to plan first."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Apply what was planned without asking.")] = False,
+    select: SelectOpt = None,
+    tag: TagOpt = None,
+    var: VarOpt = None,
+    format: FormatOpt = Format.TEXT,  # noqa: A002
+    remote: RemoteOpt = None,
+) -> int:
+    """Run a plan in one protected window.
+
+    Without a saved plan it plans, shows, and asks. The same command after a kill finishes the rest.
+
+    Example: tablectl apply plans/today.json
+    """
+    from tablectl.cli.commands import apply_command  # noqa: PLC0415
+
+    saved = [path for path in targets or [] if path.suffix == ".json"]
+    if saved and (len(targets or []) > 1 or select or tag or var):
+        raise UsageError("a saved plan is applied as it is", "give one plan alone, without --select, --tag or --var")
+    request = _request(None if saved else targets, select, tag, var, remote)
+    return apply_command(request, Output(os.environ), saved[0] if saved else None, format, yes=yes)
+
+
+@app.command()
+def schema() -> int:
+    """Print the JSON Schema of policy files, for editors.
+
+    Example: tablectl schema > policies.schema.json
+    """
+    from tablectl.specs.json_schema import policy_schema  # noqa: PLC0415
+
+    Output(os.environ).result(json.dumps(policy_schema(), indent=2) + "\n")
+    return ExitCode.DONE
+
+
+@app.command()
+def demo(
+    directory: Annotated[
+        Path | None, typer.Argument(metavar="DIR", help="An empty folder; default: demo-lake.")
+    ] = None,
+) -> int:
+    """Build a small lake of real Delta tables and run plan, apply, plan on it.
+
+    Example: tablectl demo /tmp/lake
+    """
+    from tablectl.cli.demo import demo_command  # noqa: PLC0415
+
+    return demo_command(directory or Path("demo-lake"), Output(os.environ))
+
+
+TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="An identifier, as in policies.")]
+
+
+@window_app.command("show")
+def window_show(table: TableArg, format: FormatOpt = Format.TEXT, remote: RemoteOpt = None) -> int:  # noqa: A002
+    """Who holds a table's lease, and since when.
+
+    Example: tablectl window show 'delta.`/lake/orders`'
+    """
+    from tablectl.cli.commands import window_show_command  # noqa: PLC0415
+
+    return window_show_command(table, _request(None, None, None, None, remote), Output(os.environ), format)
+
+
+@window_app.command("break")
+def window_break(
+    table: TableArg,
+    reason: Annotated[str, typer.Option("--reason", help="Why; its holder and the next one will read it.")],
+    epoch: Annotated[int | None, typer.Option("--epoch", help="The epoch that `window show` printed.")] = None,
+    format: FormatOpt = Format.TEXT,  # noqa: A002
+    remote: RemoteOpt = None,
+) -> int:
+    """Free a table's lease by force. Its holder starts no further statement; one that runs cannot be stopped.
+
+    Example: tablectl window break 'delta.`/lake/orders`' --epoch 3 --reason "CI job cancelled"
+    """
+    from tablectl.cli.commands import window_break_command  # noqa: PLC0415
+
+    request = _request(None, None, None, None, remote)
+    return window_break_command(table, epoch, reason, request, Output(os.environ), format)
+
+
+def _request(
+    paths: list[Path] | None, select: list[str] | None, tag: list[str] | None, var: list[str] | None, remote: str | None
+) -> Request:
+    return Request(tuple(paths or ()), tuple(select or ()), tuple(tag or ()), variables(var), remote)

@@ -1,0 +1,232 @@
+"""The commands that look at tables."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from tablectl.api import Engines, read_plan, read_specs
+from tablectl.apply.acquire import break_lease
+from tablectl.apply.clock import SystemClock
+from tablectl.apply.lease_log import LeaseRecord, tail
+from tablectl.apply.owner import current_owner
+from tablectl.apply.records import RecordStore, open_records
+from tablectl.apply.report import RunReport
+from tablectl.cli.output import Format, Output, write_file
+from tablectl.cli.request import Request
+from tablectl.engine.port import Engine
+from tablectl.live.reader import newest_version
+from tablectl.model.errors import ExitCode, TablectlError, UsageError
+from tablectl.model.names import NameSyntaxError, canonical_location, parse_table
+from tablectl.model.plan import Plan
+from tablectl.planning.plan_file import dump_plan
+from tablectl.reports.plan_text import plan_text
+from tablectl.reports.run_text import run_text
+from tablectl.reports.style import Style
+from tablectl.specs.config import Config, load_config
+from tablectl.version import __version__
+from tablectl.workflow import Control, Selection, make_plan, run
+
+
+def plan_command(
+    request: Request, out: Output, save: Path | None, form: Format, *, detailed_exitcode: bool
+) -> ExitCode:
+    """``tablectl plan``."""
+    config = _config(request)
+    with Engines(config, on_start=out.note) as engines:
+        plan = _plan(request, config, engines)
+    if save:
+        write_file(save, dump_plan(plan))
+    out.result(_rendered(plan, out, form))
+    if save:
+        todo = any(table.applies for table in plan.tables)
+        how = f"; run `tablectl apply {shlex.quote(str(save))}` to make it so" if todo else ""
+        out.note(f"saved to {save}{how}")
+    return plan_exit_code(plan, detailed=detailed_exitcode)
+
+
+def plan_exit_code(plan: Plan, *, detailed: bool) -> ExitCode:
+    """1 with tables that cannot be read, 3 with refusals, 2 (if asked for) with changes."""
+    codes = [ExitCode.ERROR] if plan.failures else []
+    if any(table.refusals for table in plan.tables):
+        codes.append(ExitCode.REFUSED)
+    if detailed and plan.tables:
+        codes.append(ExitCode.CHANGES)
+    return ExitCode.worst(*codes)
+
+
+def show_command(path: Path, out: Output, form: Format) -> ExitCode:
+    """``tablectl show``: works on plans of other tool versions too, as long as they are undamaged."""
+    out.result(_rendered(read_plan(path, to_apply=False), out, form))
+    return ExitCode.DONE
+
+
+def apply_command(request: Request, out: Output, saved: Path | None, form: Format, *, yes: bool) -> ExitCode:
+    """``tablectl apply``."""
+    config = _config(request)
+    with Engines(config, on_start=out.note) as engines:
+        if saved:
+            plan = read_plan(saved)
+        else:
+            plan = _plan(request, config, engines)
+            if not _agreed(plan, out, form, yes=yes):
+                out.note("nothing was changed")
+                return ExitCode.ERROR
+        control = Control(notify=out.step)
+        with _signals(control, out) as heed:
+
+            def open_engine(stamp: str) -> Engine:
+                engine = engines.open(stamp)
+                heed()  # a new Spark context has put a handler of its own in the place of ours
+                return engine
+
+            report = run(plan, open_engine, config, os.environ, control)
+    return _reported(report, out, form)
+
+
+def _reported(report: RunReport, out: Output, form: Format) -> ExitCode:
+    """The exit code, once the report is out. What was committed counts, whatever keeps the report from being read."""
+    try:
+        out.result(_run_rendered(report, out, form))
+    except BrokenPipeError:
+        return report.exit_code
+    except TablectlError as error:
+        out.error(error)
+        return ExitCode.PARTIAL if report.committed else ExitCode.ERROR
+    return report.exit_code
+
+
+def _agreed(plan: Plan, out: Output, form: Format, *, yes: bool) -> bool:
+    if form is Format.TEXT:
+        out.result(plan_text(plan, out.style) + "\n")
+    if yes or not any(table.applies for table in plan.tables):
+        return True
+    if not out.interactive:
+        raise UsageError(
+            "nobody is here to say yes", "add --yes, or save a plan with `tablectl plan --out FILE` and apply that"
+        )
+    if form is not Format.TEXT:
+        out.note(plan_text(plan, Style()))
+    return out.ask("Apply these changes?")
+
+
+@contextmanager
+def _signals(control: Control, out: Output) -> Iterator[Callable[[], None]]:
+    """The first SIGINT, SIGTERM or SIGHUP ends the run in good order: no further statement starts, leases are released.
+
+    The next one ends the process at once, as it would without us. Signals that were ignored stay so (``nohup``). Gives
+    a function that puts our handlers back where another library replaced them.
+    """
+    before: dict[int, Any] = {}
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        control.stop.set()
+        if isinstance(control.clock, SystemClock):
+            control.clock.interrupt()
+        for each in before:
+            signal.signal(each, signal.SIG_DFL)
+        with suppress(RuntimeError):  # the signal came while the same stream was being written
+            out.note("stopping: what runs is waited for, nothing more starts; once more to end at once")
+
+    def heed() -> None:
+        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)  # Windows knows no SIGHUP
+            now = signal.getsignal(number) if number else None
+            if number and now not in {None, signal.SIG_IGN, stop} and not control.stop.is_set():
+                before.setdefault(number, now)
+                signal.signal(number, stop)
+
+    heed()
+    try:
+        yield heed
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def window_show_command(table: str, request: Request, out: Output, form: Format) -> ExitCode:
+    """``tablectl window show``."""
+    store, location = _records(table, request, out)
+    record = tail(store)
+    if record is None:
+        newest_version(location)  # a name misspelt is told from a table that nobody ever held
+    if form is Format.JSON:
+        out.result(_record_json(record))
+    elif record is None:
+        out.result(f"{table}: no apply has ever held it\n")
+    elif record.held:
+        out.result(f"{table}: held by {record}\n")
+        out.note(f"to free it: tablectl window break {shlex.quote(table)} --epoch {record.epoch} --reason …")
+    else:
+        how = "broken" if record.kind == "break" else "released"
+        when = f"{record.at:%Y-%m-%d %H:%M:%S} UTC"
+        out.result(f"{table}: free; last held (epoch {record.epoch}) by {record.owner}, {how} {when}\n")
+    return ExitCode.DONE
+
+
+def window_break_command(
+    table: str, epoch: int | None, reason: str, request: Request, out: Output, form: Format
+) -> ExitCode:
+    """``tablectl window break``."""
+    store, location = _records(table, request, out)
+    held = tail(store)
+    if held is None:
+        newest_version(location)
+    if epoch is None:
+        if held is None or not held.held:
+            raise UsageError(f"nobody holds {table}", "there is nothing to break: apply may run")
+        raise UsageError(f"{table} is held by {held}", f"say that you mean this one: --epoch {held.epoch}")
+    if not reason.strip():
+        raise UsageError("--reason is empty", "say why: the holder and the next one will read it")
+    record = break_lease(store, epoch, reason, current_owner(os.environ, __version__), SystemClock())
+    if form is Format.JSON:
+        out.result(_record_json(record))
+    else:
+        out.result(f"{table}: epoch {record.epoch} is broken; apply may run\n")
+    return ExitCode.DONE
+
+
+def _record_json(record: LeaseRecord | None) -> str:
+    return json.dumps(record.model_dump(mode="json") if record else None, indent=2, sort_keys=True) + "\n"
+
+
+def _records(text: str, request: Request, out: Output) -> tuple[RecordStore, str]:
+    """Where a table's lease records lie, and the table itself."""
+    config = _config(request)
+    try:
+        table = parse_table(text, config.engine.catalog)
+    except NameSyntaxError as error:
+        raise UsageError(str(error)) from None
+    with Engines(config, on_start=out.note) as engines:
+        location = table.parts[0] if table.is_path else engines.locate(table)
+    return open_records(location, config.state, canonical_location(location)), location
+
+
+def _config(request: Request) -> Config:
+    config = load_config(Path(), os.environ)
+    if not request.remote:
+        return config
+    return config.model_copy(update={"engine": config.engine.model_copy(update={"remote": request.remote})})
+
+
+def _plan(request: Request, config: Config, engines: Engines) -> Plan:
+    specs = read_specs(request.paths, config, ".", request.variables)
+    return make_plan(specs, Selection(request.select, request.tags), config.engine.dialect, engines.locate)
+
+
+def _rendered(plan: Plan, out: Output, form: Format) -> str:
+    return dump_plan(plan).decode() if form is Format.JSON else plan_text(plan, out.style)
+
+
+def _run_rendered(report: RunReport, out: Output, form: Format) -> str:
+    if form is Format.JSON:
+        body = {**report.model_dump(mode="json"), "exit_code": int(report.exit_code)}
+        return json.dumps(body, indent=2, sort_keys=True) + "\n"
+    return run_text(report, out.style)

@@ -1,0 +1,128 @@
+"""``tablectl demo``: a small lake of real Delta tables, and plan → apply → plan on it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from importlib import resources
+from pathlib import Path
+
+from tablectl.api import Engines
+from tablectl.cli.output import Output, write_file
+from tablectl.engine.port import Engine
+from tablectl.model.errors import ExitCode, UsageError
+from tablectl.model.plan import Plan
+from tablectl.model.sql import quote_name
+from tablectl.planning.plan_file import dump_plan
+from tablectl.reports.plan_text import plan_text
+from tablectl.reports.run_text import run_text
+from tablectl.specs.config import Config
+from tablectl.specs.policies import load_specs
+from tablectl.specs.spec import Specs
+from tablectl.workflow import Control, Selection, make_plan, run
+
+_CONFIG = """# Relative paths count from this folder.
+policies: policies
+plans: plans
+"""
+
+_TABLES = {
+    "orders": (
+        "(order_id BIGINT, customer_id BIGINT, order_date DATE, amount DECIMAL(10,2)) USING delta",
+        "SELECT id, id % 97, DATE'2026-01-01' + CAST(id % 90 AS INT), CAST(id % 500 AS DECIMAL(10,2)) FROM range(4000)",
+    ),
+    "events": (
+        "(event_id BIGINT, kind STRING, event_date DATE) USING delta PARTITIONED BY (event_date)",
+        "SELECT id, concat('kind-', id % 5), DATE'2026-01-01' + CAST(id % 6 AS INT) FROM range(3000)",
+    ),
+    "clicks": (
+        "(page STRING, user_id BIGINT, clicked_at TIMESTAMP) USING delta CLUSTER BY (page)",
+        "SELECT concat('/p/', id % 40), id % 300, TIMESTAMP'2026-01-01' + make_dt_interval(0, 0, id) FROM range(3000)",
+    ),
+    "returns": (
+        """(return_id BIGINT, order_id BIGINT, reason STRING) USING delta
+        TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')""",
+        "SELECT id, id * 7, concat('reason ', id % 4) FROM range(2000)",
+    ),
+    "payments": (
+        """(payment_id BIGINT, amount DECIMAL(10,2)) USING delta
+        TBLPROPERTIES ('debug.trace' = 'on', 'owner.team' = 'payments')""",
+        "SELECT id, CAST(id AS DECIMAL(10,2)) FROM range(1000)",
+    ),
+    "ledger": (
+        """(entry_id BIGINT, amount DECIMAL(10,2)) USING delta TBLPROPERTIES
+        ('delta.isolationLevel' = 'Serializable', 'delta.deletedFileRetentionDuration' = 'interval 14 days')""",
+        "SELECT id, CAST(id AS DECIMAL(10,2)) FROM range(1000)",
+    ),
+    "sessions": (
+        "(session_id BIGINT, day DATE, month STRING) USING delta PARTITIONED BY (day)",
+        "SELECT id, DATE'2026-01-01' + CAST(id % 4 AS INT), '2026-01' FROM range(1000)",
+    ),
+}
+
+
+def demo_command(directory: Path, out: Output) -> ExitCode:
+    """Build, plan, apply, plan. 0 when the last plan holds nothing but the refusal of ``sessions``, else 5."""
+    root = directory.absolute()
+    if root.exists() and (not root.is_dir() or any(root.iterdir())):
+        raise UsageError(f"{directory} is not an empty folder", "name a new one: the demo overwrites nothing")
+    lake = root / "lake"
+    _write_repository(root)
+    specs = load_specs([root / "policies"], variables={"LAKE": str(lake)}, environ={})
+    with Engines(Config(), on_start=out.note) as engines:
+        out.note(f"building {len(_TABLES)} Delta tables in {lake}")
+        build_lake(engines.start(), lake)
+        return _show_case(specs, engines, root, out)
+
+
+def build_lake(engine: Engine, lake: Path) -> None:
+    """The tables, with data; rows of ``returns`` are deleted behind deletion vectors."""
+    for name, (columns, rows) in _TABLES.items():
+        table = f"delta.{quote_name(str(lake / name))}"
+        engine.execute(f"CREATE TABLE {table} {columns}")
+        engine.execute(f"INSERT INTO {table} {rows}")
+    engine.execute(f"DELETE FROM delta.{quote_name(str(lake / 'returns'))} WHERE return_id % 10 = 3")  # noqa: S608  # quoted
+
+
+def demo_policies() -> Path:
+    """The folder of the demo's policies: beside the package in an installation, at the root of a checkout."""
+    installed = Path(str(resources.files("tablectl"))) / "_policies"
+    return installed if installed.is_dir() else installed.parent.parent / "policies"
+
+
+def _write_repository(root: Path) -> None:
+    (root / "policies").mkdir(parents=True)
+    for file in sorted(demo_policies().glob("*.yaml")):
+        shutil.copyfile(file, root / "policies" / file.name)
+    write_file(root / "tablectl.yaml", _CONFIG.encode())
+
+
+def _show_case(specs: Specs, engines: Engines, root: Path, out: Output) -> ExitCode:
+    before = _plan(specs, engines)
+    saved = root / "plans" / "first.json"
+    write_file(saved, dump_plan(before))
+    _say(out, "tablectl plan --out plans/first.json", plan_text(before, out.style))
+    control = Control(notify=out.step)
+    report = run(before, engines.open, Config(), os.environ, control)
+    _say(out, "tablectl apply plans/first.json", run_text(report, out.style))
+    after = _plan(specs, engines)
+    _say(out, "tablectl plan", plan_text(after, out.style))
+    left = [table.name for table in after.tables]
+    expected = [table.name for table in before.tables if table.refusals]
+    if left != expected or after.failures:
+        out.note("the last plan should hold nothing but the refusal: please report this")
+        return ExitCode.PARTIAL
+    out.result(
+        "The tables are as declared; what is left is the one refusal, which says what to do.\n"
+        f"To go on: cd {root}, edit policies/lake.yaml, and run\n"
+        f"  tablectl plan --var LAKE={root / 'lake'}\n"
+    )
+    return ExitCode.DONE
+
+
+def _plan(specs: Specs, engines: Engines) -> Plan:
+    return make_plan(specs, Selection(), "oss", engines.locate)
+
+
+def _say(out: Output, command: str, text: str) -> None:
+    out.result(f"{out.style.paint('$ ' + command, 'bold')}\n\n{text}\n")

@@ -1,0 +1,123 @@
+"""Where a command's words go: results to standard output, progress and trouble to standard error."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+from typing import TextIO
+
+from tablectl.model.errors import TablectlError
+from tablectl.reports.style import Style, printable_lines
+
+
+class Format(StrEnum):
+    """How results are printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class Output:
+    """The two streams of a command, with the colours each of them takes (``NO_COLOR`` is obeyed)."""
+
+    def __init__(self, environ: Mapping[str, str], out: TextIO | None = None, err: TextIO | None = None) -> None:
+        self._environ = environ
+        self._out: TextIO | None = out or sys.stdout
+        self._err: TextIO | None = err or sys.stderr
+
+    @property
+    def style(self) -> Style:
+        """How results may look."""
+        width = shutil.get_terminal_size((80, 24)).columns
+        return Style(self._colour(self._out), min(max(width, 40), 100))
+
+    @property
+    def interactive(self) -> bool:
+        """Whether somebody is there to answer."""
+        return sys.stdin is not None and sys.stdin.isatty()
+
+    def result(self, text: str) -> None:
+        """What was asked for. Raises ``TablectlError`` where it cannot be written, ``BrokenPipeError`` where nobody
+        reads it any more.
+        """
+        try:
+            _write(self._out, text)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise TablectlError(f"the result cannot be written: {error.strerror or error}") from error
+
+    def note(self, text: str) -> None:
+        """Progress, and whatever else is not the result. A terminal that went away stops no apply half way."""
+        style = Style(self._colour(self._err))
+        with suppress(OSError):
+            _write(self._err, "".join(style.paint(line, "dim") + "\n" for line in printable_lines(text)))
+
+    def step(self, table: str, _step: str, words: str) -> None:
+        """A step of an apply that people care about."""
+        if words:
+            self.note(f"{table}: {words}")
+
+    def error(self, error: TablectlError) -> None:
+        """What is wrong, and the way out."""
+        style = Style(self._colour(self._err))
+        body = "\n".join(printable_lines(str(error)))
+        with suppress(OSError):
+            _write(self._err, f"{style.paint('error:', 'red', 'bold')} {body}\n")
+
+    def ask(self, question: str) -> bool:
+        """A yes or no from the terminal; anything but yes is no."""
+        _write(self._err, f"{question} [y/N] ")
+        return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+    def _colour(self, stream: TextIO | None) -> bool:
+        return (
+            stream is not None
+            and stream.isatty()
+            and not self._environ.get("NO_COLOR")
+            and self._environ.get("TERM") != "dumb"
+        )
+
+
+def let_go() -> None:
+    """Point streams that cannot be written any more at nothing, or the flush at the interpreter's end would fail."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _write(stream: TextIO | None, text: str) -> None:
+    if stream is None:  # closed by whoever started us
+        return
+    encoding = stream.encoding or "utf-8"
+    stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    stream.flush()
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all. Raises ``TablectlError`` naming it."""
+    try:
+        if path.exists() and not path.is_file():
+            raise TablectlError(f"{path}: this is no file, and nothing else is replaced", "choose another name")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            Path(name).chmod(0o644)
+            Path(name).replace(path)
+        except BaseException:
+            with suppress(OSError):
+                Path(name).unlink()
+            raise
+    except OSError as error:
+        raise TablectlError(f"{path}: {error.strerror or error}", "choose a place that can be written") from error

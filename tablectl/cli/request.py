@@ -1,0 +1,36 @@
+"""What a command line asks for, before any file is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tablectl.model.errors import UsageError
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The options that several commands share."""
+
+    paths: tuple[Path, ...]
+    select: tuple[str, ...]
+    tags: tuple[str, ...]
+    variables: Mapping[str, str]
+    remote: str | None
+
+
+def variables(pairs: Sequence[str] | None) -> dict[str, str]:
+    """``--var NAME=VALUE`` as a map. Raises ``UsageError`` for what is no pair, and for a name given twice."""
+    found: dict[str, str] = {}
+    for pair in pairs or []:
+        name, equals, value = pair.partition("=")
+        if not equals or not _NAME.match(name):
+            raise UsageError(f"--var {pair!r} is not NAME=VALUE", "for example --var LAKE=/data/lake")
+        if name in found:
+            raise UsageError(f"--var {name} is given twice")
+        found[name] = value
+    return found

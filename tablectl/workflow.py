@@ -1,0 +1,238 @@
+"""The two lines that everything else is in the service of.
+
+plan :  load specs → inspect live → diff → decide → lint → order → save → show
+apply:  load plan → open window → check fresh → run phases → verify → close window → show
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from threading import Event
+from uuid import uuid4
+
+from tablectl.apply.acquire import Claim
+from tablectl.apply.clock import Clock, SystemClock
+from tablectl.apply.owner import current_owner
+from tablectl.apply.records import open_records
+from tablectl.apply.report import RunReport
+from tablectl.apply.run import Wave, run_plan
+from tablectl.apply.stamp import Stamp
+from tablectl.apply.table import Notify, Window
+from tablectl.engine.port import Engine
+from tablectl.live.reader import read_commits, read_many, read_table
+from tablectl.live.store import StoreOptions
+from tablectl.model.errors import EngineError, LiveError, PlanFileError, TablectlError, UsageError
+from tablectl.model.live import Commit, LiveTable
+from tablectl.model.names import TableName, canonical_location
+from tablectl.model.plan import Plan, TableFailure, TablePlan
+from tablectl.planning.plan_file import FORMAT, digest_of
+from tablectl.planning.table import plan_table
+from tablectl.specs.config import Config
+from tablectl.specs.spec import Specs, TableSpec
+from tablectl.version import __version__
+
+_DEFAULT_STORES = StoreOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which tables a command is about: any of the globs, and any of the tags; nothing given is everything."""
+
+    globs: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+
+    def of(self, specs: Specs) -> tuple[TableSpec, ...]:
+        """The selected tables. A glob or tag that matches none is a ``UsageError``: a typo must not pass as success."""
+        for glob in self.globs:
+            if not any(_matches(spec.name, glob) for spec in specs.tables):
+                raise UsageError(
+                    f"--select {glob!r} matches no table", "try a glob such as 'lake.sales.*' or '*orders*'"
+                )
+        for tag in self.tags:
+            if not any(tag in spec.tags for spec in specs.tables):
+                known = ", ".join(sorted({each for spec in specs.tables for each in spec.tags})) or "there are none"
+                raise UsageError(f"--tag {tag!r} is on no table", f"tags in these policies: {known}")
+        selected = tuple(
+            spec
+            for spec in specs.tables
+            if (not self.globs or any(_matches(spec.name, glob) for glob in self.globs))
+            and (not self.tags or set(self.tags) & set(spec.tags))
+        )
+        if specs.tables and not selected:
+            raise UsageError("no table is both in --select and in --tag", "leave one of the two out")
+        return selected
+
+
+def _matches(name: TableName, glob: str) -> bool:
+    if name.is_path:
+        texts = {name.text, name.parts[0], canonical_location(name.parts[0])}
+        return glob in texts or any(fnmatchcase(text, glob) for text in texts)
+    texts, glob = {name.text.casefold(), name.key}, glob.casefold()
+    return glob in texts or any(fnmatchcase(text, glob) for text in texts)
+
+
+Locate = Callable[[TableName], str]
+"""Where a catalog table lies. Called only for tables whose policy does not say it; starts the engine if need be."""
+
+
+def make_plan(
+    specs: Specs, selection: Selection, dialect: str, locate: Locate, stores: StoreOptions = _DEFAULT_STORES
+) -> Plan:
+    """The plan for the selected tables. A table that cannot be read is a failure in it, and the others are planned."""
+    selected = selection.of(specs)
+    failures: list[TableFailure] = []
+    placed: list[tuple[TableSpec, str]] = []
+    for spec in selected:
+        try:
+            placed.append((spec, _location(spec, locate)))
+        except (LiveError, EngineError) as error:
+            failures.append(_failure(spec.name, error))
+    placed, shared = _one_name_each(placed)
+    failures += shared
+    tables: list[TablePlan] = []
+    unchanged: list[str] = []
+    readings = read_many([(spec.name, location) for spec, location in placed], options=stores)
+    for (spec, location), reading in zip(placed, readings, strict=True):
+        found = _counted(spec, location, reading, stores)
+        if isinstance(found, LiveError):
+            failures.append(_failure(spec.name, found))
+            continue
+        table = plan_table(spec.policy, found, dialect)
+        if table:
+            tables.append(table)
+        else:
+            unchanged.append(spec.name.text)
+    return Plan(
+        format=FORMAT,
+        tool=__version__,
+        dialect=dialect,
+        policies=specs.digest,
+        tables=tuple(sorted(tables, key=lambda table: table.name)),
+        failures=tuple(sorted(failures, key=lambda failure: failure.name)),
+        unchanged=tuple(sorted(unchanged)),
+    )
+
+
+def _location(spec: TableSpec, locate: Locate) -> str:
+    if spec.name.is_path:
+        return spec.name.parts[0]
+    return spec.location or locate(spec.name)
+
+
+def _one_name_each(placed: Sequence[tuple[TableSpec, str]]) -> tuple[list[tuple[TableSpec, str]], list[TableFailure]]:
+    """The tables that one name leads to. Two policies for one table would undo each other, run after run."""
+    names: dict[str, list[TableName]] = {}
+    for spec, location in placed:
+        names.setdefault(canonical_location(location), []).append(spec.name)
+    alone, shared = list[tuple[TableSpec, str]](), list[TableFailure]()
+    for spec, location in placed:
+        others = [name.text for name in names[canonical_location(location)] if name != spec.name]
+        if others:
+            message = f"the policies name this table twice: {' and '.join(others)} lies in {location} too"
+            shared.append(TableFailure(name=spec.name.text, message=message, hint="declare it under one name"))
+        else:
+            alone.append((spec, location))
+    return alone, shared
+
+
+def _counted(
+    spec: TableSpec, location: str, found: LiveTable | LiveError, stores: StoreOptions
+) -> LiveTable | LiveError:
+    """What is read follows what is declared: vectors are counted only where the policy wants them purged."""
+    if isinstance(found, LiveError) or found.vectors is not None or spec.policy.deletion_vectors != "purged":
+        return found
+    try:
+        return read_table(spec.name, location, counts=True, options=stores)
+    except LiveError as error:
+        return error
+
+
+def _failure(name: TableName, error: TablectlError) -> TableFailure:
+    return TableFailure(name=name.text, message=error.message, hint=error.hint)
+
+
+@dataclass(frozen=True, slots=True)
+class LogReader:
+    """``LiveReader`` over the Delta log."""
+
+    stores: StoreOptions = field(default_factory=lambda: _DEFAULT_STORES)
+
+    def read(self, name: TableName, location: str, *, version: int | None = None, counts: bool = False) -> LiveTable:
+        """The table at a version, the newest without one."""
+        return read_table(name, location, version=version, counts=counts, options=self.stores)
+
+    def commits(self, location: str, *, after: int) -> tuple[Commit, ...]:
+        """The commits above a version, newest first."""
+        return read_commits(location, after=after, options=self.stores)
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """What lets a caller watch a run and stop it."""
+
+    notify: Notify = lambda _table, _step, _words: None
+    stop: Event = field(default_factory=Event)
+    clock: Clock = field(default_factory=SystemClock)
+
+
+def run(
+    plan: Plan, open_engine: Callable[[str], Engine], config: Config, environ: Mapping[str, str], control: Control
+) -> RunReport:
+    """Apply a plan in one protected window. ``open_engine`` takes the stamp that every commit shall carry.
+
+    An empty plan starts no engine. Raises ``PlanFileError`` when the engine speaks another dialect than the plan.
+    """
+    stamp = Stamp(run=uuid4().hex[:12], plan=digest_of(plan))
+    if not any(table.applies for table in plan.tables):
+        return run_plan(_window(_NoEngine(plan.dialect), stamp, config, control), _wave(stamp, config, environ), plan)
+    engine = open_engine(stamp.text())
+    try:
+        if engine.dialect != plan.dialect:
+            raise PlanFileError(
+                f"the plan is for the {plan.dialect} dialect and the engine speaks {engine.dialect}",
+                "set engine.dialect in tablectl.yaml and plan again",
+            )
+        return run_plan(_window(engine, stamp, config, control), _wave(stamp, config, environ), plan)
+    finally:
+        engine.close()
+
+
+def _window(engine: Engine, stamp: Stamp, config: Config, control: Control) -> Window:
+    return Window(
+        engine=engine,
+        reader=LogReader(),
+        clock=control.clock,
+        stamp=stamp,
+        stop=control.stop,
+        notify=control.notify,
+        budget=config.window.ttl / 4,
+    )
+
+
+def _wave(stamp: Stamp, config: Config, environ: Mapping[str, str]) -> Wave:
+    claim = Claim(
+        owner=current_owner(environ, __version__), run=stamp.run, digest=stamp.plan, ttl=float(config.window.ttl)
+    )
+    return Wave(
+        parallel=config.window.parallel,
+        claim=claim,
+        records=lambda location: open_records(location, config.state, canonical_location(location)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _NoEngine:
+    """Stands in where a plan has nothing to run, so that an empty apply starts no Spark."""
+
+    dialect: str
+
+    def location(self, table: TableName) -> str:
+        raise EngineError(f"no engine was started to look up {table.text}")
+
+    def execute(self, sql: str) -> None:
+        raise EngineError(f"no engine was started to run {sql}")
+
+    def close(self) -> None:
+        """Nothing to close."""

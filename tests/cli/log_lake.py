@@ -1,0 +1,187 @@
+"""Real Delta logs written by hand, and an engine that appends to them: plan → apply → plan without a JVM."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tablectl.model.errors import EngineError, LiveError
+from tablectl.model.names import TableName
+from tests.apply.fake_lake import Sql, changed_properties, features_of, parse_sql
+
+SPARK = "Apache-Spark/4.2.0 Delta-Lake/4.4.0"
+COLUMNS = {"id": "long", "day": "date", "kind": "string"}
+Actions = list[dict[str, Any]]
+VECTOR = {
+    "storageType": "u",
+    "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^",
+    "offset": 1,
+    "sizeInBytes": 36,
+    "cardinality": 2,
+}
+
+
+def create(
+    path: Path,
+    *,
+    partitions: Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+    features: Sequence[str] = (),
+    vectors: int = 0,
+    client: str = SPARK,
+    table_id: str = "",
+) -> Path:
+    """A table with two files, the first ``vectors`` of which have a deletion vector."""
+    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in COLUMNS.items()]
+    metadata = {
+        "id": table_id or f"id-of-{path.name}",
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps({"type": "struct", "fields": fields}),
+        "partitionColumns": list(partitions),
+        "configuration": dict(properties or {}),
+        "createdTime": 0,
+    }
+    protocol: dict[str, Any] = {"minReaderVersion": 1, "minWriterVersion": 2}
+    if features:
+        readers = [each for each in features if each == "deletionVectors"]
+        protocol = _protocol(3 if readers else 1, readers, features)
+    append(path, "CREATE TABLE", [{"protocol": protocol}, {"metaData": metadata}], client=client)
+    append(path, "WRITE", [_add(f"part-{number}.parquet", number < vectors) for number in range(2)], client=client)
+    return path
+
+
+def _protocol(reader: int, readers: Sequence[str], writers: Sequence[str]) -> dict[str, Any]:
+    protocol: dict[str, Any] = {"minReaderVersion": reader, "minWriterVersion": 7, "writerFeatures": sorted(writers)}
+    return {**protocol, "readerFeatures": sorted(readers)} if reader == 3 else protocol
+
+
+def _add(file: str, vector: bool = False) -> dict[str, Any]:
+    fact = {"path": file, "partitionValues": {}, "size": 100, "modificationTime": 0, "dataChange": True}
+    return {"add": {**fact, "deletionVector": VECTOR} if vector else fact}
+
+
+def append(path: Path, operation: str, actions: Actions, stamp: str = "", client: str = SPARK) -> int:
+    """One commit, written as Delta does: the number is taken only once."""
+    log = path / "_delta_log"
+    log.mkdir(parents=True, exist_ok=True)
+    version = len(list(log.glob("*.json")))
+    info: dict[str, Any] = {
+        "timestamp": 1_700_000_000_000 + version,
+        "operation": operation,
+        "operationParameters": {},
+        "engineInfo": client,
+    }
+    if stamp:
+        info["userMetadata"] = stamp
+    with (log / f"{version:020d}.json").open("x") as file:
+        file.writelines(json.dumps(action) + "\n" for action in [{"commitInfo": info}, *actions])
+    return version
+
+
+@dataclass
+class Logged:
+    """What a log says, replayed by the plainest means."""
+
+    path: Path
+    commits: list[Actions] = field(init=False)
+
+    def __post_init__(self) -> None:
+        files = sorted((self.path / "_delta_log").glob("*.json"))
+        self.commits = [[json.loads(line) for line in file.read_text().splitlines()] for file in files]
+
+    def last(self, kind: str) -> Any:
+        return [action[kind] for commit in self.commits for action in commit if kind in action][-1]
+
+    @property
+    def properties(self) -> dict[str, str]:
+        return dict(self.last("metaData")["configuration"])
+
+    @property
+    def infos(self) -> list[dict[str, Any]]:
+        return [action["commitInfo"] for commit in self.commits for action in commit if "commitInfo" in action]
+
+    @property
+    def stamps(self) -> list[dict[str, str]]:
+        """The stamps of the commits that tablectl made, oldest first."""
+        texts = [info["userMetadata"] for info in self.infos if "userMetadata" in info]
+        return [json.loads(text)["tablectl"] for text in texts]
+
+    @property
+    def vectors(self) -> list[str]:
+        """The files that have one."""
+        files: dict[str, bool] = {}
+        for commit in self.commits:
+            for action in commit:
+                if "remove" in action:
+                    files.pop(action["remove"]["path"], None)
+                if "add" in action:
+                    files[action["add"]["path"]] = "deletionVector" in action["add"]
+        return [name for name, has in files.items() if has]
+
+
+def set_property(path: Path, key: str, value: str) -> None:
+    """Somebody else's ALTER."""
+    metadata = Logged(path).last("metaData")
+    metadata["configuration"][key] = value
+    append(path, "SET TBLPROPERTIES", [{"metaData": metadata}])
+
+
+@dataclass
+class LogEngine:
+    """An ``Engine`` on real logs. ``catalog`` says where catalog tables lie; ``after`` is told of each statement."""
+
+    stamp: str = ""
+    dialect: str = "oss"
+    catalog: Mapping[tuple[str, ...], Path] = field(default_factory=dict)
+    after: Callable[[str], None] = lambda _sql: None
+    sent: list[str] = field(default_factory=list)
+    closed: bool = False
+
+    def location(self, table: TableName) -> str:
+        return str(self._path((table.catalog, *table.parts)))
+
+    def execute(self, sql: str) -> None:
+        parsed = parse_sql(sql)
+        path = Path(parsed.table[1]) if parsed.table[0] == "delta" else self._path(parsed.table)
+        self.sent.append(sql)
+        actions = _actions(parsed, Logged(path))
+        if actions:
+            names = {"CLUSTER": "CLUSTER BY", "REORG": "REORG"}
+            append(path, names.get(parsed.verb, f"{parsed.verb} TBLPROPERTIES"), actions, self.stamp)
+        self.after(sql)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def _path(self, parts: tuple[str, ...]) -> Path:
+        if parts not in self.catalog:
+            raise LiveError(f"{'.'.join(parts)} does not exist")
+        return self.catalog[parts]
+
+
+def _actions(sql: Sql, table: Logged) -> Actions:
+    if sql.verb == "REORG":
+        files = table.vectors
+        return [{"remove": {"path": file, "dataChange": False, "deletionVector": VECTOR}} for file in files] + [
+            _add(f"purged-{file}") for file in files
+        ]
+    actions: Actions = []
+    protocol = table.last("protocol")
+    known = set(protocol.get("writerFeatures", ()))
+    if features_of(sql) - known:
+        writers = known | features_of(sql) | {"appendOnly", "invariants"}
+        readers = writers & {"deletionVectors"}
+        actions.append({"protocol": _protocol(3 if readers else 1, sorted(readers), sorted(writers))})
+    metadata = table.last("metaData")
+    if sql.verb == "CLUSTER":
+        names = {field["name"] for field in json.loads(metadata["schemaString"])["fields"]}
+        if not {column[0] for column in sql.columns} <= names:
+            raise EngineError("no such column", "", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA")
+        columns = json.dumps({"clusteringColumns": [list(column) for column in sql.columns]})
+        domain = {"domain": "delta.clustering", "configuration": columns, "removed": False}
+        return [*actions, {"domainMetadata": domain}]
+    metadata["configuration"] = changed_properties(sql, metadata["configuration"])
+    return [*actions, {"metaData": metadata}]

@@ -1,0 +1,37 @@
+"""The demo is the first thing a new user sees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+
+def test_the_demo_ends_with_nothing_but_the_one_refusal(cli: Callable[..., Any], tmp_path: Path) -> None:
+    ran = cli("demo", "lake with space")
+    assert ran.code == 0, ran.out + ran.err
+    first, last = ran.out.split("$ tablectl plan\n")
+    assert "Plan: 5 tables to change" in first
+    assert "Apply: 5 applied; 1 refused" in first
+    assert "Plan: 1 refused; 6 as declared." in last
+    assert "DELTA_UNSUPPORTED_PARTITION_COLUMN_CHANGE" in last
+    assert max(len(line) for line in ran.out.splitlines() if str(tmp_path) not in line) <= 80
+
+    shown = cli("show", "lake with space/plans/first.json")
+    assert shown.out in ran.out
+    root = tmp_path / "lake with space"
+    again = cli("plan", str(root / "policies"), "--var", f"LAKE={root / 'lake'}", "--tag", "sales")
+    assert again.code == 0
+    assert "2 tables are as declared" in again.out
+
+
+def test_the_demo_overwrites_nothing(cli: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "file").write_text("", encoding="utf-8")
+    refused = cli("demo", "mine")
+    assert refused.code == 64
+    assert "not an empty folder" in refused.err

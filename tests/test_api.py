@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tablectl
+from tablectl.api import Engines
+from tablectl.model.errors import EngineError, InputError, PlanFileError, TablectlError, UsageError
+from tablectl.model.names import parse_table
+from tablectl.planning.plan_file import dump_plan
+from tablectl.specs.config import Config
+from tests.cli.log_lake import LogEngine, Logged, create
+
+
+@pytest.fixture
+def engines(monkeypatch: pytest.MonkeyPatch) -> list[LogEngine]:
+    """The engines that were opened; no Spark is."""
+    opened: list[LogEngine] = []
+
+    def open_spark(options: Any, stamp: str = "") -> LogEngine:
+        opened.append(LogEngine(stamp, options.dialect))
+        return opened[-1]
+
+    monkeypatch.setattr("tablectl.api.open_spark", open_spark)
+    return opened
+
+
+@pytest.fixture
+def root(tmp_path: Path, engines: list[LogEngine]) -> Path:
+    (tmp_path / "policies").mkdir()
+    create(tmp_path / "a")
+    create(tmp_path / "b")
+    (tmp_path / "policies" / "lake.yaml").write_text(
+        "version: 1\ndefaults: {isolation: Serializable}\ntables:\n"
+        "  delta.`${ROOT}/a`: {tags: [web]}\n  delta.`${ROOT}/b`: {}\n"
+    )
+    return tmp_path
+
+
+def plan(root: Path, **more: Any) -> Any:
+    return tablectl.plan(directory=root, variables={"ROOT": str(root)}, **more)
+
+
+def test_plan_and_apply_as_functions(root: Path, engines: list[LogEngine]) -> None:
+    planned = plan(root)
+    assert [table.name for table in planned.tables] == [f"delta.`{root}/a`", f"delta.`{root}/b`"]
+    assert engines == []
+    report = tablectl.apply(planned, directory=root)
+    assert report.exit_code == 0
+    assert (len(engines), engines[0].closed) == (1, True)
+    assert plan(root).tables == ()
+    assert len(Logged(root / "a").stamps) == 1
+
+
+def test_policies_may_be_named_one_or_many(root: Path) -> None:
+    file = root / "policies" / "lake.yaml"
+    assert len(plan(root, paths=file).tables) == 2
+    assert len(plan(root, paths=str(root / "policies")).tables) == 2
+    assert len(plan(root, paths=[file, root / "policies"]).tables) == 2
+
+
+def test_selections(root: Path) -> None:
+    assert [table.name for table in plan(root, tags=["web"]).tables] == [f"delta.`{root}/a`"]
+    assert [table.name for table in plan(root, select=["*/b"]).tables] == [f"delta.`{root}/b`"]
+    with pytest.raises(UsageError):
+        plan(root, select=["nix"])
+
+
+def test_a_saved_plan_is_applied(root: Path) -> None:
+    (root / "p.json").write_bytes(dump_plan(plan(root)))
+    assert tablectl.apply(str(root / "p.json"), directory=root).exit_code == 0
+    assert tablectl.apply(root / "p.json", directory=root).committed is False
+
+
+def test_policies_are_planned_and_applied(root: Path) -> None:
+    report = tablectl.apply(root / "policies", directory=root, variables={"ROOT": str(root)}, select=["*/a"])
+    assert [table.name for table in report.tables] == [f"delta.`{root}/a`"]
+
+
+@pytest.mark.parametrize("more", [{"select": ["*/a"]}, {"tags": ["web"]}, {"variables": {"ROOT": "/x"}}])
+def test_a_ready_plan_obeys_no_selection_and_says_so(root: Path, engines: list[LogEngine], more: Any) -> None:
+    planned = plan(root)
+    (root / "p.json").write_bytes(dump_plan(planned))
+    for given in (planned, root / "p.json"):
+        with pytest.raises(UsageError, match="a ready plan is applied as it is"):
+            tablectl.apply(given, directory=root, **more)
+    assert engines == []
+
+
+def test_what_is_wrong_is_raised(root: Path) -> None:
+    with pytest.raises(InputError):
+        tablectl.plan(directory=root)  # without ROOT
+    with pytest.raises(TablectlError, match="No such file"):
+        tablectl.apply(root / "nix.json", directory=root)
+    (root / "p.json").write_text("{}")
+    with pytest.raises(PlanFileError):
+        tablectl.apply(root / "p.json", directory=root)
+
+
+def test_a_session_handed_in_is_wrapped(root: Path, engines: list[LogEngine], monkeypatch: pytest.MonkeyPatch) -> None:
+    wrapped: list[Any] = []
+
+    def wrap_spark(session: Any, dialect: str, stamp: str) -> LogEngine:
+        wrapped.append((session, dialect, bool(stamp)))
+        return LogEngine(stamp, dialect)
+
+    monkeypatch.setattr("tablectl.api.wrap_spark", wrap_spark)
+    assert tablectl.apply(plan(root), directory=root, spark="the session").exit_code == 0
+    assert (wrapped, engines) == ([("the session", "oss", True)], [])
+
+
+def test_an_engine_that_does_not_start_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = 0
+
+    def broken(_options: Any, _stamp: str = "") -> None:
+        nonlocal tries
+        tries += 1
+        raise EngineError("no Spark Connect server answers")
+
+    monkeypatch.setattr("tablectl.api.open_spark", broken)
+    notes: list[str] = []
+    with Engines(Config(), on_start=notes.append) as engines:
+        for name in ("a.b", "a.c"):
+            with pytest.raises(EngineError, match="no Spark Connect"):
+                engines.locate(parse_table(name))
+    assert (tries, notes) == (1, ["starting Spark"])
+
+
+def test_look_ups_share_one_engine_which_is_closed(engines: list[LogEngine]) -> None:
+    with Engines(Config()) as opened:
+        assert opened.start() is opened.start()
+    assert (len(engines), engines[0].closed, engines[0].stamp) == (1, True, "")
+
+
+def test_the_function_is_not_hidden_by_the_package_of_its_name() -> None:
+    code = """
+import tablectl
+for _ in range(2):
+    assert callable(tablectl.plan) and callable(tablectl.apply)
+import tablectl.apply.report as report
+from tablectl import apply
+assert callable(apply) and callable(tablectl.apply) and report.Outcome
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)
+
+
+def test_unknown_names_of_the_package_are_no_attributes() -> None:
+    with pytest.raises(AttributeError):
+        _ = tablectl.destroy

@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tablectl.apply.clock import SystemClock
+from tablectl.apply.report import Outcome
+from tablectl.attributes.policy import Policy
+from tablectl.model.errors import EngineError, LiveError, PlanFileError, UsageError
+from tablectl.model.names import TableName, parse_table
+from tablectl.model.plan import Plan
+from tablectl.planning.plan_file import digest_of, dump_plan
+from tablectl.specs.config import Config
+from tablectl.specs.spec import Specs, TableSpec
+from tablectl.specs.tree import Source
+from tablectl.version import __version__
+from tablectl.workflow import Control, LogReader, Selection, make_plan, run
+from tests.cli.log_lake import LogEngine, Logged, create
+
+HERE = Source("lake.yaml", 1, 1)
+PINNED = Policy(isolation="Serializable")
+
+
+def spec(name: str, policy: Policy = PINNED, location: Path | None = None, tags: tuple[str, ...] = ()) -> TableSpec:
+    return TableSpec(parse_table(name), policy, str(location) if location else None, tags, {}, HERE)
+
+
+def specs(*given: TableSpec) -> Specs:
+    return Specs.of(given)
+
+
+def nowhere(table: TableName) -> str:
+    raise AssertionError(f"nobody should look up {table}")
+
+
+def planned(*given: TableSpec, catalog: Mapping[str, Path] | None = None) -> Plan:
+    def locate(table: TableName) -> str:
+        if table.text not in (catalog or {}):
+            raise LiveError(f"{table.text} does not exist", "check the name")
+        return str((catalog or {})[table.text])
+
+    return make_plan(specs(*given), Selection(), "oss", locate)
+
+
+# Selection
+
+SOME = specs(
+    spec("sales.orders", tags=("web", "pay")),
+    spec("lake.sales.Returns", tags=("pay",)),
+    spec("odd.`a.b`"),
+    spec("delta.`s3a://bucket/lake/events[1]`", tags=("web",)),
+)
+
+
+@pytest.mark.parametrize(
+    ("globs", "tags", "found"),
+    [
+        ((), (), "sales.orders lake.sales.Returns odd.`a.b` delta.`s3a://bucket/lake/events[1]`"),
+        (("sales.orders",), (), "sales.orders"),
+        (("SALES.*",), (), "sales.orders"),
+        (("spark_catalog.sales.*",), (), "sales.orders"),
+        (("*.sales.returns",), (), "lake.sales.Returns"),
+        (("odd.`a.b`",), (), "odd.`a.b`"),
+        (("spark_catalog.odd.*",), (), "odd.`a.b`"),
+        (("s3a://bucket/*",), (), "delta.`s3a://bucket/lake/events[1]`"),
+        (("s3://bucket/lake/events[1]",), (), "delta.`s3a://bucket/lake/events[1]`"),
+        (("delta.`s3a://bucket/lake/events[1]`",), (), "delta.`s3a://bucket/lake/events[1]`"),
+        ((), ("pay",), "sales.orders lake.sales.Returns"),
+        (("*orders",), ("web", "pay"), "sales.orders"),
+    ],
+)
+def test_tables_are_selected(globs: tuple[str, ...], tags: tuple[str, ...], found: str) -> None:
+    selected = Selection(globs, tags).of(SOME)
+    assert {each.name.text for each in selected} == set(found.split())
+
+
+@pytest.mark.parametrize(
+    ("globs", "tags", "says"),
+    [
+        (("nix.*",), (), "--select 'nix.*' matches no table"),
+        (("sales.*", "nix.*"), (), "'nix.*' matches no table"),
+        (("S3://bucket/*",), (), "matches no table"),
+        ((), ("wep",), "tags in these policies: pay, web"),
+        (("lake.*",), ("web",), "no table is both"),
+    ],
+)
+def test_a_selection_of_nothing_is_wrong_usage(globs: tuple[str, ...], tags: tuple[str, ...], says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Selection(globs, tags).of(SOME)
+    assert says in str(caught.value)
+
+
+def test_no_policies_select_nothing() -> None:
+    assert Selection().of(specs()) == ()
+    with pytest.raises(UsageError, match="there are none"):
+        Selection(tags=("x",)).of(specs())
+
+
+# Plans
+
+
+def test_tables_are_planned_failed_or_as_declared(tmp_path: Path) -> None:
+    pinned = create(tmp_path / "c", properties={"delta.isolationLevel": "Serializable"})
+    plan = planned(
+        spec(f"delta.`{create(tmp_path / 'b')}`"),
+        spec("sales.a", location=create(tmp_path / "a")),
+        spec("sales.c"),
+        spec("sales.gone"),
+        spec(f"delta.`{tmp_path}/none`"),
+        catalog={"sales.c": pinned},
+    )
+    assert [table.name for table in plan.tables] == [f"delta.`{tmp_path}/b`", "sales.a"]
+    assert plan.unchanged == ("sales.c",)
+    assert [failure.name for failure in plan.failures] == [f"delta.`{tmp_path}/none`", "sales.gone"]
+    assert plan.failures[1].hint == "check the name"
+    assert (plan.tool, plan.dialect) == (__version__, "oss")
+
+
+def test_an_engine_that_does_not_start_fails_only_the_tables_that_need_it(tmp_path: Path) -> None:
+    def locate(_table: TableName) -> str:
+        raise EngineError("no Spark", "install it")
+
+    given = specs(spec(f"delta.`{create(tmp_path / 'a')}`"), spec("sales.orders"))
+    plan = make_plan(given, Selection(), "oss", locate)
+    assert (len(plan.tables), plan.failures[0].message) == (1, "no Spark")
+
+
+def test_two_names_that_lead_to_one_table_are_failures_of_both(tmp_path: Path) -> None:
+    path = create(tmp_path / "a")
+    catalog = {"sales.orders": path, "sales.view": path}
+    plan = planned(spec("sales.orders"), spec("sales.view"), spec(f"delta.`{create(tmp_path / 'b')}`"), catalog=catalog)
+    assert [failure.name for failure in plan.failures] == ["sales.orders", "sales.view"]
+    assert "sales.view lies in" in plan.failures[0].message
+    assert len(plan.tables) == 1
+
+
+def test_vectors_are_counted_only_where_they_shall_be_purged(tmp_path: Path) -> None:
+    facts = {"delta.enableDeletionVectors": "true"}
+    one = create(tmp_path / "a", vectors=2, features=["deletionVectors"], properties=facts)
+    two = create(tmp_path / "b", vectors=2, features=["deletionVectors"], properties=facts)
+    purged, off = Policy(deletion_vectors="purged"), Policy(deletion_vectors="disabled")
+    plan = planned(spec(f"delta.`{one}`", purged), spec(f"delta.`{two}`", off))
+    assert [table.basis.vectors for table in plan.tables] == [2, None]
+
+
+def test_a_plan_does_not_depend_on_the_order_of_policies(tmp_path: Path) -> None:
+    given = [spec(f"delta.`{create(tmp_path / name)}`") for name in "abc"]
+    assert dump_plan(planned(*given)) == dump_plan(planned(*reversed(given)))
+
+
+# Runs
+
+
+def test_a_run_stamps_and_closes_its_engine(tmp_path: Path) -> None:
+    plan = planned(spec(f"delta.`{create(tmp_path / 'a')}`"))
+    engines: list[LogEngine] = []
+
+    def opened(stamp: str) -> LogEngine:
+        engines.append(LogEngine(stamp))
+        return engines[-1]
+
+    report = run(plan, opened, Config(), {}, Control())
+    assert (report.exit_code, report.plan) == (0, digest_of(plan))
+    assert Logged(tmp_path / "a").stamps == [{"plan": digest_of(plan), "run": report.run}]
+    assert engines[0].closed
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_the_engine_is_closed_whatever_is_raised(tmp_path: Path, error: type[BaseException]) -> None:
+    plan = planned(spec(f"delta.`{create(tmp_path / 'a')}`"))
+    engine = LogEngine()
+
+    def raises(_table: str, _step: str, _words: str) -> None:
+        raise error
+
+    with pytest.raises(error):
+        run(plan, lambda _stamp: engine, Config(), {}, Control(notify=raises))
+    assert (engine.closed, engine.sent) == (True, [])
+
+
+def test_an_engine_of_another_dialect_is_refused_and_closed(tmp_path: Path) -> None:
+    plan = planned(spec(f"delta.`{create(tmp_path / 'a')}`"))
+    engine = LogEngine(dialect="databricks")
+    with pytest.raises(PlanFileError, match="the engine speaks databricks"):
+        run(plan, lambda _stamp: engine, Config(), {}, Control())
+    assert engine.closed
+    assert not (tmp_path / "a" / "_tablectl").exists()
+
+
+def test_nothing_to_do_opens_no_engine(tmp_path: Path) -> None:
+    create(tmp_path / "a", partitions=["day"])
+    refused = planned(spec(f"delta.`{tmp_path}/a`", Policy(partitioning="none")), spec("sales.gone"))
+    assert run(refused, pytest.fail, Config(), {}, Control()).exit_code == 1
+    assert run(planned(), pytest.fail, Config(), {}, Control()).exit_code == 0
+
+
+def test_a_stop_before_the_run_begins_is_heeded(tmp_path: Path) -> None:
+    plan = planned(spec(f"delta.`{create(tmp_path / 'a')}`"))
+    control = Control()
+    control.stop.set()
+    assert isinstance(control.clock, SystemClock)
+    report = run(plan, LogEngine, Config(), {}, control)
+    assert [table.outcome for table in report.tables] == [Outcome.INTERRUPTED]
+    assert len(Logged(tmp_path / "a").commits) == 2
+
+
+def test_the_log_reader_reads_at_a_version(tmp_path: Path) -> None:
+    path = create(tmp_path / "a")
+    name = parse_table(f"delta.`{path}`")
+    assert LogReader().read(name, str(path), version=0).version == 0
+    assert [commit.version for commit in LogReader().commits(str(path), after=0)] == [1]
+    nowhere_to_be_found = pytest.raises(LiveError)
+    with nowhere_to_be_found:
+        LogReader().read(name, str(path), version=7)
