@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Self
 
-from tablectl.apply.report import RunReport
 from tablectl.engine.port import Engine
 from tablectl.engine.spark import SparkOptions, open_spark, wrap_spark
 from tablectl.model.errors import EngineError, TablectlError, UsageError
@@ -19,6 +16,7 @@ from tablectl.planning.plan_file import load_plan
 from tablectl.specs.config import Config, load_config
 from tablectl.specs.policies import load_specs
 from tablectl.specs.spec import Specs
+from tablectl.window.report import RunReport
 from tablectl.workflow import Control, Selection, make_plan, run
 
 Paths = Sequence[str | Path] | str | Path | None
@@ -64,15 +62,6 @@ def apply(
     ready = _ready(plan_or_paths, select, tags, variables, directory, spark)
     with Engines(config, spark) as engines:
         return run(ready, engines.open, config, os.environ, control or Control())
-
-
-class _ApplyPackage(ModuleType):
-    """``tablectl.apply`` is a package and a function: importing the one hides the other, so the package is called."""
-
-    __call__ = staticmethod(apply)
-
-
-sys.modules["tablectl.apply"].__class__ = _ApplyPackage
 
 
 def _ready(

@@ -12,14 +12,7 @@ from fnmatch import fnmatchcase
 from threading import Event
 from uuid import uuid4
 
-from tablectl.apply.acquire import Claim
-from tablectl.apply.clock import Clock, SystemClock
-from tablectl.apply.owner import current_owner
-from tablectl.apply.records import open_records
-from tablectl.apply.report import RunReport
-from tablectl.apply.run import Wave, run_plan
-from tablectl.apply.stamp import Stamp
-from tablectl.apply.table import Notify, Window
+from tablectl.attributes.deletion_vectors import MANIFEST_KEY
 from tablectl.engine.port import Engine
 from tablectl.live.reader import read_commits, read_many, read_table
 from tablectl.live.store import StoreOptions
@@ -32,8 +25,18 @@ from tablectl.planning.table import plan_table
 from tablectl.specs.config import Config
 from tablectl.specs.spec import Specs, TableSpec
 from tablectl.version import __version__
+from tablectl.window.acquire import Claim
+from tablectl.window.clock import Clock, SystemClock
+from tablectl.window.owner import current_owner
+from tablectl.window.records import open_records
+from tablectl.window.report import RunReport
+from tablectl.window.run import Wave, run_plan
+from tablectl.window.stamp import Stamp
+from tablectl.window.table import Notify, Window
 
 _DEFAULT_STORES = StoreOptions()
+_MOST_COMMITS = 100_000
+"""Commits that are looked through for our own; a bound, so that an absurd log ends somewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +143,9 @@ def _one_name_each(placed: Sequence[tuple[TableSpec, str]]) -> tuple[list[tuple[
 def _counted(
     spec: TableSpec, location: str, found: LiveTable | LiveError, stores: StoreOptions
 ) -> LiveTable | LiveError:
-    """What is read follows what is declared: vectors are counted only where the policy wants them purged."""
-    if isinstance(found, LiveError) or found.vectors is not None or spec.policy.deletion_vectors != "purged":
+    """What is read follows what is declared: vectors are counted only where a declaration depends on their number."""
+    asks = spec.policy.deletion_vectors == "purged" or MANIFEST_KEY in (spec.policy.properties or {})
+    if isinstance(found, LiveError) or found.vectors is not None or not asks:
         return found
     try:
         return read_table(spec.name, location, counts=True, options=stores)
@@ -165,7 +169,7 @@ class LogReader:
 
     def commits(self, location: str, *, after: int) -> tuple[Commit, ...]:
         """The commits above a version, newest first."""
-        return read_commits(location, after=after, options=self.stores)
+        return read_commits(location, after=after, limit=_MOST_COMMITS, options=self.stores)
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,7 +141,7 @@ def test_the_function_is_not_hidden_by_the_package_of_its_name() -> None:
 import tablectl
 for _ in range(2):
     assert callable(tablectl.plan) and callable(tablectl.apply)
-import tablectl.apply.report as report
+import tablectl.window.report as report
 from tablectl import apply
 assert callable(apply) and callable(tablectl.apply) and report.Outcome
 """

@@ -48,7 +48,7 @@ def _importers(module: str) -> set[str]:
         ("pyarrow", {"live"}),
         ("typer", {"cli"}),
         ("rich", {"cli"}),
-        ("obstore", {"apply", "live"}),
+        ("obstore", {"live", "window"}),
         ("deepdiff", {"planning"}),
     ],
 )

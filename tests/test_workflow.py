@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.apply.clock import SystemClock
-from tablectl.apply.report import Outcome
 from tablectl.attributes.policy import Policy
 from tablectl.model.errors import EngineError, LiveError, PlanFileError, UsageError
 from tablectl.model.names import TableName, parse_table
@@ -16,6 +14,8 @@ from tablectl.specs.config import Config
 from tablectl.specs.spec import Specs, TableSpec
 from tablectl.specs.tree import Source
 from tablectl.version import __version__
+from tablectl.window.clock import SystemClock
+from tablectl.window.report import Outcome
 from tablectl.workflow import Control, LogReader, Selection, make_plan, run
 from tests.cli.log_lake import LogEngine, Logged, create
 

@@ -18,6 +18,9 @@ DeletionVectorsValue = Literal["enabled", "disabled", "purged"]
 
 KEY = "delta.enableDeletionVectors"
 MANIFEST_KEY = "delta.compatibility.symlinkFormatManifest.enabled"
+BESIDE_MANIFEST = (
+    "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED.PERSISTENT_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION"
+)
 _FEATURE = "deletionVectors"
 
 
@@ -57,7 +60,7 @@ class DeletionVectors:
                 change=change.id,
                 reason="the table writes symlink manifests, which cannot say that a row is deleted",
                 way_out=f"declare {MANIFEST_KEY}: false under `properties`, or leave deletion vectors off",
-                condition="DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED",
+                condition=BESIDE_MANIFEST,
             )
         return None
 

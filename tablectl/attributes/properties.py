@@ -6,12 +6,15 @@ from collections.abc import Iterable, Mapping
 
 from tablectl.attributes.base import Action, Step, Target
 from tablectl.attributes.catalogue import find_known
+from tablectl.attributes.deletion_vectors import BESIDE_MANIFEST, MANIFEST_KEY
 from tablectl.attributes.deletion_vectors import KEY as VECTORS_KEY
-from tablectl.attributes.deletion_vectors import MANIFEST_KEY
 from tablectl.model.live import LiveTable
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
 
+_OVER_VECTORS = (
+    "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED.EXISTING_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION"
+)
 _DIALECTS = ("oss", "databricks")
 
 
@@ -41,14 +44,14 @@ class Properties:
 
     def check(self, change: Change, live: LiveTable, target: Target) -> Refusal | None:
         """Symlink manifests and deletion vectors exclude each other (delta.md 1.3)."""
-        vectors = (target.property(live, VECTORS_KEY) or "false").lower() == "true" or live.vectors
-        if change.key == MANIFEST_KEY and str(change.after).lower() == "true" and vectors:
+        wanted = (target.property(live, VECTORS_KEY) or "false").lower() == "true"
+        if change.key == MANIFEST_KEY and str(change.after).lower() == "true" and (wanted or live.vectors):
             return Refusal(
                 change=change.id,
                 reason="symlink manifests cannot say that a row is deleted, "
                 "and the table has or will have deletion vectors",
                 way_out="declare `deletion_vectors: purged` and apply that first",
-                condition="DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED",
+                condition=BESIDE_MANIFEST if wanted else _OVER_VECTORS,
             )
         return None
 

@@ -13,12 +13,6 @@ from types import FrameType
 from typing import Any
 
 from tablectl.api import Engines, read_plan, read_specs
-from tablectl.apply.acquire import break_lease
-from tablectl.apply.clock import SystemClock
-from tablectl.apply.lease_log import LeaseRecord, tail
-from tablectl.apply.owner import current_owner
-from tablectl.apply.records import RecordStore, open_records
-from tablectl.apply.report import RunReport
 from tablectl.cli.output import Format, Output, write_file
 from tablectl.cli.request import Request
 from tablectl.engine.port import Engine
@@ -32,6 +26,12 @@ from tablectl.reports.run_text import run_text
 from tablectl.reports.style import Style
 from tablectl.specs.config import Config, load_config
 from tablectl.version import __version__
+from tablectl.window.acquire import break_lease
+from tablectl.window.clock import SystemClock
+from tablectl.window.lease_log import LeaseRecord, tail
+from tablectl.window.owner import current_owner
+from tablectl.window.records import RecordStore, open_records
+from tablectl.window.report import RunReport
 from tablectl.workflow import Control, Selection, make_plan, run
 
 

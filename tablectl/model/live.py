@@ -64,21 +64,25 @@ class Protocol:
         return feature in _LEGACY_WRITER and self.writer >= _LEGACY_WRITER[feature]
 
     def raised(self, features: frozenset[str]) -> Protocol:
-        """The protocol after features are added (delta.md 1.0, "Protocol").
+        """The protocol after features are added, as Delta 4.4 normalises it (measured).
 
-        Only legacy features on a numbered protocol keep numbers; anything else turns to writer 7 with explicit lists,
-        in which the implied legacy features are written out.
+        A numbered protocol keeps numbers only where one number means exactly the features it then has: change data
+        feed on (1,2) does not become (1,4), which would bring check constraints too, but writer 7 with an explicit
+        list, in which the implied legacy features are written out.
         """
         missing = frozenset(feature for feature in features if not self.has(feature))
         if not missing:
             return self
-        if self.writer < _TABLE_FEATURES_WRITER and missing <= _LEGACY_WRITER.keys():
-            reader = max(self.reader, _COLUMN_MAPPING_READER) if "columnMapping" in missing else self.reader
-            return Protocol(reader, max(self.writer, *(_LEGACY_WRITER[feature] for feature in missing)))
         implied = {feature for feature in _LEGACY_WRITER if self.has(feature)}
         written = frozenset(self.writer_features | implied | missing)
+        least = max(self.reader, _COLUMN_MAPPING_READER) if "columnMapping" in written else self.reader
+        if self.writer < _TABLE_FEATURES_WRITER:
+            exact = (Protocol(least, number) for number in sorted(set(_LEGACY_WRITER.values())))
+            for numbered in exact:
+                if written == {feature for feature in _LEGACY_WRITER if numbered.has(feature)}:
+                    return numbered
         read = written & READER_FEATURES
-        reader = _TABLE_FEATURES_READER if read - {"columnMapping"} else self.reader
+        reader = _TABLE_FEATURES_READER if read - {"columnMapping"} else least
         return Protocol(
             reader,
             _TABLE_FEATURES_WRITER,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from datetime import UTC, datetime
 
-from tablectl.apply.report import CommitRun, Outcome, RunReport, TableRun
 from tablectl.reports.style import Style, plural, printable, sql_lines
+from tablectl.window.report import CommitRun, Outcome, RunReport, TableRun
 
 _MARKS = {
     Outcome.APPLIED: ("+", "green"),
@@ -46,18 +46,25 @@ def _table(table: TableRun, style: Style) -> list[str]:
     if table.hint:
         lines += style.prose("hint", table.hint, 4)
     for statement in table.statements:
-        first, *rest = sql_lines(statement.sql)
         state = f"{statement.milliseconds} ms" if not statement.error else style.paint("failed", "red")
-        lines += [f"    {statement.phase:<8} {first}", *(f"    {'':<8} {line}" for line in rest)]
-        lines[-1] += f"  {style.paint(f'({state})', 'dim')}"
+        lines += [f"    {statement.phase:<8} {state}", *(f"      {line}" for line in sql_lines(statement.sql))]
     if table.commits:
         versions = ", ".join(str(commit.version) for commit in table.commits)
         lines += style.prose("commits", versions, 4)
-    for commit in table.foreign:
-        lines += style.prose("others", commit_text(commit), 4)
+    lines += _others(table, style)
     for change in table.later:
         lines += style.prose("note", f"{change} was applied and verified, and changed by others since", 4)
     return lines
+
+
+def _others(table: TableRun, style: Style) -> list[str]:
+    """Whoever changed metadata is named; data commits of a busy table are counted."""
+    lines: list[str] = []
+    for commit in table.foreign:
+        if commit.metadata:
+            lines += style.prose("others", commit_text(commit), 4)
+    data = sum(not commit.metadata for commit in table.foreign)
+    return lines + (style.prose("others", plural(data, "commit") + " of data", 4) if data else [])
 
 
 def commit_text(commit: CommitRun) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tablectl.model.errors import EngineError, LiveError
 from tablectl.model.names import TableName
-from tests.apply.fake_lake import Sql, changed_properties, features_of, parse_sql
+from tests.window.fake_lake import Sql, changed_properties, features_of, parse_sql
 
 SPARK = "Apache-Spark/4.2.0 Delta-Lake/4.4.0"
 COLUMNS = {"id": "long", "day": "date", "kind": "string"}

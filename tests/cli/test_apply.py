@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from tablectl.apply.acquire import Claim, try_acquire
-from tablectl.apply.clock import SystemClock
-from tablectl.apply.lease import Lease
-from tablectl.apply.lease_log import tail
-from tablectl.apply.owner import Owner
-from tablectl.apply.records import open_records
 from tablectl.cli import commands
 from tablectl.cli.output import Output
 from tablectl.engine.spark import INSTALL
 from tablectl.model.errors import EngineError, TablectlError
+from tablectl.window.acquire import Claim, try_acquire
+from tablectl.window.clock import SystemClock
+from tablectl.window.lease import Lease
+from tablectl.window.lease_log import tail
+from tablectl.window.owner import Owner
+from tablectl.window.records import open_records
 from tests.cli.conftest import Cli, FakeSpark, Repository
 from tests.cli.log_lake import Logged, append, set_property
 

@@ -38,8 +38,19 @@ def test_features_of_numbered_protocols_are_implied(protocol: Protocol, feature:
     [
         (Protocol(1, 2), _set(), Protocol(1, 2)),
         (Protocol(1, 2), _set("appendOnly"), Protocol(1, 2)),
-        (Protocol(1, 2), _set("changeDataFeed"), Protocol(1, 4)),
-        (Protocol(1, 2), _set("columnMapping"), Protocol(2, 5)),
+        (Protocol(1, 1), _set("appendOnly", "invariants"), Protocol(1, 2)),
+        (Protocol(1, 2), _set("checkConstraints"), Protocol(1, 3)),
+        # (1, 4) would bring check constraints and generated columns too
+        (
+            Protocol(1, 2),
+            _set("changeDataFeed"),
+            Protocol(1, 7, _set(), _set("appendOnly", "invariants", "changeDataFeed")),
+        ),
+        (
+            Protocol(1, 2),
+            _set("columnMapping"),
+            Protocol(2, 7, _set(), _set("appendOnly", "invariants", "columnMapping")),
+        ),
         (Protocol(1, 2), _DOMAINS, Protocol(1, 7, _set(), _DOMAINS | {"appendOnly", "invariants"})),
         (
             Protocol(1, 2),

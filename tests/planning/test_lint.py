@@ -15,7 +15,7 @@ _NUMBERED = Protocol(1, 2)
     [
         (_NUMBERED, set(), []),
         (_NUMBERED, {"appendOnly"}, []),
-        (_NUMBERED, {"changeDataFeed"}, [("P002", "writers need protocol 4")]),
+        (_NUMBERED, {"changeDataFeed"}, [("P002", "writers need protocol 7 with changeDataFeed")]),
         (
             _NUMBERED,
             {"deletionVectors"},

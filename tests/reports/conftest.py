@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from tablectl.apply.report import CommitRun, Outcome, RunReport, StatementRun, TableRun
 from tablectl.attributes.policy import Policy
 from tablectl.model.live import Client, LiveTable, Protocol
 from tablectl.model.names import parse_table
 from tablectl.model.plan import Phase, Plan, TableFailure, TablePlan
 from tablectl.model.schema import Field, Schema
 from tablectl.planning.table import plan_table
+from tablectl.window.report import CommitRun, Outcome, RunReport, StatementRun, TableRun
 
 _GOLDEN = Path(__file__).parent.parent / "golden"
 _SCHEMA = Schema(
@@ -134,7 +134,9 @@ def _statement(**facts: Any) -> StatementRun:
 
 
 def _commit(version: int, operation: str = "SET TBLPROPERTIES", user: str = "ann") -> CommitRun:
-    return CommitRun(version=version, operation=operation, user=user, at=1_795_000_000_000)
+    return CommitRun(
+        version=version, operation=operation, user=user, at=1_795_000_000_000, metadata="TBLPROPERTIES" in operation
+    )
 
 
 def _run() -> RunReport:

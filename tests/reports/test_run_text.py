@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tablectl.apply.report import CommitRun, Outcome, RunReport
 from tablectl.reports.run_text import commit_text, run_text
 from tablectl.reports.style import Style
+from tablectl.window.report import CommitRun, Outcome, RunReport
 
 Golden = Callable[[str, str], None]
 

@@ -192,7 +192,7 @@ def test_a_plan_goes_stale_by_what_it_changes_and_by_nothing_else(
 @pytest.mark.parametrize(
     ("meanwhile", "words"),
     [
-        ("CREATE OR REPLACE TABLE {t} (id BIGINT, day DATE) USING delta", "a new table id"),
+        ("CREATE OR REPLACE TABLE {t} USING delta AS SELECT 1L AS id, current_date() AS day", "a new table id"),
         ("ALTER TABLE {t} DROP COLUMN day", "column day is gone"),
     ],
 )

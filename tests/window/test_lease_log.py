@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tablectl.apply.lease_log import KEEP, Gate, LeaseRecord, prune, put, record_at, record_name, tail
-from tablectl.apply.owner import Owner
 from tablectl.model.errors import WindowError
-from tests.apply.lease_fakes import Fault, MemoryRecords
+from tablectl.window.lease_log import KEEP, Gate, LeaseRecord, prune, put, record_at, record_name, tail
+from tablectl.window.owner import Owner
+from tests.window.lease_fakes import Fault, MemoryRecords
 
 ANN = Owner(who="ann", host="laptop", pid=7, ci="", tool="0.1.0")
 TEN = datetime(2026, 8, 22, 10, tzinfo=UTC)

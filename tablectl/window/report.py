@@ -49,6 +49,8 @@ class CommitRun(Record):
     user: str
     at: int
     """Milliseconds since the epoch."""
+    metadata: bool = False
+    """Whether it changed metadata, protocol or clustering, and not only data."""
 
 
 class StatementRun(Record):

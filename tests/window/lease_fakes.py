@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from itertools import count
 
-from tablectl.apply.acquire import Claim
-from tablectl.apply.owner import Owner
 from tablectl.model.errors import WindowError
+from tablectl.window.acquire import Claim
+from tablectl.window.owner import Owner
 
 
 class Fault(Enum):

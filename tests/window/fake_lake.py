@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tablectl.apply.stamp import Stamp
 from tablectl.model.errors import EngineError, LiveError
 from tablectl.model.live import Client, Commit, LiveTable, Protocol
 from tablectl.model.names import TableName, parse_table
 from tablectl.model.schema import Field, Schema
+from tablectl.window.stamp import Stamp
 
 # A parser of the four statements
 

@@ -11,22 +11,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import tablectl.apply.run as run_module
-from tablectl.apply.acquire import acquire, try_acquire
-from tablectl.apply.clock import StoppedError, SystemClock
-from tablectl.apply.lease import Lease, Renewer
-from tablectl.apply.lease_log import tail
-from tablectl.apply.records import RecordStore
-from tablectl.apply.report import CommitRun, Outcome, RunReport, StatementRun, TableRun
-from tablectl.apply.run import Wave, run_plan
-from tablectl.apply.stamp import Stamp
-from tablectl.apply.table import Window
+import tablectl.window.run as run_module
 from tablectl.attributes.policy import Policy
 from tablectl.model.errors import EngineError, PlanFileError, WindowError
 from tablectl.model.plan import Phase, Plan, Refusal, TableFailure, TablePlan
 from tablectl.planning.table import plan_table
-from tests.apply.fake_lake import FakeEngine, FakeLake, FakeTable
-from tests.apply.lease_fakes import FakeClock, Fault, MemoryRecords, claim
+from tablectl.window.acquire import acquire, try_acquire
+from tablectl.window.clock import StoppedError, SystemClock
+from tablectl.window.lease import Lease, Renewer
+from tablectl.window.lease_log import tail
+from tablectl.window.records import RecordStore
+from tablectl.window.report import CommitRun, Outcome, RunReport, StatementRun, TableRun
+from tablectl.window.run import Wave, run_plan
+from tablectl.window.stamp import Stamp
+from tablectl.window.table import Window
+from tests.window.fake_lake import FakeEngine, FakeLake, FakeTable
+from tests.window.lease_fakes import FakeClock, Fault, MemoryRecords, claim
 
 
 @dataclass

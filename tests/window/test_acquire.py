@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.apply.acquire import Blocked, Held, acquire, acquire_all, break_lease, try_acquire
-from tablectl.apply.clock import StoppedError
-from tablectl.apply.lease import Lease, LeaseLost
-from tablectl.apply.lease_log import Gate, record_name, tail
-from tablectl.apply.records import RecordStore, open_records
 from tablectl.model.errors import WindowError
-from tests.apply.lease_fakes import FakeClock, Fault, MemoryRecords, claim, numbered
+from tablectl.window.acquire import Blocked, Held, acquire, acquire_all, break_lease, try_acquire
+from tablectl.window.clock import StoppedError
+from tablectl.window.lease import Lease, LeaseLost
+from tablectl.window.lease_log import Gate, record_name, tail
+from tablectl.window.records import RecordStore, open_records
+from tests.window.lease_fakes import FakeClock, Fault, MemoryRecords, claim, numbered
 
 BEN = claim("ben").owner
 

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from tablectl.apply.owner import current_owner
+from tablectl.window.owner import current_owner
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from tablectl.apply.acquire import Claim, Held, acquire, break_lease, try_acquire
-from tablectl.apply.lease import Lease, LeaseLost
-from tablectl.apply.lease_log import Gate, LeaseRecord, record_name
-from tablectl.apply.owner import Owner
 from tablectl.model.errors import WindowError
-from tests.apply.lease_fakes import Fault, MemoryRecords
+from tablectl.window.acquire import Claim, Held, acquire, break_lease, try_acquire
+from tablectl.window.lease import Lease, LeaseLost
+from tablectl.window.lease_log import Gate, LeaseRecord, record_name
+from tablectl.window.owner import Owner
+from tests.window.lease_fakes import Fault, MemoryRecords
 
 TTL = 60.0
 NAMES = ("ann", "ben", "cleo")

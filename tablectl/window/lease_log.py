@@ -13,9 +13,9 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
-from tablectl.apply.owner import Owner
-from tablectl.apply.records import RecordStore
 from tablectl.model.errors import WindowError
+from tablectl.window.owner import Owner
+from tablectl.window.records import RecordStore
 
 KEEP = 20
 """How many records stay behind the tail; what lies further back may be pruned by the holder."""

@@ -8,14 +8,14 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from tablectl.apply.acquire import Blocked, Claim, acquire_all
-from tablectl.apply.lease import Lease, Renewer
-from tablectl.apply.records import RecordStore
-from tablectl.apply.report import Outcome, RunReport, TableRun
-from tablectl.apply.table import Window, run_table, unexpected
 from tablectl.model.errors import PlanFileError, WindowError
 from tablectl.model.names import canonical_location
 from tablectl.model.plan import Plan, TablePlan
+from tablectl.window.acquire import Blocked, Claim, acquire_all
+from tablectl.window.lease import Lease, Renewer
+from tablectl.window.records import RecordStore
+from tablectl.window.report import Outcome, RunReport, TableRun
+from tablectl.window.table import Window, run_table, unexpected
 
 _AGAIN = "run the same command again"
 

@@ -8,16 +8,13 @@ is run, anything else is somebody else's and the table is left alone.
 from __future__ import annotations
 
 import logging
+import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Event
 from typing import Protocol
 
-from tablectl.apply.clock import Clock, StoppedError
-from tablectl.apply.lease import Lease
-from tablectl.apply.report import CommitRun, Outcome, StatementRun, TableRun
-from tablectl.apply.stamp import Stamp, read_stamp
 from tablectl.engine.port import Engine
 from tablectl.model.errors import EngineError, TablectlError
 from tablectl.model.live import Commit, LiveTable
@@ -26,6 +23,10 @@ from tablectl.model.plan import Basis, Change, Phase, Statement, TablePlan, stri
 from tablectl.planning.decide import refusals_for
 from tablectl.planning.freshness import Standing, current, found_value, standing, value_text, why_stale
 from tablectl.planning.table import derive
+from tablectl.window.clock import Clock, StoppedError
+from tablectl.window.lease import Lease
+from tablectl.window.report import CommitRun, Outcome, StatementRun, TableRun
+from tablectl.window.stamp import Stamp, read_stamp
 
 _CONTENDED = frozenset(
     {
@@ -170,7 +171,7 @@ def _run_statements(window: Window, plan: TablePlan, lease: Lease, progress: _Pr
             attempted.add(statement.id)
         elif error.condition in _CONTENDED and tries[statement.id] < _TRIES:
             # Somebody committed at the same moment: read again, and decide again from what is there now.
-            window.clock.sleep(0.1 * tries[statement.id])
+            window.clock.sleep(0.1 * tries[statement.id] * random.uniform(0.5, 1.5))  # noqa: S311  # jitter, no secret
         else:
             failed = statement, error
 
@@ -336,7 +337,13 @@ def _since(
     start = progress.start if progress.start >= 0 else plan.version
     for commit in reversed(window.reader.commits(plan.location, after=plan.version if stale else start)):
         stamp = read_stamp(commit.user_metadata)
-        fact = CommitRun(version=commit.version, operation=commit.operation, user=_who(commit), at=commit.timestamp)
+        fact = CommitRun(
+            version=commit.version,
+            operation=commit.operation,
+            user=_who(commit),
+            at=commit.timestamp,
+            metadata=commit.changes_metadata,
+        )
         if stamp == window.stamp:
             ours.append(fact)
         elif stamp is None or stamp.plan != window.stamp.plan or commit.version > start:

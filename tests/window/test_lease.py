@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from tablectl.apply.acquire import break_lease, try_acquire
-from tablectl.apply.clock import StoppedError, SystemClock
-from tablectl.apply.lease import Lease, LeaseLost, Renewer, keep_renewed
-from tablectl.apply.lease_log import KEEP, Gate, LeaseRecord, record_at, record_name, tail
 from tablectl.model.errors import WindowError
-from tests.apply.lease_fakes import FakeClock, Fault, MemoryRecords, claim, numbered
+from tablectl.window.acquire import break_lease, try_acquire
+from tablectl.window.clock import StoppedError, SystemClock
+from tablectl.window.lease import Lease, LeaseLost, Renewer, keep_renewed
+from tablectl.window.lease_log import KEEP, Gate, LeaseRecord, record_at, record_name, tail
+from tests.window.lease_fakes import FakeClock, Fault, MemoryRecords, claim, numbered
 
 
 @pytest.fixture

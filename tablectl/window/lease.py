@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
-from tablectl.apply.clock import Clock
-from tablectl.apply.lease_log import KEEP, Gate, Kind, LeaseRecord, prune, put, record_at, tail
-from tablectl.apply.records import RecordStore
 from tablectl.model.errors import WindowError
+from tablectl.window.clock import Clock
+from tablectl.window.lease_log import KEEP, Gate, Kind, LeaseRecord, prune, put, record_at, tail
+from tablectl.window.records import RecordStore
 
 MARGIN = 1 / 12
 """The part of the ttl that must be left when a statement's budget is spent: 5 s of 60 s."""

@@ -10,13 +10,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tablectl.apply.acquire import acquire, break_lease, try_acquire
-from tablectl.apply.clock import StoppedError
-from tablectl.apply.lease import Lease
-from tablectl.apply.lease_log import tail
-from tablectl.apply.report import Outcome, TableRun
-from tablectl.apply.stamp import Stamp, read_stamp
-from tablectl.apply.table import Window, run_table
 from tablectl.attributes.policy import Policy
 from tablectl.model.errors import EngineError
 from tablectl.model.live import Client, LiveTable, Protocol
@@ -24,8 +17,26 @@ from tablectl.model.plan import TablePlan
 from tablectl.model.schema import Field, Schema
 from tablectl.planning.freshness import Standing, standing
 from tablectl.planning.table import plan_table
-from tests.apply.fake_lake import COLUMNS, SPARK, FakeEngine, FakeLake, FakeTable, Hook, at, contended, fails, parse_sql
-from tests.apply.lease_fakes import FakeClock, MemoryRecords, claim
+from tablectl.window.acquire import acquire, break_lease, try_acquire
+from tablectl.window.clock import StoppedError
+from tablectl.window.lease import Lease
+from tablectl.window.lease_log import tail
+from tablectl.window.report import Outcome, TableRun
+from tablectl.window.stamp import Stamp, read_stamp
+from tablectl.window.table import Window, run_table
+from tests.window.fake_lake import (
+    COLUMNS,
+    SPARK,
+    FakeEngine,
+    FakeLake,
+    FakeTable,
+    Hook,
+    at,
+    contended,
+    fails,
+    parse_sql,
+)
+from tests.window.lease_fakes import FakeClock, MemoryRecords, claim
 
 DIGEST = "d1"
 VECTORS = Protocol(3, 7, frozenset({"deletionVectors"}), frozenset({"deletionVectors"}))

@@ -7,12 +7,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from tablectl.apply.clock import Clock
-from tablectl.apply.lease import Lease, random_id
-from tablectl.apply.lease_log import ATTEMPTS, PATIENCE, Gate, LeaseRecord, contended, prune, put, tail
-from tablectl.apply.owner import Owner
-from tablectl.apply.records import RecordStore
 from tablectl.model.errors import WindowError
+from tablectl.window.clock import Clock
+from tablectl.window.lease import Lease, random_id
+from tablectl.window.lease_log import ATTEMPTS, PATIENCE, Gate, LeaseRecord, contended, prune, put, tail
+from tablectl.window.owner import Owner
+from tablectl.window.records import RecordStore
 
 _LONGEST_PAUSE = 5.0
 

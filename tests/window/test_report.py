@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.apply.report import CommitRun, Outcome, RunReport, StatementRun, TableRun
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Phase, Refusal, TableFailure
+from tablectl.window.report import CommitRun, Outcome, RunReport, StatementRun, TableRun
 
 _COMMIT = CommitRun(version=1, operation="SET TBLPROPERTIES", user="ann", at=0)
 _REFUSAL = Refusal(change="partitioning", reason="no ALTER changes it", way_out="rewrite the table")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.apply.records import RecordStore, key_folder, open_records
 from tablectl.model.errors import WindowError
+from tablectl.window.records import RecordStore, key_folder, open_records
 
 
 @pytest.fixture(params=["disk", "memory"])
@@ -129,7 +129,7 @@ def test_a_failure_names_the_place_and_the_way_out(tmp_path: Path) -> None:
 
 _RACER = """
 import sys
-from tablectl.apply.records import open_records
+from tablectl.window.records import open_records
 records = open_records(sys.argv[1])
 print("ready", flush=True)
 sys.stdin.readline()

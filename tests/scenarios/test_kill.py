@@ -1,0 +1,114 @@
+"""A process killed after each of its steps, on real tables; the same command again finishes the rest.
+
+The killed run is a process of its own that reaches the shared JVM over Spark Connect (two JVMs must not commit to one
+local directory). The run after it waits for the dead lease on a clock that passes time instead of sleeping.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tablectl
+from tablectl.window.report import Outcome
+from tablectl.workflow import Control
+
+pytestmark = pytest.mark.spark
+
+STEPS = [
+    "leased",
+    "fresh",
+    "before purge-before",
+    "after purge-before",
+    "before closed-set",
+    "after closed-set",
+    "before closed-unset",
+    "after closed-unset",
+    "verify",
+    "released",
+]
+
+KILLED = """
+import os, sys
+from pathlib import Path
+import tablectl
+from tablectl.workflow import Control
+
+def notify(table, step, words):
+    if step == sys.argv[1]:
+        os._exit(9)
+
+tablectl.apply(Path("p.json"), control=Control(notify=notify))
+"""
+
+
+class PassingClock:
+    """Real time plus all that was slept: a dead holder is waited out at once, a live one as ever."""
+
+    def __init__(self) -> None:
+        self.slept = 0.0
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self.slept
+
+    def sleep(self, seconds: float) -> None:
+        self.slept += seconds
+
+    def utc(self) -> datetime:
+        return datetime.now(UTC)
+
+
+def operations(commits: list[dict[str, Any]]) -> list[str]:
+    return [commit["commitInfo"]["operation"] for commit in commits]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_run_killed_at_any_step_is_finished_by_the_same_command(
+    spark: Any,
+    connect_url: str,
+    cli: Callable[..., Any],
+    policies: Callable[[str], None],
+    log: Callable[[Path], list[dict[str, Any]]],
+    tmp_path: Path,
+    step: str,
+) -> None:
+    table = tmp_path / "t"
+    spark.sql(f"""CREATE TABLE delta.`{table}` USING delta
+        TBLPROPERTIES ('delta.enableDeletionVectors' = 'true', 'stray' = 'x') AS SELECT id FROM range(0, 90, 1, 1)""")
+    spark.sql(f"DELETE FROM delta.`{table}` WHERE id % 3 = 0")
+    policies(f"""
+  delta.`{table}`:
+    isolation: Serializable
+    deletion_vectors: purged
+    properties: {{stray: null}}
+""")
+    (tmp_path / "tablectl.yaml").write_text(f"engine: {{remote: '{connect_url}'}}\n", encoding="utf-8")
+    assert cli("plan", "--out", "p.json").code == 0
+    script = [sys.executable, "-c", KILLED, step]
+    killed = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert killed.returncode == 9, killed.stderr
+    landed = operations(log(table)[2:])
+
+    again = tablectl.apply(tmp_path / "p.json", directory=tmp_path, spark=spark, control=Control(clock=PassingClock()))
+
+    assert again.exit_code == 0, again
+    (run,) = again.tables
+    assert operations(log(table)[2:]) == ["REORG", "SET TBLPROPERTIES", "UNSET TBLPROPERTIES"]
+    assert len(run.commits) == 3 - len(landed), "no second commit for what had landed"
+    assert run.outcome is (Outcome.ALREADY if len(landed) == 3 else Outcome.APPLIED)
+    stamps = [json.loads(commit["commitInfo"]["userMetadata"])["tablectl"] for commit in log(table)[2:]]
+    assert {stamp["plan"] for stamp in stamps} == {again.plan}
+    assert spark.sql(f"SELECT count(*), sum(id) FROM delta.`{table}`").first() == (
+        60,
+        sum(i for i in range(90) if i % 3),
+    )
+    assert run.epoch == 2
+    assert cli("window", "show", f"delta.`{table}`").out.count("free; last held (epoch 2)") == 1
