@@ -113,7 +113,7 @@ def _show_case(specs: Specs, engines: Engines, root: Path, out: Output) -> ExitC
         out.note("the last plan should hold nothing but the refusal: please report this")
         return ExitCode.PARTIAL
     out.result(
-        "The tables are as declared; what is left is the one refusal, which says what to do.\n"
+        "The tables are as declared; what is left is the one refusal.\n"
         f"To go on: cd {root}, edit policies/lake.yaml, and run\n"
         f"  tablectl plan --var LAKE={root / 'lake'}\n"
     )

@@ -1,0 +1,58 @@
+"""The README says what the program does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import typer
+
+from tablectl.cli.app import app
+from tablectl.model.errors import ExitCode
+from tablectl.specs.config import load_config
+from tablectl.specs.policies import load_specs
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def test_its_policy_is_valid(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(blocks("yaml")[0], encoding="utf-8")
+    specs = load_specs([tmp_path], variables={"LAKE": "/lake"}, environ={})
+    assert [spec.name.text for spec in specs.tables] == ["delta.`/lake/events`", "sales.orders"]
+
+
+def test_its_configuration_is_valid(tmp_path: Path) -> None:
+    (tmp_path / "tablectl.yaml").write_text(blocks("yaml")[1], encoding="utf-8")
+    assert load_config(tmp_path, {}).state == "s3://bucket/tablectl"
+
+
+def test_its_exit_codes_are_those_of_the_program() -> None:
+    table = README.split("| exit code | meaning |")[1].split("\n\n")[0]
+    assert [int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)] == [int(code) for code in ExitCode]
+
+
+def test_every_command_and_option_is_named() -> None:
+    group = typer.main.get_command(app)
+    for name, command in getattr(group, "commands").items():  # noqa: B009  # typer's own copy of click
+        names = [f"{name} {sub}" for sub in command.commands] if hasattr(command, "commands") else [name]
+        for each in names:
+            assert f"tablectl {each}" in README
+    options = {option for options in re.findall(r"(--[a-z-]+)", README) for option in [options]}
+    known = {
+        "--out",
+        "--select",
+        "--tag",
+        "--var",
+        "--format",
+        "--detailed-exitcode",
+        "--remote",
+        "--yes",
+        "--epoch",
+        "--reason",
+    }
+    assert known <= options
