@@ -14,12 +14,9 @@ from tablectl.model.names import TableName
 from tablectl.model.plan import Plan
 from tablectl.planning.plan_file import load_plan
 from tablectl.specs.config import Config, load_config
-from tablectl.specs.policies import load_specs
-from tablectl.specs.spec import Specs
+from tablectl.specs.repository import Paths, load_repository
 from tablectl.window.report import RunReport
 from tablectl.workflow import Control, Selection, make_plan, run
-
-Paths = Sequence[str | Path] | str | Path | None
 
 
 def plan(
@@ -38,7 +35,7 @@ def plan(
     be read is in ``Plan.failures`` and the others are planned.
     """
     config = load_config(Path(directory), os.environ)
-    specs = read_specs(paths, config, directory, variables or {})
+    specs = load_repository(paths, config, directory, variables or {}, os.environ)
     with Engines(config, spark) as engines:
         return make_plan(specs, Selection(tuple(select), tuple(tags)), config.engine.dialect, engines.locate)
 
@@ -91,19 +88,6 @@ def read_plan(path: Path, *, to_apply: bool = True) -> Plan:
             f"{path}: {error.strerror or error}", "plans are written by `tablectl plan --out FILE`"
         ) from error
     return load_plan(data, str(path), to_apply=to_apply)
-
-
-def read_specs(paths: Paths, config: Config, directory: str | Path, variables: Mapping[str, str]) -> Specs:
-    """The policies of some paths, by default those that the configuration names."""
-    given = [paths] if isinstance(paths, str | Path) else list(paths or [])
-    where = [Path(path) for path in given] or [Path(directory) / config.policies]
-    return load_specs(
-        where,
-        variables=variables,
-        environ=os.environ,
-        dialect=config.engine.dialect,
-        catalog=config.engine.catalog,
-    )
 
 
 class Engines:

@@ -109,14 +109,14 @@ def validate(paths: PathsArg = None, var: VarOpt = None, format: FormatOpt = For
 
     Example: tablectl validate policies/
     """
-    from tablectl.api import read_specs  # noqa: PLC0415  # commands load what they need, so that --help is quick
-    from tablectl.reports.style import plural  # noqa: PLC0415
+    from tablectl.reports.style import plural  # noqa: PLC0415  # commands load what they need, so that they start quickly
     from tablectl.specs.config import load_config  # noqa: PLC0415
+    from tablectl.specs.repository import load_repository  # noqa: PLC0415
 
     out = Output(os.environ)
     try:
         config = load_config(Path(), os.environ)
-        specs = read_specs(paths, config, ".", variables(var))
+        specs = load_repository(paths, config, ".", variables(var), os.environ)
     except InputError as error:
         if format is Format.JSON:
             out.result(

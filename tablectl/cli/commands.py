@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tablectl.api import Engines, read_plan, read_specs
+from tablectl.api import Engines, read_plan
 from tablectl.cli.output import Format, Output, write_file
 from tablectl.cli.request import Request
 from tablectl.engine.port import Engine
@@ -25,6 +25,7 @@ from tablectl.reports.plan_text import plan_text
 from tablectl.reports.run_text import run_text
 from tablectl.reports.style import Style
 from tablectl.specs.config import Config, load_config
+from tablectl.specs.repository import load_repository
 from tablectl.version import __version__
 from tablectl.window.acquire import break_lease
 from tablectl.window.clock import SystemClock
@@ -217,7 +218,7 @@ def _config(request: Request) -> Config:
 
 
 def _plan(request: Request, config: Config, engines: Engines) -> Plan:
-    specs = read_specs(request.paths, config, ".", request.variables)
+    specs = load_repository(request.paths, config, ".", request.variables, os.environ)
     return make_plan(specs, Selection(request.select, request.tags), config.engine.dialect, engines.locate)
 
 
