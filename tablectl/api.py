@@ -35,8 +35,8 @@ def plan(
     be read is in ``Plan.failures`` and the others are planned.
     """
     config = load_config(Path(directory), os.environ)
-    specs = load_repository(paths, config, directory, variables or {}, os.environ)
     with Engines(config, spark) as engines:
+        specs = load_repository(paths, config, directory, variables or {}, os.environ)
         return make_plan(specs, Selection(tuple(select), tuple(tags)), config.engine.dialect, engines.locate)
 
 
@@ -56,27 +56,20 @@ def apply(
     version, and ``UsageError`` where a ready plan comes with a selection, which it would not obey.
     """
     config = load_config(Path(directory), os.environ)
-    ready = _ready(plan_or_paths, select, tags, variables, directory, spark)
+    selection = Selection(tuple(select), tuple(tags))
     with Engines(config, spark) as engines:
+        if isinstance(plan_or_paths, Plan) or _is_plan_file(plan_or_paths):
+            if select or tags or variables:
+                raise UsageError("a ready plan is applied as it is", "select when planning, and apply that plan")
+            ready = plan_or_paths if isinstance(plan_or_paths, Plan) else read_plan(Path(str(plan_or_paths)))
+        else:
+            specs = load_repository(plan_or_paths, config, directory, variables or {}, os.environ)
+            ready = make_plan(specs, selection, config.engine.dialect, engines.locate)
         return run(ready, engines.open, config, os.environ, control or Control())
 
 
-def _ready(
-    given: Plan | Paths,
-    select: Sequence[str],
-    tags: Sequence[str],
-    variables: Mapping[str, str] | None,
-    directory: str | Path,
-    spark: Any,
-) -> Plan:
-    saved = Path(given) if isinstance(given, str | Path) and str(given).endswith(".json") else None
-    if (saved or isinstance(given, Plan)) and (select or tags or variables):
-        raise UsageError("a ready plan is applied as it is", "select when planning, and apply that plan")
-    if isinstance(given, Plan):
-        return given
-    if saved:
-        return read_plan(saved)
-    return plan(given, select=select, tags=tags, variables=variables, directory=directory, spark=spark)
+def _is_plan_file(given: Paths) -> bool:
+    return isinstance(given, str | Path) and str(given).endswith(".json")
 
 
 def read_plan(path: Path, *, to_apply: bool = True) -> Plan:
