@@ -1,13 +1,12 @@
 # Two commands do everything on a machine with Python 3.11+ and Java 17+: `make demo` and `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
-LAKE ?= demo-lake
 
 .PHONY: demo test check unit install java python clean lock
 
 demo: java install
-	rm -rf $(LAKE)
-	$(BIN)/tablectl demo $(LAKE)
+	rm -rf demo-lake
+	$(BIN)/tablectl demo demo-lake
 
 test: java install check unit
 
@@ -41,4 +40,4 @@ lock:
 	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate pyproject.toml -o requirements.lock
 
 clean:
-	rm -rf .venv $(LAKE) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv demo-lake .mypy_cache .ruff_cache .pytest_cache .hypothesis

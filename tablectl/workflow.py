@@ -30,7 +30,7 @@ from tablectl.window.clock import Clock, SystemClock
 from tablectl.window.owner import current_owner
 from tablectl.window.records import open_records
 from tablectl.window.report import RunReport
-from tablectl.window.run import Wave, run_plan
+from tablectl.window.run import Wave, real_place, run_plan
 from tablectl.window.stamp import Stamp
 from tablectl.window.table import Notify, Window
 
@@ -128,10 +128,10 @@ def _one_name_each(placed: Sequence[tuple[TableSpec, str]]) -> tuple[list[tuple[
     """The tables that one name leads to. Two policies for one table would undo each other, run after run."""
     names: dict[str, list[TableName]] = {}
     for spec, location in placed:
-        names.setdefault(canonical_location(location), []).append(spec.name)
+        names.setdefault(real_place(location), []).append(spec.name)
     alone, shared = list[tuple[TableSpec, str]](), list[TableFailure]()
     for spec, location in placed:
-        others = [name.text for name in names[canonical_location(location)] if name != spec.name]
+        others = [name.text for name in names[real_place(location)] if name != spec.name]
         if others:
             message = f"the policies name this table twice: {' and '.join(others)} lies in {location} too"
             shared.append(TableFailure(name=spec.name.text, message=message, hint="declare it under one name"))

@@ -65,7 +65,10 @@ def plan_exit_code(plan: Plan, *, detailed: bool) -> ExitCode:
 
 def show_command(path: Path, out: Output, form: Format) -> ExitCode:
     """``tablectl show``: works on plans of other tool versions too, as long as they are undamaged."""
-    out.result(_rendered(read_plan(path, to_apply=False), out, form))
+    plan = read_plan(path, to_apply=False)
+    if plan.tool != __version__:
+        out.note(f"made by tablectl {plan.tool}: its SQL could not be derived again by this version, {__version__}")
+    out.result(_rendered(plan, out, form))
     return ExitCode.DONE
 
 

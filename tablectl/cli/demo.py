@@ -23,7 +23,6 @@ from tablectl.workflow import Control, Selection, make_plan, run
 
 _CONFIG = """# Relative paths count from this folder.
 policies: policies
-plans: plans
 """
 
 _TABLES = {

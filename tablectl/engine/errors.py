@@ -22,6 +22,8 @@ _HINTS = {
     "DELTA_CONCURRENT_APPEND": "another writer added files at the same moment: run the command again",
     "DELTA_CONCURRENT_DELETE_READ": "another writer rewrote files at the same moment: run the command again",
     "DELTA_CONCURRENT_TRANSACTION": "another run re-clustered or overwrote the table at the same moment: run it again",
+    "DELTA_CONCURRENT_DELETE_DELETE": "another writer rewrote the same files at the same moment: run the command again",
+    "DELTA_CONCURRENT_WRITE": "another writer committed at the same moment: run the command again",
     "DELTA_UNKNOWN_CONFIGURATION": "this Delta version does not know the property: remove it, or upgrade the engine",
 }
 

@@ -95,7 +95,7 @@ class Statement(Record):
     """One SQL statement of a plan, and all a reviewer must know of it."""
 
     id: str
-    """Names the statement within its table; a run executes each at most once."""
+    """Names the statement within its table; in a run each takes effect at most once."""
     verb: Literal["SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "CLUSTER BY", "REORG"]
     sql: str
     phase: Phase

@@ -36,8 +36,8 @@ def load_plan(data: bytes, where: str, *, to_apply: bool = True) -> Plan:
     """The plan in a file's bytes.
 
     Raises ``PlanFileError`` when it was edited, truncated, is of another format, or when its SQL, phases or anything
-    else beside the changes is not what tablectl derives from the changes. With ``to_apply`` off the last check is left
-    out, so that ``show`` works on plans of other tool versions too.
+    else beside the changes is not what tablectl derives from the changes. With ``to_apply`` off, plans of other
+    tool versions are read too; what they say cannot be derived again here.
     """
     body = _parse(data, where)
     digest = body.pop("sha256", None)
@@ -51,7 +51,7 @@ def load_plan(data: bytes, where: str, *, to_apply: bool = True) -> Plan:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise PlanFileError(f"{where}: not a plan: {place}: {first['msg']}", _PLAN_AGAIN) from None
-    if to_apply:
+    if to_apply or plan.tool == __version__:
         _check_derived(plan, where)
     return plan
 

@@ -20,13 +20,14 @@ from tablectl.specs.wording import did_you_mean, shown
 
 FILE = "tablectl.yaml"
 
-LATER_KEYS = frozenset({("lint",), ("env",), ("window", "before"), ("window", "after")})
+LATER_KEYS = frozenset(
+    {("lint",), ("env",), ("plans",), ("engine", "exclusive_commits"), ("window", "before"), ("window", "after")}
+)
 """Keys of the design that are not built yet."""
 
 ENVIRON: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "TABLECTL_POLICIES": ("policies",),
-        "TABLECTL_PLANS": ("plans",),
         "TABLECTL_STATE": ("state",),
         "TABLECTL_ENGINE_CATALOG": ("engine", "catalog"),
         "TABLECTL_ENGINE_DIALECT": ("engine", "dialect"),
@@ -74,8 +75,6 @@ class EngineConfig(_Section):
     """A Spark Connect server; ``None`` for a session of this process."""
     conf: Mapping[str, str] = Field(default_factory=dict)
     """Spark settings of a session of this process."""
-    exclusive_commits: bool = False
-    """The user's word that no two drivers can commit one version of a table."""
 
 
 class WindowConfig(_Section):
@@ -91,7 +90,6 @@ class Config(_Section):
     """The configuration of one repository. Relative paths count from its directory."""
 
     policies: _Clean = "policies"
-    plans: _Clean = "plans"
     engine: EngineConfig = EngineConfig()
     window: WindowConfig = WindowConfig()
     state: Annotated[str, AfterValidator(_place)] | None = None

@@ -5,17 +5,19 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from tablectl.model.errors import PlanFileError, WindowError
 from tablectl.model.names import canonical_location
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.window.acquire import Blocked, Claim, acquire_all
 from tablectl.window.lease import Lease, Renewer
+from tablectl.window.lease_log import PATIENCE, tail
 from tablectl.window.records import RecordStore
 from tablectl.window.report import Outcome, RunReport, TableRun
-from tablectl.window.table import Window, run_table, unexpected
+from tablectl.window.table import Window, preflight, run_table, unexpected
 
 _AGAIN = "run the same command again"
 
@@ -53,11 +55,17 @@ def _waves(tables: Sequence[TablePlan], size: int) -> Iterable[Sequence[TablePla
     return (ordered[start : start + size] for start in range(0, len(ordered), size))
 
 
+def real_place(location: str) -> str:
+    """One form for each place, links of a local disk followed: two names of one table must not pass for two tables."""
+    place = canonical_location(location)
+    return str(Path(place).resolve()) if place.startswith("/") else place
+
+
 def _check_places(tables: Sequence[TablePlan]) -> None:
     """Two names of one table would fight over its lease, and each would undo the other's checks."""
     names: dict[str, str] = {}
     for table in tables:
-        key = canonical_location(table.location)
+        key = real_place(table.location)
         if key in names:
             raise PlanFileError(
                 f"{names[key]} and {table.name} are one table: both lie in {table.location}",
@@ -75,12 +83,14 @@ def _run_guarded(window: Window, wave: Wave, tables: Sequence[TablePlan]) -> lis
 
 
 def _run_wave(window: Window, wave: Wave, tables: Sequence[TablePlan]) -> list[TableRun]:
-    by_key = {canonical_location(table.location): table for table in tables}
+    checked = [(table, preflight(window, table)) for table in tables]
+    missing = [run for _, run in checked if run is not None]
+    by_key = {canonical_location(table.location): table for table, run in checked if run is None}
     with ExitStack() as stack:
         try:
             leases, left = _take(window, wave, by_key)
         except WindowError as error:
-            return _not_opened(window, wave, tables, error)
+            return [*missing, *_not_opened(window, wave, list(by_key.values()), error)]
         for lease in leases.values():
             stack.callback(lease.release)
         for lease in leases.values():
@@ -89,8 +99,10 @@ def _run_wave(window: Window, wave: Wave, tables: Sequence[TablePlan]) -> list[T
             window.notify(by_key[key].name, "leased", "")
         runs = _side_by_side(window, [(by_key[key], lease) for key, lease in leases.items()])
     for run in runs:
-        window.notify(run.name, "released", "")
-    return [*runs, *left]
+        # What is done is done: whoever watches cannot change it by failing.
+        with suppress(Exception):
+            window.notify(run.name, "released", "")
+    return [*missing, *runs, *left]
 
 
 def _not_opened(window: Window, wave: Wave, tables: Sequence[TablePlan], error: WindowError) -> list[TableRun]:
@@ -109,6 +121,7 @@ def _take(window: Window, wave: Wave, tables: Mapping[str, TablePlan]) -> tuple[
     waiting = dict(tables)
     while waiting:
         stores = {key: wave.records(table.location) for key, table in waiting.items()}
+        _tell_held(window, waiting, stores)
         taken = acquire_all(stores, wave.claim, window.clock)
         if not isinstance(taken, Blocked):
             return taken, left
@@ -116,6 +129,15 @@ def _take(window: Window, wave: Wave, tables: Mapping[str, TablePlan]) -> tuple[
             table = waiting.pop(key)
             left.append(_plain(table, Outcome.HELD, str(held), f"run again later, or see {_show(table)}"))
     return {}, left
+
+
+def _tell_held(window: Window, tables: Mapping[str, TablePlan], stores: Mapping[str, RecordStore]) -> None:
+    """A dead holder is waited out for longer than a minute: silence would look like a hang."""
+    for key, store in stores.items():
+        last = tail(store)
+        if last is not None and last.held:
+            patience = round(last.ttl * PATIENCE)
+            window.notify(tables[key].name, "held", f"held by {last}; taken over if silent for {patience} s")
 
 
 def _show(table: TablePlan) -> str:

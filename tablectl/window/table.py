@@ -126,12 +126,29 @@ def _interrupted() -> _EndError:
     return _EndError(Outcome.INTERRUPTED, "stopped before all statements ran", "run the same command again")
 
 
+def preflight(window: Window, plan: TablePlan) -> TableRun | None:
+    """Why a table cannot be taken at all, before a lease record is written beside it; ``None`` where it can.
+
+    A record in the place of a table that was dropped would keep Delta from creating it again.
+    """
+    try:
+        _check_name(window, plan)
+        window.reader.commits(plan.location, after=plan.version)
+    except _EndError as end:
+        return TableRun(name=plan.name, outcome=end.outcome, message=end.message, hint=end.hint)
+    except TablectlError as error:
+        return TableRun(name=plan.name, outcome=Outcome.FAILED, message=error.message, hint=error.hint)
+    return None
+
+
 def _check_name(window: Window, plan: TablePlan) -> None:
     """Statements use the name, so it must still lead where the plan looked."""
     found = plan.table.parts[0] if plan.table.is_path else window.engine.location(plan.table)
     if canonical_location(found) != canonical_location(plan.location):
         raise _EndError(
-            Outcome.STALE, f"the name now leads to {found}; the plan was made for {plan.location}", "plan again"
+            Outcome.STALE,
+            f"the name now leads to {found}; the plan was made for {plan.location}",
+            "correct `location:` in the policy if it has one, and plan again",
         )
 
 
@@ -246,8 +263,19 @@ def _check_allowed(plan: TablePlan, statement: Statement) -> None:
             )
 
 
+def _planned_phase(plan: TablePlan, statement: Statement) -> Phase:
+    """The phase that was reviewed: what a statement needs may be done by now, which must not loosen its own."""
+    reviewed = [
+        each.phase
+        for each in plan.statements
+        if each.verb == statement.verb and set(each.serves) & set(statement.serves)
+    ]
+    return strictest(statement.phase, *reviewed)
+
+
 def _send(window: Window, plan: TablePlan, statement: Statement, progress: _Progress) -> EngineError | None:
-    window.notify(plan.name, f"before {statement.id}", f"{statement.phase}: {statement.verb}")
+    phase = _planned_phase(plan, statement)
+    window.notify(plan.name, f"before {statement.id}", f"{phase}: {statement.verb}")
     started = window.clock.monotonic()
     error: EngineError | None = None
     try:
@@ -259,7 +287,7 @@ def _send(window: Window, plan: TablePlan, statement: Statement, progress: _Prog
         StatementRun(
             id=statement.id,
             sql=statement.sql,
-            phase=Phase(statement.phase),
+            phase=phase,
             milliseconds=spent,
             error=error.message if error else "",
             condition=error.condition if error else "",

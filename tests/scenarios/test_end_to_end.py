@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -283,3 +284,42 @@ def test_the_python_functions_use_a_session_beside_the_one_handed_in(
     assert [table.outcome for table in report.tables] == ["applied"]
     assert tablectl.plan(directory=tmp_path, variables=lake).unchanged == (f"delta.`{table}`",)
     assert spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", None) is None
+
+
+def test_a_table_dropped_since_the_plan_is_not_brought_back_as_a_folder_of_lease_records(
+    spark: Any, cli: Cli, policies: Policies, tmp_path: Path
+) -> None:
+    table = tmp_path / "gone"
+    spark.sql(f"CREATE TABLE delta.`{table}` (id BIGINT) USING delta")
+    policies(f"\n  delta.`{table}`: {{isolation: Serializable}}\n")
+    cli("plan", "--out", "p.json")
+    shutil.rmtree(table)
+    assert cli("apply", "p.json").code == 1
+    assert not table.exists()
+
+
+def test_one_table_under_two_paths_is_planned_under_neither(
+    spark: Any, cli: Cli, policies: Policies, tmp_path: Path
+) -> None:
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "lake")
+    spark.sql(f"CREATE TABLE delta.`{tmp_path}/lake/t` (id BIGINT) USING delta")
+    policies(f"""
+  delta.`{tmp_path}/lake/t`: {{properties: {{owner.team: a}}}}
+  delta.`{tmp_path}/link/t`: {{properties: {{owner.team: b}}}}
+""")
+    planned = cli("plan")
+    assert planned.code == 1
+    assert planned.out.count("name this table twice") == 2
+
+
+def test_a_statement_keeps_the_phase_that_was_reviewed(
+    spark: Any, cli: Cli, policies: Policies, tmp_path: Path
+) -> None:
+    table = tmp_path / "t"
+    spark.sql(f"CREATE TABLE delta.`{table}` (id BIGINT, note STRING) USING delta CLUSTER BY (id)")
+    spark.sql(f"INSERT INTO delta.`{table}` VALUES (1, 'a')")
+    policies(f"\n  delta.`{table}`: {{clustering: [note], properties: {{delta.dataSkippingStatsColumns: note}}}}\n")
+    cli("plan", "--out", "p.json")
+    (run,) = cli("apply", "p.json", "--format", "json").json()["tables"]
+    assert [statement["phase"] for statement in run["statements"]] == ["closed", "closed"]

@@ -32,32 +32,27 @@ def test_defaults(root: Path, text: str | None) -> None:
         (root / FILE).write_text(text)
     config = load_config(root, {})
     assert config == Config()
-    assert (config.policies, config.plans, config.state) == ("policies", "plans", None)
-    assert config.engine == EngineConfig(
-        catalog="spark_catalog", dialect="oss", remote=None, conf={}, exclusive_commits=False
-    )
+    assert (config.policies, config.state) == ("policies", None)
+    assert config.engine == EngineConfig(catalog="spark_catalog", dialect="oss", remote=None, conf={})
     assert config.window == WindowConfig(parallel=4, ttl=60)
 
 
 def test_everything_set(root: Path) -> None:
     (root / FILE).write_text("""
 policies: conf/policies
-plans: out
 state: s3://lake/leases
 engine:
   catalog: lake
   dialect: databricks
   remote: sc://spark:15002/;use_ssl=true
   conf: {spark.sql.shuffle.partitions: 8, spark.x: true, spark.y: "no"}
-  exclusive_commits: true
 window: {parallel: 16, ttl: 120}
 """)
     config = load_config(root, {})
-    assert (config.policies, config.plans, config.state) == ("conf/policies", "out", "s3://lake/leases")
+    assert (config.policies, config.state) == ("conf/policies", "s3://lake/leases")
     assert (config.engine.catalog, config.engine.dialect) == ("lake", "databricks")
     assert config.engine.remote == "sc://spark:15002/;use_ssl=true"
     assert config.engine.conf == {"spark.sql.shuffle.partitions": "8", "spark.x": "true", "spark.y": "no"}
-    assert config.engine.exclusive_commits is True
     assert config.window == WindowConfig(parallel=16, ttl=120)
 
 
@@ -75,7 +70,7 @@ def test_variables_win_over_the_file(root: Path) -> None:
         "TABLECTL_UNKNOWN": "ignored",
     }
     config = load_config(root, environ)
-    assert (config.policies, config.plans, config.state) == ("p", "q", "/state")
+    assert (config.policies, config.state) == ("p", "/state")
     assert (config.engine.catalog, config.engine.dialect, config.engine.remote) == ("lake", "databricks", "sc://file")
     assert (config.window.parallel, config.window.ttl) == (8, 120)
 
@@ -108,11 +103,10 @@ def test_variables_win_over_the_file(root: Path) -> None:
         ),
         ("engine: {conf: {a: no}}", '1:20: YAML reads no as true or false, not as text\n  hint: quote it: "no"'),
         ("engine: {conf: {a: {b: c}}}", "1:17: `engine.conf.a` needs text, not a map"),
-        ("engine: {exclusive_commits: maybe}", '1:10: `engine.exclusive_commits` needs true or false, not "maybe"'),
         ("window: {parallel: 65}", '1:10: `window.parallel` needs at most 64, not "65"'),
         ("window: {ttl: 5}", '1:10: `window.ttl` needs at least 10, not "5"'),
         ("window: {ttl: 60s}", '1:10: `window.ttl` needs a whole number, not "60s"'),
-        ("plans: a\nplans: b", '2:1: the key "plans" stands twice: first on line 1\n  hint: keep one of them'),
+        ("policies: a\npolicies: b", '2:1: the key "policies" stands twice: first on line 1\n  hint: keep one of them'),
         ("[a]", "1:1: the configuration is a map, not a list\n  hint: for example `engine: {dialect: oss}`"),
         ("a: ]", "1:4: this is not valid YAML: did not find expected node content"),
     ],
