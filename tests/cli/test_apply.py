@@ -376,8 +376,9 @@ def applying(repo: Repository, mode: str, ignored: tuple[signal.Signals, ...] = 
     env = {**os.environ, "PYTHONPATH": str(ROOT), "MODE": mode, "TABLECTL_WINDOW_TTL": "10"}
 
     def ignore() -> None:
-        for each in ignored:
-            signal.signal(each, signal.SIG_IGN)
+        # Whatever runs the tests may ignore signals (nohup, a shell's background job), and children inherit that.
+        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(each, signal.SIG_IGN if each in ignored else signal.SIG_DFL)
 
     process = subprocess.Popen(
         [sys.executable, "-c", RUNNER, "apply", "p.json"],
