@@ -195,6 +195,11 @@ def find_known(key: str, dialect: str) -> Known | None:
     )
 
 
+def find_anywhere(key: str) -> Known | None:
+    """The entry of a key in whichever dialect has it; open-source Delta's where both do."""
+    return find_known(key, "oss") or find_known(key, "databricks")
+
+
 def known_keys(dialect: str) -> tuple[str, ...]:
     """Every key that may be declared in a dialect, for suggestions."""
     return tuple(sorted({known.key for known in _OSS_AND_DATABRICKS if dialect in known.dialects}))
@@ -204,7 +209,7 @@ def feature_of(key: str, value: str) -> str | None:
     """The protocol feature that a property value brings, if any."""
     if key.lower() == "delta.enabledeletionvectors":
         return "deletionVectors" if value.lower() == "true" else None
-    known = next(filter(None, (find_known(key, dialect) for dialect in ("oss", "databricks"))), None)
+    known = find_anywhere(key)
     return known.feature if known and known.enables(value) else None
 
 

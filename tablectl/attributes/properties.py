@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tablectl.attributes.base import Action, Step, Target
-from tablectl.attributes.catalogue import find_known
+from tablectl.attributes.catalogue import find_anywhere
 from tablectl.attributes.deletion_vectors import BESIDE_MANIFEST, MANIFEST_KEY
 from tablectl.attributes.deletion_vectors import KEY as VECTORS_KEY
 from tablectl.model.live import LiveTable
@@ -15,7 +15,6 @@ from tablectl.model.plan import Basis, Change, Refusal, Value
 _OVER_VECTORS = (
     "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED.EXISTING_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION"
 )
-_DIALECTS = ("oss", "databricks")
 
 
 class Properties:
@@ -57,7 +56,7 @@ class Properties:
 
     def act(self, change: Change, basis: Basis) -> Action:
         """One key set or unset."""
-        known = next(filter(None, (find_known(change.key, dialect) for dialect in _DIALECTS)), None)
+        known = find_anywhere(change.key)
         note = ""
         if known and known.enables(change.after) and not basis.protocol.protocol().has(known.feature):
             note = f"the protocol feature {known.feature}"
@@ -70,7 +69,7 @@ def _operation(key: str, value: Value) -> Operation:
 
 
 def _meaning(key: str, value: Value) -> object:
-    known = next(filter(None, (find_known(key, dialect) for dialect in _DIALECTS)), None)
+    known = find_anywhere(key)
     if known is None or not isinstance(value, str):
         return value
     try:
@@ -83,5 +82,5 @@ _NO_DEFAULT = object()
 
 
 def _shared_default(key: str) -> object:
-    known = next(filter(None, (find_known(key, dialect) for dialect in _DIALECTS)), None)
+    known = find_anywhere(key)
     return known.parse(known.default) if known and known.default is not None else _NO_DEFAULT
