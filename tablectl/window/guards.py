@@ -1,0 +1,96 @@
+"""Guards as they are stored: one small record per transaction of a cooperating writer (DESIGN 5, window.md 6.4).
+
+``guards/<id>.<beat>.json`` beside the lease. A writer puts its guard and then reads the gate; an apply puts its gate
+and then lists the guards. Either the writer sees the gate, or the apply sees the guard.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tablectl.window.lease_log import Gate
+from tablectl.window.records import RecordStore
+
+TTL = 60.0
+"""Seconds for which a guard's record holds, each observer counting on its own monotonic clock."""
+_LONGEST = 86_400.0
+_TEXT_LIMIT = 200
+_NAME = re.compile(r"guards/(?P<id>[0-9a-f]{8,64})\.(?P<beat>\d{1,9})\.json")
+
+
+class Mode(StrEnum):
+    """What a guarded write may do, from strict to loose; by it the writer waits (DESIGN 5)."""
+
+    ANY = "any"
+    """It may also change the schema, or replace or restore the whole table."""
+    REWRITE = "rewrite"
+    """It reads the table, and changes no schema."""
+    APPEND = "append"
+    """It reads nothing of the table, and changes no schema."""
+
+    def waits(self, gate: Gate) -> bool:
+        """Whether a write of this mode waits at a gate."""
+        return gate.strictness >= _WAITS_FROM[self].strictness
+
+
+_WAITS_FROM = {Mode.ANY: Gate.NO_SCHEMA, Mode.REWRITE: Gate.APPENDS_ONLY, Mode.APPEND: Gate.CLOSED}
+
+
+@dataclass(frozen=True, slots=True)
+class GuardRecord:
+    """One beat of one guard. An unchanged beat ages; whoever watches judges by its own clock."""
+
+    id: str
+    """Random, lower-case hex, of the transaction."""
+    beat: int
+    """Grows with each renewal."""
+    writer: str = ""
+    """Who writes, for people: a job's name, host and process."""
+    mode: Mode = Mode.ANY
+    ttl: float = TTL
+
+    @property
+    def name(self) -> str:
+        """Its name in the store: flat, since deleting a record would leave an empty directory behind on a disk."""
+        return f"guards/{self.id}.{self.beat}.json"
+
+    def to_bytes(self) -> bytes:
+        """As it is stored."""
+        body = {"beat": self.beat, "id": self.id, "mode": self.mode.value, "ttl": self.ttl, "writer": self.writer}
+        return json.dumps(body, sort_keys=True).encode()
+
+
+def newest_beats(store: RecordStore) -> dict[str, int]:
+    """The guards in the store: id → newest beat. Raises ``WindowError`` where they cannot be listed."""
+    beats: dict[str, int] = {}
+    for name in store.names("guards/"):
+        found = _NAME.fullmatch(name)
+        if found:
+            beats[found["id"]] = max(beats.get(found["id"], 0), int(found["beat"]))
+    return beats
+
+
+def read_guard(store: RecordStore, guard: str, beat: int) -> GuardRecord | None:
+    """The record of a beat; ``None`` where it is gone. What cannot be understood counts as the strictest guard: an
+    apply fails closed. Raises ``WindowError`` where the store cannot be reached.
+    """
+    data = store.read(GuardRecord(guard, beat).name)
+    return None if data is None else _parse(guard, beat, data)
+
+
+def _parse(guard: str, beat: int, data: bytes) -> GuardRecord:
+    try:
+        body = json.loads(data)
+        ttl = float(body["ttl"])
+        if not 0 < ttl <= _LONGEST:
+            raise ValueError("ttl")
+        return GuardRecord(guard, beat, _printable(str(body["writer"])), Mode(body["mode"]), ttl)
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        return GuardRecord(guard, beat, "a writer whose guard cannot be read")
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() else "?" for char in text[:_TEXT_LIMIT])
