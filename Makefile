@@ -11,8 +11,8 @@ demo: java install
 test: java install check unit
 
 check: install
-	$(BIN)/ruff format --check tablectl tests
-	$(BIN)/ruff check tablectl tests
+	$(BIN)/ruff format --check tablectl tests benchmarks
+	$(BIN)/ruff check tablectl tests benchmarks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
