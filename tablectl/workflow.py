@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from threading import Event
 from uuid import uuid4
 
-from tablectl.attributes.deletion_vectors import MANIFEST_KEY
+from tablectl.attributes.policy import needs_vectors
 from tablectl.engine.port import Engine
 from tablectl.live.reader import read_commits, read_many, read_table
 from tablectl.live.store import StoreOptions
@@ -144,7 +144,7 @@ def _counted(
     spec: TableSpec, location: str, found: LiveTable | LiveError, stores: StoreOptions
 ) -> LiveTable | LiveError:
     """What is read follows what is declared: vectors are counted only where a declaration depends on their number."""
-    asks = spec.policy.deletion_vectors == "purged" or MANIFEST_KEY in (spec.policy.properties or {})
+    asks = any(needs_vectors(*value) for value in spec.policy.values())
     if isinstance(found, LiveError) or found.vectors is not None or not asks:
         return found
     try:

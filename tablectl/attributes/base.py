@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from tablectl.attributes.shape import Shape
 from tablectl.model.live import LiveTable
 from tablectl.model.operations import Operation
 from tablectl.model.plan import Basis, Change, Refusal, Value
@@ -55,6 +56,11 @@ class Attribute(Protocol):
     @property
     def name(self) -> str:
         """The field of ``Policy`` it answers for."""
+        ...
+
+    @property
+    def shape(self) -> Shape:
+        """What a policy may declare of it."""
         ...
 
     def read(self, live: LiveTable, key: str) -> Value:

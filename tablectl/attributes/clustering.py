@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from tablectl.attributes.base import Action, Step, Target
 from tablectl.attributes.catalogue import parse_columns
+from tablectl.attributes.shape import Shape
 from tablectl.model.live import LiveTable
 from tablectl.model.names import (
     ColumnPath,
@@ -38,6 +39,12 @@ class Clustering:
     """See the module."""
 
     name = "clustering"
+    shape = Shape(
+        name=name,
+        description="Liquid clustering columns, in order; nested as a.b, a literal dot in backticks.",
+        words=("none",),
+        columns=True,
+    )
 
     def read(self, live: LiveTable, key: str) -> Value:
         """The columns as the table spells them, ``none`` where there are none."""

@@ -7,9 +7,10 @@ left in the current version. A purged table satisfies ``disabled``; nothing but 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 from tablectl.attributes.base import Action, Step, Target
+from tablectl.attributes.shape import Shape
 from tablectl.model.live import LiveTable
 from tablectl.model.operations import Purge, SetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
@@ -28,6 +29,12 @@ class DeletionVectors:
     """See the module."""
 
     name = "deletion_vectors"
+    shape = Shape(
+        name=name,
+        description="`enabled`: new deletes may write deletion vectors. `disabled`: no new ones. "
+        "`purged`: no new ones, and none left in the current version.",
+        words=get_args(DeletionVectorsValue),
+    )
 
     def read(self, live: LiveTable, key: str) -> Value:
         """``enabled``, ``disabled`` or ``purged``.

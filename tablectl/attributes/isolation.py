@@ -7,9 +7,10 @@ level is always written out and never taken for granted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 from tablectl.attributes.base import Action, Step, Target
+from tablectl.attributes.shape import Shape
 from tablectl.model.live import LiveTable
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
@@ -23,6 +24,11 @@ class Isolation:
     """See the module."""
 
     name = "isolation"
+    shape = Shape(
+        name=name,
+        description="Isolation level of writes, pinned as delta.isolationLevel; `default` leaves it unset.",
+        words=get_args(IsolationValue),
+    )
 
     def read(self, live: LiveTable, key: str) -> Value:
         """The stored level in its usual spelling, ``default`` where none is stored."""

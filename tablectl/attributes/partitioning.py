@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tablectl.attributes.base import Action, Target
+from tablectl.attributes.shape import Shape
 from tablectl.model.live import LiveTable
 from tablectl.model.names import NameSyntaxError, column_text, parse_column
 from tablectl.model.plan import Basis, Change, Refusal, Value
@@ -14,6 +15,12 @@ class Partitioning:
     """See the module."""
 
     name = "partitioning"
+    shape = Shape(
+        name=name,
+        description="Partition columns, in order. A difference from the live table is refused.",
+        words=("none",),
+        columns=True,
+    )
 
     def read(self, live: LiveTable, key: str) -> Value:
         """The columns as the table spells them, ``none`` where there are none."""

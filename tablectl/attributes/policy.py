@@ -2,50 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Literal
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
 
 from tablectl.attributes.base import Attribute
 from tablectl.attributes.catalogue import canonical_key, find_known, why_refused
 from tablectl.attributes.clustering import Clustering
-from tablectl.attributes.deletion_vectors import DeletionVectors, DeletionVectorsValue
+from tablectl.attributes.deletion_vectors import MANIFEST_KEY, DeletionVectors, DeletionVectorsValue
 from tablectl.attributes.isolation import Isolation, IsolationValue
 from tablectl.attributes.partitioning import Partitioning
 from tablectl.attributes.properties import Properties
 from tablectl.model.plan import Change, Value
 
-Columns = tuple[Annotated[str, Field(min_length=1)], ...]
+Columns = tuple[str, ...]
 
 
-class Policy(BaseModel):
-    """The declared attributes of one table. The fields are the registry: their order is the order of plans."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The declared attributes of one table. The fields are the registry: their order is the order of plans.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    Raises ``ValueError`` for a value that an attribute's ``shape`` does not admit.
+    """
 
-    isolation: IsolationValue | None = Field(
-        default=None,
-        description="Isolation level of writes, pinned as delta.isolationLevel; `default` leaves it unset.",
-    )
-    deletion_vectors: DeletionVectorsValue | None = Field(
-        default=None,
-        description="`enabled`: new deletes may write deletion vectors. `disabled`: no new ones. "
-        "`purged`: no new ones, and none left in the current version.",
-    )
-    clustering: Columns | Literal["none"] | None = Field(
-        default=None, description="Liquid clustering columns, in order; nested as a.b, a literal dot in backticks."
-    )
-    partitioning: Columns | Literal["none"] | None = Field(
-        default=None, description="Partition columns, in order. A difference from the live table is refused."
-    )
-    properties: Mapping[str, str | None] | None = Field(
-        default=None, description="Any other table property; null unsets it."
-    )
+    isolation: IsolationValue | None = None
+    deletion_vectors: DeletionVectorsValue | None = None
+    clustering: Columns | Literal["none"] | None = None
+    partitioning: Columns | Literal["none"] | None = None
+    properties: Mapping[str, str | None] | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in self.declared().items():
+            if not attribute(name).shape.admits(value):
+                raise ValueError(f"no policy can declare {value!r} of {name}")
+
+    def declared(self) -> dict[str, str | tuple[str, ...] | Mapping[str, str | None]]:
+        """What is managed, by attribute."""
+        values = ((entry.name, getattr(self, entry.name)) for entry in ATTRIBUTES)
+        return {name: value for name, value in values if value is not None}
+
+    def values(self) -> Iterator[tuple[str, str, Value]]:
+        """What is managed, each property by itself: attribute, property key or empty, value."""
+        for name, value in self.declared().items():
+            if isinstance(value, Mapping):
+                yield from ((name, key, text) for key, text in value.items())
+            else:
+                yield name, "", value
 
 
 ATTRIBUTES: tuple[Attribute, ...] = (Isolation(), DeletionVectors(), Clustering(), Partitioning(), Properties())
 """One entry per field of ``Policy``, in the same order."""
+
+
+def needs_vectors(name: str, key: str, declared: Value) -> bool:
+    """Whether what a declaration asks for depends on how many deletion vectors the table holds, so that they are
+    counted where no checksum tells.
+    """
+    match name:
+        case DeletionVectors.name:
+            return declared == "purged"
+        case Properties.name:
+            return key == MANIFEST_KEY and str(declared).lower() == "true"
+        case _:
+            return False
 
 
 def check_declarable(change: Change, dialect: str) -> None:
@@ -54,10 +73,8 @@ def check_declarable(change: Change, dialect: str) -> None:
     declared = {change.key: change.after} if keyed else change.after
     if declared is None or bool(change.key) != keyed:
         raise ValueError(f"no policy can ask for {change.id}")
-    try:
-        Policy.model_validate({change.attribute: declared})
-    except ValidationError:
-        raise ValueError(f"no policy can declare {change.after!r} of {change.id}") from None
+    if not any(entry.name == change.attribute and entry.shape.admits(declared) for entry in ATTRIBUTES):
+        raise ValueError(f"no policy can declare {change.after!r} of {change.id}")
     if keyed:
         _check_property(change.key, change.after, dialect)
 

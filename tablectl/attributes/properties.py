@@ -8,6 +8,7 @@ from tablectl.attributes.base import Action, Step, Target
 from tablectl.attributes.catalogue import find_anywhere
 from tablectl.attributes.deletion_vectors import BESIDE_MANIFEST, MANIFEST_KEY
 from tablectl.attributes.deletion_vectors import KEY as VECTORS_KEY
+from tablectl.attributes.shape import Shape
 from tablectl.model.live import LiveTable
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
@@ -21,6 +22,7 @@ class Properties:
     """See the module."""
 
     name = "properties"
+    shape = Shape(name=name, description="Any other table property; null unsets it.", keyed=True)
 
     def read(self, live: LiveTable, key: str) -> Value:
         """The stored text, ``None`` where the key is not set."""

@@ -8,6 +8,7 @@ import shlex
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -17,6 +18,7 @@ from tablectl.cli.output import Format, Output, write_file
 from tablectl.cli.request import Request
 from tablectl.engine.port import Engine
 from tablectl.live.reader import newest_version
+from tablectl.model.as_json import plain
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
 from tablectl.model.names import NameSyntaxError, canonical_location, parse_table
 from tablectl.model.plan import Plan
@@ -198,7 +200,7 @@ def window_break_command(
 
 
 def _record_json(record: LeaseRecord | None) -> str:
-    return json.dumps(record.model_dump(mode="json") if record else None, indent=2, sort_keys=True) + "\n"
+    return json.dumps(record, default=plain, indent=2, sort_keys=True) + "\n"
 
 
 def _records(text: str, request: Request, out: Output) -> tuple[RecordStore, str]:
@@ -217,7 +219,7 @@ def _config(request: Request) -> Config:
     config = load_config(Path(), os.environ)
     if not request.remote:
         return config
-    return config.model_copy(update={"engine": config.engine.model_copy(update={"remote": request.remote})})
+    return replace(config, engine=replace(config.engine, remote=request.remote))
 
 
 def _plan(request: Request, config: Config, engines: Engines) -> Plan:
@@ -231,6 +233,6 @@ def _rendered(plan: Plan, out: Output, form: Format) -> str:
 
 def _run_rendered(report: RunReport, out: Output, form: Format) -> str:
     if form is Format.JSON:
-        body = {**report.model_dump(mode="json"), "exit_code": int(report.exit_code)}
-        return json.dumps(body, indent=2, sort_keys=True) + "\n"
+        body = {**plain(report), "exit_code": int(report.exit_code)}
+        return json.dumps(body, default=plain, indent=2, sort_keys=True) + "\n"
     return run_text(report, out.style)

@@ -1,23 +1,16 @@
-"""The records of a plan: what differs, what is done about it, what is refused. Frozen, strict, and JSON both ways."""
+"""The records of a plan: what differs, what is done about it, what is refused. ``as_json`` writes and reads them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
-
-from pydantic import BaseModel, ConfigDict
 
 from tablectl.model.live import Client, LiveTable, Protocol
 from tablectl.model.names import TableName, parse_table
 
 Value = str | tuple[str, ...] | None
 """An attribute's value in a plan: text, a list of columns, or ``None`` for a property that is not set."""
-
-
-class Record(BaseModel):
-    """Frozen, and strict about what it is read from: unknown keys and wrong types are errors."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class Phase(StrEnum):
@@ -41,14 +34,16 @@ def strictest(*phases: Phase) -> Phase:
     return max(phases, key=lambda phase: phase.rank)
 
 
-class ColumnFact(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnFact:
     """What a change took for granted about a column that it names."""
 
     column: str
     type: str
 
 
-class Change(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
     """One fact: an attribute of a table reads ``before`` and shall read ``after``."""
 
     attribute: str
@@ -67,7 +62,8 @@ class Change(Record):
         return f"{self.attribute}.{self.key}" if self.key else self.attribute
 
 
-class CommitEffect(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitEffect:
     """What a statement's commits hold, as far as others' transactions care (delta.md 2)."""
 
     sets: tuple[tuple[str, str], ...] = ()
@@ -82,7 +78,8 @@ class CommitEffect(Record):
     """Whether data files are written anew, their rows unchanged."""
 
 
-class Rewrite(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewrite:
     """Data that a statement may write anew. ``None`` is unknown."""
 
     vectors: int | None
@@ -91,7 +88,8 @@ class Rewrite(Record):
     bytes_at_most: int | None
 
 
-class Statement(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
     """One SQL statement of a plan, and all a reviewer must know of it."""
 
     id: str
@@ -117,7 +115,8 @@ class Statement(Record):
     """What cannot be undone: it stays whatever is done, as a noun phrase."""
 
 
-class Refusal(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
     """Why a change is not made. A table with a refusal is left out whole."""
 
     change: str
@@ -128,7 +127,8 @@ class Refusal(Record):
     """The error class the engine would have answered with, where it has one."""
 
 
-class Finding(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
     """Something a reviewer should know about a planned table; ``code`` is stable."""
 
     code: str
@@ -136,7 +136,8 @@ class Finding(Record):
     message: str
 
 
-class ProtocolFact(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtocolFact:
     """A protocol, as plan files keep it."""
 
     reader: int
@@ -159,14 +160,16 @@ class ProtocolFact(Record):
         return Protocol(self.reader, self.writer, frozenset(self.reader_features), frozenset(self.writer_features))
 
 
-class ClientFact(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientFact:
     """A client seen in a table's history."""
 
     engine: str
     version: tuple[int, ...]
 
 
-class Basis(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
     """The live facts that a table's statements follow from: enough to derive them again when the plan is loaded."""
 
     protocol: ProtocolFact
@@ -202,7 +205,8 @@ class Basis(Record):
         return tuple(Client(client.engine, client.version) for client in self.clients)
 
 
-class TablePlan(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablePlan:
     """One table's part of a plan."""
 
     name: str
@@ -228,7 +232,8 @@ class TablePlan(Record):
         return bool(self.changes) and not self.refusals
 
 
-class TableFailure(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFailure:
     """A table that could not be read; the other tables are planned all the same."""
 
     name: str
@@ -236,7 +241,8 @@ class TableFailure(Record):
     hint: str = ""
 
 
-class Plan(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
     """Everything one apply may do. ``plan_file`` turns it into bytes and back."""
 
     format: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 
 from tablectl.attributes.policy import attribute
@@ -34,7 +35,7 @@ def standing(change: Change, live: LiveTable) -> Standing:
 
 def current(change: Change, live: LiveTable) -> Change:
     """The same change with the live value as its ``before``: what is still missing follows from it."""
-    return change.model_copy(update={"before": attribute(change.attribute).read(live, change.key)})
+    return replace(change, before=found_value(change, live))
 
 
 def why_stale(change: Change, live: LiveTable) -> str:

@@ -6,9 +6,8 @@ import hashlib
 import json
 from typing import Any
 
-from pydantic import ValidationError
-
 from tablectl.attributes.policy import check_declarable
+from tablectl.model.as_json import plain, read_record
 from tablectl.model.errors import PlanFileError
 from tablectl.model.names import NameSyntaxError, canonical_location
 from tablectl.model.plan import Plan, TablePlan
@@ -23,13 +22,13 @@ _PLAN_AGAIN = "run `tablectl plan --out FILE` again and have the new plan review
 
 def dump_plan(plan: Plan) -> bytes:
     """The plan file: sorted keys, no clock, no host. One plan always gives the same bytes."""
-    body = plan.model_dump(mode="json")
-    return (json.dumps({**body, "sha256": _digest(body)}, sort_keys=True, indent=1, ensure_ascii=False) + "\n").encode()
+    body = {**plain(plan), "sha256": digest_of(plan)}
+    return (json.dumps(body, default=plain, sort_keys=True, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def digest_of(plan: Plan) -> str:
     """The SHA-256 that ``dump_plan`` writes."""
-    return _digest(plan.model_dump(mode="json"))
+    return _digest(plan)
 
 
 def load_plan(data: bytes, where: str, *, to_apply: bool = True) -> Plan:
@@ -46,11 +45,9 @@ def load_plan(data: bytes, where: str, *, to_apply: bool = True) -> Plan:
     if digest != _digest(body):
         raise PlanFileError(f"{where}: the plan was edited or damaged: its digest does not match", _PLAN_AGAIN)
     try:
-        plan = Plan.model_validate_json(json.dumps(body))
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise PlanFileError(f"{where}: not a plan: {place}: {first['msg']}", _PLAN_AGAIN) from None
+        plan = read_record(Plan, json.dumps(body))
+    except ValueError as error:
+        raise PlanFileError(f"{where}: not a plan: {error}", _PLAN_AGAIN) from None
     if to_apply or plan.tool == __version__:
         _check_derived(plan, where)
     return plan
@@ -105,6 +102,6 @@ def _no_constant(text: str) -> Any:
     raise ValueError(f"{text} is no JSON")
 
 
-def _digest(body: dict[str, Any]) -> str:
-    canonical = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+def _digest(body: Plan | dict[str, Any]) -> str:
+    canonical = json.dumps(body, default=plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(canonical.encode()).hexdigest()

@@ -13,8 +13,10 @@ from tablectl.specs.tree import ListNode, MapNode, Scalar, Source, kind_of
 from tablectl.specs.variables import Variables
 from tablectl.specs.wording import shown
 
-Places = dict[tuple[str, ...], Source]
-"""By the keys that lead to a value."""
+Keys = tuple[str, ...]
+"""The keys that lead to a value."""
+
+Places = dict[Keys, Source]
 
 
 def read_values(path: Path, problems: list[Problem]) -> tuple[dict[str, Any], Places]:
@@ -31,13 +33,13 @@ def read_values(path: Path, problems: list[Problem]) -> tuple[dict[str, Any], Pl
     return _plain_map(root, (), places, Reading(Variables(), "", "", problems)), places
 
 
-def key_text(keys: tuple[str, ...]) -> str:
+def key_text(keys: Keys) -> str:
     """A setting's name in messages."""
     name = ".".join(keys)
     return f"`{name}`" if name.isprintable() else shown(name)
 
 
-def _plain_map(node: MapNode, keys: tuple[str, ...], places: Places, reading: Reading) -> dict[str, Any]:
+def _plain_map(node: MapNode, keys: Keys, places: Places, reading: Reading) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for entry in node.entries:
         path = (*keys, entry.key)

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tablectl.attributes.catalogue import find_known, known_keys
+from tablectl.attributes.shape import Shape
 from tablectl.specs.blocks import TAG
-from tablectl.specs.shapes import EXCLUSIVE, MOST_COLUMNS, SHAPES, Shape
+from tablectl.specs.shapes import EXCLUSIVE, MOST_COLUMNS, SHAPES
 from tablectl.specs.variables import VARIABLE
 
 Schema = dict[str, Any]

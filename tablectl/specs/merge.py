@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from tablectl.attributes.policy import Policy
 from tablectl.model.errors import Problem
@@ -46,9 +47,13 @@ def _lists(effective: Declared, name: str) -> bool:
 
 def policy_of(effective: Declared) -> Policy:
     """The policy that the declarations make."""
-    plain = {name: effective[name].value for name, shape in SHAPES.items() if not shape.keyed and name in effective}
-    keyed = {name: _under(effective, name) for name, shape in SHAPES.items() if shape.keyed}
-    return Policy.model_validate({**plain, **{name: values for name, values in keyed.items() if values}})
+    values: dict[str, Any] = {}
+    for name, shape in SHAPES.items():
+        if shape.keyed:
+            values[name] = _under(effective, name) or None
+        elif name in effective:
+            values[name] = effective[name].value
+    return Policy(**values)
 
 
 def _under(effective: Declared, name: str) -> dict[str, str | tuple[str, ...] | None]:

@@ -47,9 +47,7 @@ class Specs:
 
 
 def _effective(spec: TableSpec) -> dict[str, object]:
-    policy = {name: getattr(spec.policy, name) for name in Policy.model_fields}
-    declared = {name: value for name, value in policy.items() if value is not None}
-    return {"table": spec.name.key, "policy": declared, "location": spec.location, "tags": spec.tags}
+    return {"table": spec.name.key, "policy": spec.policy.declared(), "location": spec.location, "tags": spec.tags}
 
 
 def find_repeats(specs: Sequence[TableSpec]) -> Iterator[Problem]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
+from tablectl.attributes.shape import Shape
 from tablectl.model.names import column_text, fold_column, parse_column
 from tablectl.specs.identifiers import read_column
 from tablectl.specs.properties import read_properties
 from tablectl.specs.reading import Given, Reading
-from tablectl.specs.shapes import LATER_WORDS, MOST_COLUMNS, SHAPES, TOP_LEVEL, Shape
+from tablectl.specs.shapes import LATER_WORDS, MOST_COLUMNS, SHAPES, TOP_LEVEL
 from tablectl.specs.tree import Entry, ListNode, MapNode, Node, Scalar, Source, kind_of
 from tablectl.specs.wording import did_you_mean, shown
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from tablectl.model.errors import WindowError
@@ -97,16 +97,16 @@ def break_lease(store: RecordStore, epoch: int, reason: str, owner: Owner, clock
                 f"the lease in {store} has changed hands since epoch {epoch}: it is held by {last}",
                 f"to break that one, give epoch {last.epoch}",
             )
-        changes = {
-            "seq": last.seq + 1,
-            "id": random_id(),
-            "owner": owner,
-            "kind": "break",
-            "gate": Gate.OPEN,
-            "reason": reason.strip(),
-            "at": clock.utc(),
-        }
-        record = last.model_copy(update=changes)
+        record = replace(
+            last,
+            seq=last.seq + 1,
+            id=random_id(),
+            owner=owner,
+            kind="break",
+            gate=Gate.OPEN,
+            reason=reason.strip(),
+            at=clock.utc(),
+        )
         if put(store, record):
             return record
     raise contended(store)

@@ -7,6 +7,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -176,15 +177,15 @@ class Lease:
 
     def _next(self, kind: Kind, gate: Gate | None, owed: tuple[str, ...] | None) -> LeaseRecord:
         last = self._record
-        changes = {
-            "seq": last.seq + 1,
-            "id": self._new_id(),
-            "kind": kind,
-            "gate": last.gate if gate is None else gate,
-            "owed": last.owed if owed is None else owed,
-            "at": self._clock.utc(),
-        }
-        return last.model_copy(update=changes)
+        return replace(
+            last,
+            seq=last.seq + 1,
+            id=self._new_id(),
+            kind=kind,
+            gate=last.gate if gate is None else gate,
+            owed=last.owed if owed is None else owed,
+            at=self._clock.utc(),
+        )
 
     def _taken(self) -> LeaseLost:
         try:

@@ -5,14 +5,15 @@ A number is used once and its record never changes, so appending record n + 1 af
 
 from __future__ import annotations
 
+import json
 import logging
 import re
-from datetime import UTC
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
-
+from tablectl.model.as_json import plain, read_record
 from tablectl.model.errors import WindowError
 from tablectl.window.owner import Owner
 from tablectl.window.records import RecordStore
@@ -22,6 +23,9 @@ KEEP = 20
 
 PATIENCE = 1.25
 """How many times its ttl a tail must stay the same before its holder counts as dead: clocks may differ by a quarter."""
+
+LONGEST_TTL = 86_400
+"""Seconds. A record that claims more was not written by tablectl."""
 
 ATTEMPTS = 5
 """How often to begin again where others append at the same time; each time, one of them got on."""
@@ -48,15 +52,17 @@ class Gate(StrEnum):
         return list(Gate).index(self)
 
 
-class LeaseRecord(BaseModel):
-    """One step in the life of a table's lease. The last one, the tail, says how things are."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseRecord:
+    """One step in the life of a table's lease. The last one, the tail, says how things are.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    Raises ``ValueError`` for numbers that no lease has and for times without a zone.
+    """
 
-    seq: Annotated[int, Field(ge=1)]
-    epoch: Annotated[int, Field(ge=1)]
+    seq: int
+    epoch: int
     """The number of this ownership."""
-    id: Annotated[str, Field(min_length=1)]
+    id: str
     """Random, new for each record: by it a writer knows its own, and an observer sees that the holder is alive."""
     owner: Owner
     run: str
@@ -65,16 +71,29 @@ class LeaseRecord(BaseModel):
     """The digest of its plan."""
     kind: Kind
     gate: Gate
-    ttl: Annotated[float, Field(gt=0, le=86_400)]
+    ttl: float
     """Seconds for which the record holds, each observer counting on its own monotonic clock."""
     owed: tuple[str, ...]
     """The after-hooks owed to others; a new holder inherits them until they are done."""
     reason: str
     """Why the lease was broken; else empty."""
-    since: AwareDatetime
+    since: datetime
     """When this ownership began. For people: never used for decisions."""
-    at: AwareDatetime
+    at: datetime
     """When the record was written. For people: never used for decisions."""
+
+    def __post_init__(self) -> None:
+        possible = {
+            "seq": self.seq >= 1,
+            "epoch": self.epoch >= 1,
+            "id": bool(self.id),
+            "ttl": 0 < self.ttl <= LONGEST_TTL,
+            "since": self.since.tzinfo is not None,
+            "at": self.at.tzinfo is not None,
+        }
+        for name, fine in possible.items():
+            if not fine:
+                raise ValueError(f"{name}: {getattr(self, name)!r} is impossible")
 
     @property
     def held(self) -> bool:
@@ -109,11 +128,9 @@ def record_at(store: RecordStore, seq: int) -> LeaseRecord | None:
     if data is None:
         return None
     try:
-        record = LeaseRecord.model_validate_json(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise _unreadable(store, seq, f"{where}: {first['msg']}" if where else first["msg"]) from error
+        record = read_record(LeaseRecord, data)
+    except ValueError as error:
+        raise _unreadable(store, seq, str(error)) from error
     if record.seq != seq:
         raise _unreadable(store, seq, f"it says that it is number {record.seq}")
     return record
@@ -126,7 +143,7 @@ def put(store: RecordStore, record: LeaseRecord) -> bool:
     raised may have happened. So the record at that number is read, and its id tells whose it is (window.md 6.2).
     """
     try:
-        created = store.create(record_name(record.seq), record.model_dump_json().encode())
+        created = store.create(record_name(record.seq), dump_record(record))
     except WindowError:
         found = record_at(store, record.seq)
         if found is None:
@@ -136,6 +153,11 @@ def put(store: RecordStore, record: LeaseRecord) -> bool:
         return True
     found = record_at(store, record.seq)
     return found is not None and found.id == record.id
+
+
+def dump_record(record: LeaseRecord) -> bytes:
+    """A record as it is stored."""
+    return json.dumps(record, default=plain, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def prune(store: RecordStore, seq: int) -> None:

@@ -6,16 +6,14 @@ import getpass
 import os
 import socket
 from collections.abc import Mapping
+from dataclasses import dataclass
 from string import Formatter
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict
 
-
-class Owner(BaseModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
     """Who wrote a record. For people only: leases are told apart by their random ids."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     who: str
     host: str

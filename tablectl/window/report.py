@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 from tablectl.model.errors import ExitCode
-from tablectl.model.plan import Phase, Record, Refusal, TableFailure
+from tablectl.model.plan import Phase, Refusal, TableFailure
 
 
 class Outcome(StrEnum):
@@ -41,7 +42,8 @@ _CODES = {
 }
 
 
-class CommitRun(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitRun:
     """A commit seen in the log, ours or another's."""
 
     version: int
@@ -53,7 +55,8 @@ class CommitRun(Record):
     """Whether it changed metadata, protocol or clustering, and not only data."""
 
 
-class StatementRun(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementRun:
     """A statement that was sent."""
 
     id: str
@@ -65,7 +68,8 @@ class StatementRun(Record):
     """The engine's error class."""
 
 
-class TableRun(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRun:
     """One table's part of a run."""
 
     name: str
@@ -89,7 +93,8 @@ class TableRun(Record):
     """The plan's own, where it leaves the table out."""
 
 
-class RunReport(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport:
     """A whole run."""
 
     run: str

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tablectl.model.errors import PlanFileError, WindowError
@@ -164,7 +164,7 @@ def _side_by_side(window: Window, tasks: Sequence[tuple[TablePlan, Lease]]) -> l
 def _left_out(table: TablePlan) -> TableRun:
     first = table.refusals[0]
     run = _plain(table, Outcome.REFUSED, f"{first.change}: {first.reason}", first.way_out)
-    return run.model_copy(update={"refusals": table.refusals})
+    return replace(run, refusals=table.refusals)
 
 
 def _plain(table: TablePlan, outcome: Outcome, message: str, hint: str = "") -> TableRun:

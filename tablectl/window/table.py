@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Protocol
 
+from tablectl.attributes.policy import needs_vectors
 from tablectl.engine.port import Engine
 from tablectl.model.errors import EngineError, TablectlError
 from tablectl.model.live import Commit, LiveTable
@@ -384,7 +385,7 @@ def _who(commit: Commit) -> str:
 
 
 def _read(window: Window, plan: TablePlan, version: int | None = None) -> LiveTable:
-    counts = _needs_vectors(plan.changes)
+    counts = any(needs_vectors(change.attribute, change.key, change.after) for change in plan.changes)
     return window.reader.read(plan.table, plan.location, version=version, counts=counts)
 
 
@@ -395,7 +396,3 @@ def _read_again(window: Window, plan: TablePlan, error: EngineError) -> LiveTabl
     except TablectlError as unreadable:
         message = f"{_error_text(error)}; whether it took effect is unknown: {unreadable.message}"
         raise _EndError(Outcome.FAILED, message, error.hint or unreadable.hint) from unreadable
-
-
-def _needs_vectors(changes: Sequence[Change]) -> bool:
-    return any(change.attribute == "deletion_vectors" and change.after == "purged" for change in changes)

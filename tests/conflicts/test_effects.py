@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tablectl.conflicts.effects import effect_of
 from tablectl.model.operations import ClusterBy, Purge, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, CommitEffect, ProtocolFact
@@ -18,15 +20,14 @@ _BASIS = Basis(
     files=None,
     bytes=None,
 )
-_MODERN = _BASIS.model_copy(
-    update={
-        "protocol": ProtocolFact(
-            reader=3,
-            writer=7,
-            reader_features=("deletionVectors",),
-            writer_features=("clustering", "deletionVectors", "domainMetadata"),
-        )
-    }
+_MODERN = replace(
+    _BASIS,
+    protocol=ProtocolFact(
+        reader=3,
+        writer=7,
+        reader_features=("deletionVectors",),
+        writer_features=("clustering", "deletionVectors", "domainMetadata"),
+    ),
 )
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-from pydantic import ValidationError
+import json
+from dataclasses import FrozenInstanceError
 
+import pytest
+
+from tablectl.model.as_json import plain, read_record
 from tablectl.model.live import Client, LiveTable, Protocol
 from tablectl.model.names import parse_table
 from tablectl.model.plan import Basis, Change, Phase, ProtocolFact, Statement, strictest
@@ -34,14 +37,14 @@ def test_a_change_is_named_within_its_table() -> None:
     ],
 )
 def test_unknown_keys_and_wrong_types_are_errors(body: str) -> None:
-    with pytest.raises(ValidationError):
-        Change.model_validate_json(body)
+    with pytest.raises(ValueError):
+        read_record(Change, body)
 
 
 def test_records_are_frozen() -> None:
     change = Change(attribute="isolation", before="default", after="Serializable")
-    with pytest.raises(ValidationError):
-        change.after = "WriteSerializable"
+    with pytest.raises(FrozenInstanceError):
+        change.after = "WriteSerializable"  # type: ignore[misc]
 
 
 def test_a_protocol_keeps_through_its_record() -> None:
@@ -65,9 +68,9 @@ def test_the_basis_of_a_live_table() -> None:
     basis = Basis.of(live)
     assert (basis.identity, basis.clustered, basis.partitioned, basis.vectors) == (True, True, False, None)
     assert basis.client_list() == live.clients
-    assert Basis.model_validate_json(basis.model_dump_json()) == basis
+    assert read_record(Basis, json.dumps(basis, default=plain)) == basis
 
 
 def test_statements_take_only_verbs_that_exist() -> None:
-    with pytest.raises(ValidationError):
-        Statement.model_validate_json('{"id": "x", "verb": "DROP TABLE", "sql": "DROP TABLE t"}')
+    with pytest.raises(ValueError, match="verb: "):
+        read_record(Statement, '{"id": "x", "verb": "DROP TABLE", "sql": "DROP TABLE t"}')

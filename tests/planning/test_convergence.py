@@ -200,9 +200,7 @@ def test_a_run_stopped_anywhere_goes_on_from_there(
     assert Standing.STALE not in standings.values()
     pending = tuple(current(change, table) for change in plan.changes if standings[change.id] is Standing.PENDING)
     basis = Basis.of(table)
-    rest = plan.model_copy(
-        update={"changes": pending, "basis": basis, "statements": derive(pending, basis, table.name, "oss")}
-    )
+    rest = replace(plan, changes=pending, basis=basis, statements=derive(pending, basis, table.name, "oss"))
     for statement in rest.statements:
         table = execute(table, statement, rest)
     assert diff(policy, table) == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -39,16 +40,14 @@ def test_no_line_of_prose_is_longer_than_the_width(plan: Plan, width: int) -> No
 
 
 def test_nothing_to_do(plan: Plan) -> None:
-    empty = plan.model_copy(update={"tables": (), "failures": ()})
+    empty = replace(plan, tables=(), failures=())
     assert plan_text(empty, Style()) == "Nothing to do: 2 tables are as declared.\n"
-    assert plan_text(empty.model_copy(update={"unchanged": ("a",)}), Style()) == (
-        "Nothing to do: 1 table is as declared.\n"
-    )
-    assert plan_text(empty.model_copy(update={"unchanged": ()}), Style()) == "Nothing to do: no tables.\n"
+    assert plan_text(replace(empty, unchanged=("a",)), Style()) == ("Nothing to do: 1 table is as declared.\n")
+    assert plan_text(replace(empty, unchanged=()), Style()) == "Nothing to do: no tables.\n"
 
 
 def test_only_failures_are_not_nothing(plan: Plan) -> None:
-    broken = plan.model_copy(update={"tables": (), "unchanged": ()})
+    broken = replace(plan, tables=(), unchanged=())
     assert plan_text(broken, Style()).endswith("Plan: 1 not readable.\n")
 
 
@@ -60,8 +59,8 @@ def test_hostile_names_and_values_reach_no_terminal_raw(plan: Plan, table_planne
         {"properties": {evil: "new" + evil, "b": evil}, "clustering": (f"`{evil}`",)},
     )
     free = table_planned("lake.s.t", {"properties": {"k": evil}}, {"properties": {"k": None, evil: evil}})
-    failure = plan.failures[0].model_copy(update={"name": evil, "message": evil, "hint": evil})
-    text = plan_text(plan.model_copy(update={"tables": (hostile, free), "failures": (failure,)}), Style())
+    failure = replace(plan.failures[0], name=evil, message=evil, hint=evil)
+    text = plan_text(replace(plan, tables=(hostile, free), failures=(failure,)), Style())
     assert hostile.refusals
     assert all(line.isprintable() for line in text.split("\n"))
     assert not [line for line in text.split("\n") if line.strip().startswith("DROP TABLE")]

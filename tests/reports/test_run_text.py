@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -61,11 +62,9 @@ def test_hostile_text_reaches_no_terminal_raw(run_report: RunReport) -> None:
     evil = "a\x1b[2J\n\tb\u202e\x9b"
     commit = CommitRun(version=1, operation=evil, user=evil, at=1)
     table = run_report.tables[3]
-    sent = table.statements[0].model_copy(update={"sql": f"ALTER TABLE `{evil}`\nCLUSTER BY NONE"})
-    hostile = table.model_copy(
-        update={"name": evil, "message": evil, "hint": evil, "foreign": (commit,), "statements": (sent,)}
-    )
-    later = run_report.tables[0].model_copy(update={"later": (evil,)})
-    failure = run_report.failures[0].model_copy(update={"name": evil, "message": evil, "hint": evil})
-    report = run_report.model_copy(update={"tables": (hostile, later), "failures": (failure,)})
+    sent = replace(table.statements[0], sql=f"ALTER TABLE `{evil}`\nCLUSTER BY NONE")
+    hostile = replace(table, name=evil, message=evil, hint=evil, foreign=(commit,), statements=(sent,))
+    later = replace(run_report.tables[0], later=(evil,))
+    failure = replace(run_report.failures[0], name=evil, message=evil, hint=evil)
+    report = replace(run_report, tables=(hostile, later), failures=(failure,))
     assert all(line.isprintable() for line in run_text(report, Style()).split("\n"))

@@ -64,20 +64,18 @@ def test_sources_name_the_line_that_won(read: Read) -> None:
     [
         (
             "isolation",
-            Policy.model_validate(
-                {
-                    "clustering": ("a", "b"),
-                    "properties": {"delta.appendOnly": "true", "owner.team": "one", "keep": "me"},
-                }
+            Policy(
+                clustering=("a", "b"),
+                properties={"delta.appendOnly": "true", "owner.team": "one", "keep": "me"},
             ),
         ),
         (
             "clustering, delta.AppendOnly, keep",
-            Policy.model_validate({"isolation": "Serializable", "properties": {"owner.team": "one"}}),
+            Policy(isolation="Serializable", properties={"owner.team": "one"}),
         ),
         (
             "properties, clustering, partitioning, delta.logRetentionDuration",
-            Policy.model_validate({"isolation": "Serializable"}),
+            Policy(isolation="Serializable"),
         ),
     ],
 )
@@ -118,4 +116,4 @@ def test_where_both_are_defaults_it_is_said_once_and_there(wrong: Wrong) -> None
 
 def test_no_property_left_is_no_properties() -> None:
     given = {"properties.a": Given("1", Source("f", 1, 1))}
-    assert policy_of(merge(given, {}, ["properties"])) == Policy.model_validate({})
+    assert policy_of(merge(given, {}, ["properties"])) == Policy()

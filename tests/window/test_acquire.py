@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tablectl.model.errors import WindowError
 from tablectl.window.acquire import Blocked, Held, acquire, acquire_all, break_lease, try_acquire
 from tablectl.window.clock import StoppedError
 from tablectl.window.lease import Lease, LeaseLost
-from tablectl.window.lease_log import Gate, record_name, tail
+from tablectl.window.lease_log import Gate, dump_record, record_name, tail
 from tablectl.window.records import RecordStore, open_records
 from tests.window.lease_fakes import FakeClock, Fault, MemoryRecords, claim, numbered
 
@@ -334,8 +336,8 @@ def test_a_log_that_never_stands_still_is_given_up() -> None:
     def always_faster() -> None:
         last = tail(store)
         assert last is not None
-        record = last.model_copy(update={"seq": last.seq + 1, "id": f"fast-{last.seq}"})
-        store.kept[record_name(record.seq)] = record.model_dump_json().encode()
+        record = replace(last, seq=last.seq + 1, id=f"fast-{last.seq}")
+        store.kept[record_name(record.seq)] = dump_record(record)
 
     store.before_create = always_faster
     with pytest.raises(WindowError, match="changes hands faster than it can be read"):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tablectl.model.as_json import read_record
 from tablectl.model.errors import WindowError
 from tablectl.window.acquire import break_lease, try_acquire
 from tablectl.window.clock import StoppedError, SystemClock
@@ -46,7 +47,7 @@ def take_over(store: MemoryRecords, clock: FakeClock) -> Lease:
 
 def written(store: MemoryRecords) -> list[str]:
     """The log in short: epoch, kind and gate of each record."""
-    records = [LeaseRecord.model_validate_json(data) for _, data in sorted(store.kept.items())]
+    records = [read_record(LeaseRecord, data) for _, data in sorted(store.kept.items())]
     return [f"{record.epoch} {record.kind} {record.gate}" for record in records]
 
 

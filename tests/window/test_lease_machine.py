@@ -15,10 +15,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from tablectl.model.as_json import read_record
 from tablectl.model.errors import WindowError
 from tablectl.window.acquire import Claim, Held, acquire, break_lease, try_acquire
 from tablectl.window.lease import Lease, LeaseLost
-from tablectl.window.lease_log import Gate, LeaseRecord, record_name
+from tablectl.window.lease_log import Gate, LeaseRecord, dump_record, record_name
 from tablectl.window.owner import Owner
 from tests.window.lease_fakes import Fault, MemoryRecords
 
@@ -40,7 +41,7 @@ class World(MemoryRecords):
     def land(self, name: str, data: bytes) -> bool:
         new = super().land(name, data)
         if new:
-            self.history.append((self.now, LeaseRecord.model_validate_json(data)))
+            self.history.append((self.now, read_record(LeaseRecord, data)))
         return new
 
     @property
@@ -202,7 +203,7 @@ class LeaseMachine(RuleBasedStateMachine):
     def a_request_comes_twice(self, data: st.DataObject) -> None:
         """Even one whose record was pruned meanwhile."""
         _, record = data.draw(st.sampled_from(self.world.history))
-        self.world.kept.setdefault(record_name(record.seq), record.model_dump_json().encode())
+        self.world.kept.setdefault(record_name(record.seq), dump_record(record))
 
     @rule()
     def the_directory_is_deleted(self) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 
+from tablectl.model.as_json import plain, read_record
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Phase, Refusal, TableFailure
 from tablectl.window.report import CommitRun, Outcome, RunReport, StatementRun, TableRun
@@ -16,7 +20,7 @@ _UNREADABLE = TableFailure(name="lake.s.gone", message="not a Delta table")
 def _report(*outcomes: Outcome, committed: bool = False, failures: int = 0) -> RunReport:
     tables = tuple(TableRun(name=f"t{index}", outcome=outcome) for index, outcome in enumerate(outcomes))
     if committed:
-        tables = (tables[0].model_copy(update={"commits": (_COMMIT,)}), *tables[1:])
+        tables = (replace(tables[0], commits=(_COMMIT,)), *tables[1:])
     return RunReport(run="1", plan="2", tables=tables, failures=(_UNREADABLE,) * failures)
 
 
@@ -51,10 +55,10 @@ def test_once_committed_whatever_goes_wrong_makes_the_run_a_partial_one(outcome:
 
 def test_once_a_statement_went_through_it_counts_even_where_the_log_could_not_be_read() -> None:
     sent = StatementRun(id="closed-set", sql="ALTER TABLE t", phase=Phase.CLOSED, milliseconds=1)
-    failed = sent.model_copy(update={"error": "no"})
+    failed = replace(sent, error="no")
     table = TableRun(name="t", outcome=Outcome.FAILED, statements=(sent,))
     assert RunReport(run="1", plan="2", tables=(table,)).exit_code is ExitCode.PARTIAL
-    nothing = table.model_copy(update={"statements": (failed,)})
+    nothing = replace(table, statements=(failed,))
     assert RunReport(run="1", plan="2", tables=(nothing,)).exit_code is ExitCode.ERROR
 
 
@@ -74,5 +78,5 @@ def test_a_table_that_could_not_be_read() -> None:
 
 def test_a_report_survives_its_json() -> None:
     report = _report(Outcome.APPLIED, Outcome.HELD, committed=True, failures=1)
-    assert RunReport.model_validate_json(report.model_dump_json()) == report
+    assert read_record(RunReport, json.dumps(report, default=plain)) == report
     assert report.committed

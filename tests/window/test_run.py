@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from threading import Event
 from typing import Any
@@ -279,7 +279,7 @@ def _mixed(run: Run) -> Plan:
 def test_one_table_under_two_names_is_refused_before_anything() -> None:
     run = Run().tables("ab")
     first, second = run.plan().tables
-    plan = _plan(first, second.model_copy(update={"location": "file:///lake/a/"}))
+    plan = _plan(first, replace(second, location="file:///lake/a/"))
     with pytest.raises(PlanFileError, match="are one table"):
         run.apply(plan)
     with pytest.raises(PlanFileError, match="are one table"):
@@ -457,7 +457,7 @@ def test_a_window_that_could_not_be_opened_is_4_as_long_as_no_commit_was_made() 
 def test_what_the_engine_took_counts_as_committed_though_the_log_cannot_be_read() -> None:
     failed = TableRun(name="a", outcome=Outcome.FAILED, statements=(SENT,))
     assert (report_of([failed]).committed, report_of([failed]).exit_code) == (True, 5)
-    lost = failed.model_copy(update={"statements": (SENT.model_copy(update={"error": "no answer"}),)})
+    lost = replace(failed, statements=(replace(SENT, error="no answer"),))
     assert report_of([lost]).exit_code == 1
 
 

@@ -432,7 +432,7 @@ def test_a_phase_that_became_looser_is_fine() -> None:
 def test_a_statement_that_the_plan_does_not_hold_is_refused(world: World) -> None:
     plan = world.plan(**settle())
     other = world.plan(clustering=("id",))
-    run = world.run(plan.model_copy(update={"changes": other.changes}))
+    run = world.run(replace(plan, changes=other.changes))
     assert (run.outcome, world.sent) == (Outcome.REFUSED, [])
     assert run.message == "clustering needs a CLUSTER BY that the plan does not hold"
 
@@ -618,7 +618,7 @@ def test_a_name_that_is_gone_fails_the_table() -> None:
 
 def test_a_path_plan_that_was_read_elsewhere_is_not_run(world: World) -> None:
     """Such a plan exists only where its file was edited."""
-    plan = world.plan(isolation="Serializable").model_copy(update={"location": "/lake/other"})
+    plan = replace(world.plan(isolation="Serializable"), location="/lake/other")
     world.lake.tables["/lake/other"] = world.lake.tables.pop("/lake/orders")
     run = world.run(plan)
     assert (run.outcome, world.sent) == (Outcome.STALE, [])

@@ -1,0 +1,162 @@
+"""What keys of the configuration take: single values, sections of known keys, maps of the user's own keys.
+
+A tree of these describes a file; ``read_section`` turns plain values into the dataclasses it names, and says all that
+is wrong at once, each at its place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tablectl.model.errors import Problem
+from tablectl.specs.config_file import Keys, Places, key_text
+from tablectl.specs.tree import Source
+from tablectl.specs.wording import did_you_mean, shown
+
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A single value."""
+
+    needs: str
+    """For messages: ``text``, ``a whole number``."""
+    parse: Callable[[str], object]
+    """From the file's text to what the dataclass holds. Raises ``ValueError`` whose text says what is needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class MapOf:
+    """A map whose keys are the user's own."""
+
+    of: Value | MapOf
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A map of known keys, each a field of a dataclass that has a default for all of them."""
+
+    make: Callable[..., Any]
+    keys: Mapping[str, Value | MapOf | Section]
+    later: Sequence[str] = ()
+    """Keys of the design that are not built yet."""
+
+
+def text(parse: Callable[[str], object] = str) -> Value:
+    """Any text that ``parse`` takes."""
+    return Value("text", parse)
+
+
+def word(*words: str) -> Value:
+    """One of some words."""
+    needs = " or ".join(f"'{each}'" for each in words)
+
+    def parse(given: str) -> str:
+        if given not in words:
+            raise ValueError(f"needs {needs}")
+        return given
+
+    return Value(needs, parse)
+
+
+def whole(least: int, most: int) -> Value:
+    """A whole number within bounds."""
+
+    def parse(given: str) -> int:
+        if _WHOLE.fullmatch(given) is None:
+            raise ValueError("needs a whole number")
+        number = int(given[:20])  # of more digits, the rest does not matter
+        if number < least:
+            raise ValueError(f"needs at least {least}")
+        if number > most:
+            raise ValueError(f"needs at most {most}")
+        return number
+
+    return Value("a whole number", parse)
+
+
+def variables_of(section: Section, keys: Keys = ()) -> Iterator[tuple[str, Keys]]:
+    """The environment variables that set single values, and which."""
+    for key, takes in section.keys.items():
+        match takes:
+            case Section():
+                yield from variables_of(takes, (*keys, key))
+            case Value():
+                yield "_".join(("TABLECTL", *keys, key)).upper(), (*keys, key)
+
+
+def read_section(
+    section: Section, values: Mapping[str, Any], places: Places, file: Source, problems: list[Problem]
+) -> object:
+    """What a whole file says, defaults and all. What is wrong is added to ``problems`` and left out of the result."""
+    return _Reading(places, file, problems).section(section, values, ())
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Values by key: texts, maps of more of them, ``None`` for nothing."""
+
+    places: Places
+    file: Source
+    problems: list[Problem]
+
+    def section(self, section: Section, values: Mapping[str, Any], keys: Keys) -> object:
+        made = section.make()
+        for key, value in values.items():
+            path = (*keys, key)
+            if key not in section.keys:
+                self._refuse(path, section)
+            # Nothing may stand where nothing is the default.
+            elif value is not None or getattr(made, key) is not None:
+                found = self._read(section.keys[key], value, path)
+                made = made if found is None else replace(made, **{key: found})
+        return made
+
+    def _read(self, takes: Value | MapOf | Section, value: Any, keys: Keys) -> object | None:
+        match takes:
+            case Value():
+                return self._value(takes, value, keys)
+            case MapOf() if isinstance(value, dict):
+                read = {key: self._read(takes.of, each, (*keys, key)) for key, each in value.items()}
+                return {key: each for key, each in read.items() if each is not None}
+            case Section() if isinstance(value, dict):
+                return self.section(takes, value, keys)
+            case _:
+                self._report(keys, f"takes a map, not {_kind(value)}", f"put its keys under {key_text(keys)}")
+                return None
+
+    def _value(self, takes: Value, value: Any, keys: Keys) -> object | None:
+        if not isinstance(value, str):
+            self._report(keys, f"needs {takes.needs}, not {_kind(value)}")
+            return None
+        try:
+            return takes.parse(value)
+        except ValueError as error:
+            self._report(keys, f"{error}, not {shown(value)}")
+            return None
+
+    def _refuse(self, keys: Keys, section: Section) -> None:
+        if keys[-1] in section.later:
+            self._report(keys, "is not supported yet", "remove it: this version would not act on it")
+        else:
+            message = f"unknown key {shown('.'.join(keys))}"
+            self.problems.append(self._place(keys).problem(message, did_you_mean(keys[-1], tuple(section.keys))))
+
+    def _report(self, keys: Keys, message: str, hint: str = "") -> None:
+        self.problems.append(self._place(keys).problem(f"{key_text(keys)} {message}", hint))
+
+    def _place(self, keys: Keys) -> Source:
+        """Where the innermost of some keys stands."""
+        return next(
+            (self.places[keys[:end]] for end in range(len(keys), 0, -1) if keys[:end] in self.places), self.file
+        )
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, str):
+        return shown(value)
+    return "nothing" if value is None else "a map"
