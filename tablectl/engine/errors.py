@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
-from tablectl.model.errors import EngineError
+from tablectl.model.errors import EngineError, is_conflict
 
+_LOOK = 4000
+"""How many characters of a text are looked at: what Spark has to say comes before its stack."""
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z][A-Z0-9_]*)*)\]")
 _CLASSES = {
     "MetadataChangedException": "DELTA_METADATA_CHANGED",
@@ -16,6 +18,18 @@ _CLASSES = {
     "ConcurrentTransactionException": "DELTA_CONCURRENT_TRANSACTION",
     "ConcurrentWriteException": "DELTA_CONCURRENT_WRITE",
 }
+_DELTA_RS = "CommitFailedError"
+"""The class of ``deltalake``, which gives no condition."""
+_DELTA_RS_TEXTS = {
+    "Metadata changed since last commit": "DELTA_METADATA_CHANGED",
+    "Protocol changed since last commit": "DELTA_PROTOCOL_CHANGED",
+    "concurrent transactions added new data": "DELTA_CONCURRENT_APPEND",
+    "concurrent transaction deleted data this operation read": "DELTA_CONCURRENT_DELETE_READ",
+    "concurrent transaction deleted the same data": "DELTA_CONCURRENT_DELETE_DELETE",
+    "Concurrent transaction failed": "DELTA_CONCURRENT_TRANSACTION",
+    "Failed to commit transaction": "DELTA_CONCURRENT_WRITE",
+}
+"""What it says, in the order in which to look: the last begins every conflict, and no refusal of the write itself."""
 _HINTS = {
     "DELTA_METADATA_CHANGED": "another writer changed the table's metadata at the same moment: run the command again",
     "DELTA_PROTOCOL_CHANGED": "another writer changed the table's protocol at the same moment: run the command again",
@@ -35,7 +49,17 @@ def engine_error(error: Exception) -> EngineError:
     classic PySpark gives neither condition nor SQLSTATE for Delta's errors (delta.md 0).
     """
     condition = _condition(error)
-    return EngineError(f"{_short(str(error))}", _HINTS.get(condition, ""), condition)
+    return EngineError(f"{_short(str(error))}", _HINTS.get(condition.partition(".")[0], ""), condition)
+
+
+def conflict_in(error: Exception) -> str:
+    """The condition of the conflict that an exception tells of, empty where it tells of none.
+
+    A stream fails with a condition of its own, and has that of its batch in its text.
+    """
+    condition = _condition(error)
+    told = _CONDITION.findall(str(error)[:_LOOK]) if condition == "STREAM_FAILED" else [condition]
+    return next((each for each in told if is_conflict(each)), "")
 
 
 def _condition(error: Exception) -> str:
@@ -46,7 +70,9 @@ def _condition(error: Exception) -> str:
     named = _CLASSES.get(type(error).__name__)
     if named:
         return named
-    found = _CONDITION.search(str(error)[:4000])
+    if type(error).__name__ == _DELTA_RS:
+        return next((condition for text, condition in _DELTA_RS_TEXTS.items() if text in str(error)), "")
+    found = _CONDITION.search(str(error)[:_LOOK])
     return found.group(1) if found else ""
 
 

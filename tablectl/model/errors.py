@@ -51,6 +51,25 @@ class UsageError(TablectlError):
     exit_code = ExitCode.USAGE
 
 
+CONFLICTS = frozenset(
+    {
+        "DELTA_METADATA_CHANGED",
+        "DELTA_PROTOCOL_CHANGED",
+        "DELTA_CONCURRENT_APPEND",
+        "DELTA_CONCURRENT_DELETE_READ",
+        "DELTA_CONCURRENT_DELETE_DELETE",
+        "DELTA_CONCURRENT_TRANSACTION",
+        "DELTA_CONCURRENT_WRITE",
+    }
+)
+"""The conditions by which Delta says that another commit was faster: the same work may succeed when done again."""
+
+
+def is_conflict(condition: str) -> bool:
+    """Whether a condition is one of ``CONFLICTS``, with or without a part of its own (``….WITH_PARTITION_HINT``)."""
+    return condition.partition(".")[0] in CONFLICTS
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
     """One thing wrong in an input file. ``line`` and ``column`` count from 1; 0 where there is no place to name."""

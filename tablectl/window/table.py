@@ -17,7 +17,7 @@ from typing import Protocol
 
 from tablectl.attributes.policy import needs_vectors
 from tablectl.engine.port import Engine
-from tablectl.model.errors import EngineError, TablectlError
+from tablectl.model.errors import EngineError, TablectlError, is_conflict
 from tablectl.model.live import Commit, LiveTable
 from tablectl.model.names import TableName, canonical_location
 from tablectl.model.plan import Basis, Change, Phase, Statement, TablePlan, strictest
@@ -29,17 +29,6 @@ from tablectl.window.lease import Lease
 from tablectl.window.report import CommitRun, Outcome, StatementRun, TableRun
 from tablectl.window.stamp import Stamp, read_stamp
 
-_CONTENDED = frozenset(
-    {
-        "DELTA_METADATA_CHANGED",
-        "DELTA_PROTOCOL_CHANGED",
-        "DELTA_CONCURRENT_APPEND",
-        "DELTA_CONCURRENT_DELETE_READ",
-        "DELTA_CONCURRENT_DELETE_DELETE",
-        "DELTA_CONCURRENT_TRANSACTION",
-        "DELTA_CONCURRENT_WRITE",
-    }
-)
 _TRIES = 5
 """How often one statement is sent when others commit at the same moment each time (window.md 6.5, step 10)."""
 
@@ -187,7 +176,7 @@ def _run_statements(window: Window, plan: TablePlan, lease: Lease, progress: _Pr
         tries[statement.id] += 1
         if error is None:
             attempted.add(statement.id)
-        elif error.condition in _CONTENDED and tries[statement.id] < _TRIES:
+        elif is_conflict(error.condition) and tries[statement.id] < _TRIES:
             # Somebody committed at the same moment: read again, and decide again from what is there now.
             window.clock.sleep(0.1 * tries[statement.id] * random.uniform(0.5, 1.5))  # noqa: S311  # jitter, no secret
         else:

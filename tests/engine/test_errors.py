@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.engine.errors import engine_error
+from tablectl.engine.errors import conflict_in, engine_error
 
 _CLASSIC = """An error occurred while calling o42.sql.
 : org.apache.spark.sql.delta.DeltaAnalysisException: [DELTA_UNKNOWN_CONFIGURATION] Unknown configuration was \
@@ -89,3 +89,42 @@ def test_a_message_is_bounded_and_never_empty() -> None:
     assert len(engine_error(Exception("x" * 100_000)).message) == 600
     assert engine_error(Exception("\n\n")).message == "the engine gave no reason"
     assert engine_error(Exception("JVM stacktrace:\nx")).message == "the engine gave no reason"
+
+
+class CommitFailedError(Exception):
+    """As ``deltalake.exceptions`` defines it."""
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        ("Failed to commit transaction: Metadata changed since last commit.", "DELTA_METADATA_CHANGED"),
+        ("Failed to commit transaction: Protocol changed since last commit: required …", "DELTA_PROTOCOL_CHANGED"),
+        (
+            "Failed to commit transaction: … a concurrent transactions added new data.\nHelp: …",
+            "DELTA_CONCURRENT_APPEND",
+        ),
+        ("Failed to commit transaction: 15", "DELTA_CONCURRENT_WRITE"),
+        ("The transaction includes Remove action with data change but Delta table is append-only", ""),
+    ],
+)
+def test_deltalake_tells_a_conflict_by_its_words(text: str, condition: str) -> None:
+    assert engine_error(CommitFailedError(text)).condition == condition
+    assert conflict_in(CommitFailedError(text)) == condition
+
+
+def test_a_conflict_may_have_a_part_of_its_own() -> None:
+    error = _SparkError("files were added", "DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT")
+    assert conflict_in(error) == "DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT"
+    assert "added files" in engine_error(error).hint
+
+
+def test_a_failed_stream_tells_the_conflict_of_its_batch() -> None:
+    text = "[STREAM_FAILED] Query [id = 1] terminated with exception: [DELTA_METADATA_CHANGED] MetadataChangedException"
+    assert conflict_in(_SparkError(text, "STREAM_FAILED")) == "DELTA_METADATA_CHANGED"
+    assert conflict_in(_SparkError("[STREAM_FAILED] Query [id = 1] out of memory", "STREAM_FAILED")) == ""
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), _SparkError("[PARSE_SYNTAX_ERROR] near x", None)])
+def test_any_other_error_is_no_conflict(error: Exception) -> None:
+    assert conflict_in(error) == ""

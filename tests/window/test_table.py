@@ -448,12 +448,13 @@ def test_a_change_that_the_table_cannot_take_any_more_is_refused(world: World) -
 # Contention, errors, lost answers
 
 
-def test_a_contended_statement_is_tried_again(world: World) -> None:
+@pytest.mark.parametrize("condition", ["DELTA_METADATA_CHANGED", "DELTA_CONCURRENT_APPEND.WITHOUT_HINT"])
+def test_a_contended_statement_is_tried_again(world: World, condition: str) -> None:
     plan = world.plan(isolation="Serializable")
-    world.before = contended(4)
+    world.before = contended(4, condition)
     run = world.run(plan)
     assert (run.outcome, len(world.sent)) == (Outcome.APPLIED, 5)
-    assert [each.condition for each in run.statements] == ["DELTA_METADATA_CHANGED"] * 4 + [""]
+    assert [each.condition for each in run.statements] == [condition] * 4 + [""]
     assert world.events.count("prove") == 5
     assert world.clock.now > 1000
 
