@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from functools import cache
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 from obstore.exceptions import AlreadyExistsError, BaseError
-from obstore.store import LocalStore, MemoryStore, ObjectStore, from_url
+from obstore.store import MemoryStore, ObjectStore, from_url
 
+from tablectl.live.store import LOG
 from tablectl.model.errors import WindowError
 from tablectl.model.names import canonical_location, is_absolute
 
@@ -24,6 +28,8 @@ _BUCKETS = frozenset({"s3", "gs", "abfss", "az"})
 _PLAIN_KEY = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
 _WAY_OUT = "check the path and the permissions, or set `state:` in tablectl.yaml to keep the records in another place"
 _UNREACHABLE = "set `state:` in tablectl.yaml to a directory, or an s3, gs, abfss or az URI, to keep the records there"
+
+_CREDENTIALS = ("AWS_", "AZURE_", "GOOGLE_")
 
 # A renewal must fail well inside the ttl (60 s), so that it can be tried again: the library's own limit is 3 minutes.
 # Only this is set: client options given here would switch off those of the environment (AWS_ALLOW_HTTP, proxies, …).
@@ -50,8 +56,69 @@ class RecordStore(Protocol):
         """Removes the record; fine if there is none."""
 
 
+class DiskRecords:
+    """A ``RecordStore`` on a local disk: a record is written aside and then linked to its name, which never replaces.
+
+    obstore does the same, but with threads of its own, so that it hangs in a process forked from one that used it.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = Path(folder)
+
+    def __str__(self) -> str:
+        return str(self._folder)
+
+    def create(self, name: str, data: bytes) -> bool:
+        """As ``RecordStore.create``; directories are made as needed."""
+        path = self._folder / name
+        aside = path.with_name(f".{uuid4().hex}")
+        with _told("write", str(path)):
+            try:
+                self._write(aside, data)
+                path.hardlink_to(aside)
+            except FileExistsError:
+                return False
+            finally:
+                aside.unlink(missing_ok=True)
+            return True
+
+    def _write(self, path: Path, data: bytes) -> None:
+        try:
+            path.write_bytes(data)
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+
+    def read(self, name: str) -> bytes | None:
+        """As ``RecordStore.read``."""
+        with _told("read", f"{self._folder}/{name}"):
+            try:
+                return (self._folder / name).read_bytes()
+            except FileNotFoundError:
+                return None
+
+    def names(self, prefix: str) -> tuple[str, ...]:
+        """As ``RecordStore.names``."""
+        top = self._folder / prefix.rpartition("/")[0]
+        skip = len(str(self._folder)) + 1
+        with _told("list", str(top)):
+            found = (f"{base}/{file}"[skip:] for base, _, files in os.walk(top, onerror=_unless_gone) for file in files)
+            whole = (name for name in found if not name.rpartition("/")[2].startswith("."))
+            return tuple(sorted(name for name in whole if name.startswith(prefix)))
+
+    def delete(self, name: str) -> None:
+        """As ``RecordStore.delete``."""
+        with _told("delete", f"{self._folder}/{name}"):
+            (self._folder / name).unlink(missing_ok=True)
+
+
+def _unless_gone(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
+
+
 class ObjectRecords:
-    """A ``RecordStore`` on a local disk, S3, GCS, Azure, or in memory, through obstore's create (window.md 1.5, 5)."""
+    """A ``RecordStore`` on S3, GCS, Azure, or in memory, through obstore's create (window.md 1.5, 5)."""
 
     def __init__(self, store: ObjectStore, folder: str, place: str) -> None:
         self._store = store
@@ -95,6 +162,15 @@ class ObjectRecords:
             except FileNotFoundError:
                 return
 
+    def has(self, name: str) -> bool:
+        """Whether there is such a record; costs less than to read it."""
+        with _told("look at", f"{self._place}/{name}"):
+            try:
+                self._store.head(self._path(name))
+            except FileNotFoundError:
+                return False
+            return True
+
     def _path(self, name: str) -> str:
         return f"{self._folder}/{name}"
 
@@ -113,6 +189,19 @@ def open_records(location: str, state: str | None = None, key: str = "") -> Reco
     return _open(state, key_folder(key))
 
 
+def is_new(location: str) -> bool:
+    """Whether neither a Delta log nor a record lies at a location: a first one would keep Delta from creating a table.
+
+    Costs one small request where the log is as usual. Raises ``WindowError`` as ``open_records``.
+    """
+    log, ours = _open(location, LOG), _open(location, FOLDER)
+    if isinstance(log, ObjectRecords) and (log.has("_last_checkpoint") or log.has(f"{0:020d}.json")):
+        return False
+    if isinstance(log, DiskRecords):
+        return not Path(str(log)).exists() and not Path(str(ours)).exists()
+    return not log.names("") and not ours.names("")
+
+
 def key_folder(key: str) -> str:
     """One flat folder name per key: the key itself if it is plain, else its readable end and a digest of all of it.
 
@@ -125,12 +214,12 @@ def key_folder(key: str) -> str:
     return f"{readable or 'table'}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
 
 
-def _open(base: str, folder: str) -> RecordStore:
+def _open(base: str, folder: str) -> DiskRecords | ObjectRecords:
     if not is_absolute(base):
         raise WindowError(f"the window's records cannot lie in {base!r}: the path is relative", _UNREACHABLE)
     place = canonical_location(base)
     if place.startswith("/"):
-        return ObjectRecords(LocalStore(), f"{place}/{folder}".lstrip("/"), f"{place.rstrip('/')}/{folder}")
+        return DiskRecords(f"{place.rstrip('/')}/{folder}")
     split = urlsplit(place.replace("#", "%23").replace("?", "%3F"))
     if split.scheme == "memory":
         return ObjectRecords(_memory(place), folder, f"{place}/{folder}")
@@ -148,9 +237,26 @@ def _memory(_place: str) -> MemoryStore:
 
 
 def _bucket(root: str) -> ObjectStore:
-    # The URL carries no path: the library would decode %xx in it, which Hadoop does not.
+    if _process() != os.getpid():
+        raise WindowError(
+            f"{root} is out of reach in this process: it was forked from one that had connections of its own",
+            "start worker processes with `spawn`, or let only them write",
+        )
     with _told("open", root):
-        return from_url(root, retry_config={"max_retries": _TRIES, "retry_timeout": _TRYING})
+        return _client(root, tuple(item for item in sorted(os.environ.items()) if item[0].startswith(_CREDENTIALS)))
+
+
+@cache
+def _process() -> int:
+    """The process that opened the first bucket: obstore's threads live there, and a fork hangs waiting for them."""
+    return os.getpid()
+
+
+@lru_cache(maxsize=32)
+def _client(root: str, _environ: tuple[tuple[str, str], ...]) -> ObjectStore:
+    """One client per bucket and credentials: a new one for each guard would cost each a TLS handshake."""
+    # The URL carries no path: the library would decode %xx in it, which Hadoop does not.
+    return from_url(root, retry_config={"max_retries": _TRIES, "retry_timeout": _TRYING})
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tablectl.model.errors import WindowError
-from tablectl.window.records import RecordStore, key_folder, open_records
+from tablectl.window.records import RecordStore, is_new, key_folder, open_records
 
 
 @pytest.fixture(params=["disk", "memory"])
@@ -84,6 +84,69 @@ def test_all_spellings_of_a_local_path_are_one_place(tmp_path: Path, form: str) 
     open_records(str(tmp_path)).create("lease/1.json", b"one")
     assert open_records(form.format(tmp_path)).names("") == ("lease/1.json",)
     assert open_records(form.format(tmp_path / "link")).names("") == ("lease/1.json",)
+
+
+def test_what_a_kill_left_half_written_is_no_record(tmp_path: Path) -> None:
+    records = open_records(str(tmp_path))
+    records.create("lease/1.json", b"one")
+    (tmp_path / "_tablectl" / "lease" / ".0123").write_bytes(b"half")
+    assert records.names("") == ("lease/1.json",)
+
+
+def test_a_place_that_cannot_be_listed_is_an_error_and_not_empty(tmp_path: Path) -> None:
+    (tmp_path / "_tablectl").symlink_to("_tablectl")
+    with pytest.raises(WindowError, match="cannot list"):
+        open_records(str(tmp_path)).names("lease/")
+
+
+_FORKS = """
+import os, sys
+from tablectl.window.records import open_records
+records = open_records(sys.argv[1])
+assert all(records.create(f"lease/{n}.json", b"") for n in range(20))
+child = os.fork()
+if child == 0:
+    assert all(records.create(f"lease/{n}.json", b"") for n in range(20, 40)), "taken"
+    assert len(records.names("lease/")) == 40
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+
+
+def test_a_forked_process_goes_on(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", _FORKS, str(tmp_path)], check=True, timeout=60, cwd=Path(__file__).parents[2])
+
+
+_FORKS_WITH_A_BUCKET = """
+import os
+from tablectl.model.errors import WindowError
+from tablectl.window.records import open_records
+open_records("s3://bucket/t")
+child = os.fork()
+if child == 0:
+    try:
+        open_records("s3://bucket/t")
+    except WindowError as error:
+        os._exit(0 if "forked" in error.message else 2)
+    os._exit(1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+
+
+def test_a_bucket_of_a_forked_process_is_an_error_and_no_hang() -> None:
+    subprocess.run([sys.executable, "-c", _FORKS_WITH_A_BUCKET], check=True, timeout=60, cwd=Path(__file__).parents[2])
+
+
+def test_a_location_is_new_until_a_log_or_a_record_lies_there(tmp_path: Path) -> None:
+    assert is_new(str(tmp_path))
+    assert is_new(str(tmp_path / "none"))
+    (tmp_path / "t" / "_delta_log").mkdir(parents=True)
+    assert not is_new(str(tmp_path / "t"))
+    open_records(str(tmp_path / "u")).create("lease/1.json", b"one")
+    assert not is_new(str(tmp_path / "u"))
+    assert is_new("memory://nothing/t")
+    open_records("memory://something/t").create("lease/1.json", b"one")
+    assert not is_new("memory://something/t")
 
 
 def test_memory_is_shared_inside_the_process() -> None:
