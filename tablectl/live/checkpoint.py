@@ -1,20 +1,19 @@
 """Checkpoints, of every kind, through pyarrow. Imported only where one must be read: pyarrow is slow to import.
 
 Delta protocol, "Checkpoints": classic and multi-part ones are Parquet files with a column per kind of action; a V2
-one is Parquet or JSON, with the files' actions in Parquet sidecars. Only the columns asked for are read, and of those
-only the row groups that hold something.
+one is Parquet or JSON, with the files' actions in Parquet sidecars. Only the columns asked for are read, of those only
+the row groups that hold something, and of a row group only as much as holds all there is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tablectl.live.actions import (
@@ -36,8 +35,16 @@ from tablectl.model.live import Protocol
 
 _STATE = {"protocol": "protocol.minReaderVersion", "metaData": "metaData.id", "domainMetadata": "domainMetadata.domain"}
 """Each column of the state, and a leaf of it that no action leaves out: where that is null, the row is another's."""
+_READ = {
+    "protocol": ("protocol",),
+    "metaData": ("metaData.id", "metaData.schemaString", "metaData.partitionColumns", "metaData.configuration"),
+    "domainMetadata": ("domainMetadata",),
+}
+"""What is read of each."""
 _FILES = ("add.path", "add.size", "add.deletionVector")
 _BATCH = 1 << 16
+_STATE_BATCH = 1 << 12
+"""Few, since writers put the state before or after all files: mostly one batch of a row group is all that is read."""
 _HINT = "the file is damaged: restore it from a copy, or delete it if every commit since version 0 is still there"
 
 
@@ -112,26 +119,48 @@ def _parquet(log: TableLog, name: str) -> Iterator[pq.ParquetFile]:
 
 
 def _state_rows(file: pq.ParquetFile) -> Iterator[tuple[str, Any]]:
-    columns = [column for column in _STATE if column in file.schema_arrow.names]
-    leaves = {_STATE[column] for column in columns}
-    groups = [group for group in range(file.num_row_groups) if _holds(file.metadata.row_group(group), leaves)]
-    if not columns or not groups:
+    present = set(file.schema_arrow.names)
+    leaves = _leaves(file)
+    for group in range(file.num_row_groups):
+        left = {column: _filled(file, group, leaves, _STATE[column]) for column in _STATE if column in present}
+        columns = [column for column, count in left.items() if count]
+        paths = [path for column in columns for path in _READ[column]]
+        batches = file.iter_batches(batch_size=_STATE_BATCH, row_groups=[group], columns=paths) if columns else ()
+        for batch in batches:
+            for column in columns:
+                for value in _values(batch.column(column)):
+                    yield column, value
+                    left[column] -= 1
+            if not any(left.values()):
+                break
+
+
+def _leaves(file: pq.ParquetFile) -> dict[str, int]:
+    """Each leaf column's place in a row group."""
+    schema = file.schema
+    return {schema.column(index).path: index for index in range(len(schema.names))}
+
+
+def _filled(file: pq.ParquetFile, group: int, leaves: Mapping[str, int], leaf: str) -> int:
+    """How many values a leaf may have at most in a row group, by its statistics where it has some."""
+    if leaf not in leaves:
+        raise ValueError(f"there is no column {leaf}")
+    row_group = file.metadata.row_group(group)
+    statistics = row_group.column(leaves[leaf]).statistics
+    known = statistics is not None and statistics.has_null_count
+    return int(row_group.num_rows - (statistics.null_count if known else 0))
+
+
+def _values(column: Any) -> Iterator[Any]:
+    """The values of a column that are not null, found by halving: there are few, and the rest is only looked over."""
+    if column.null_count == len(column):
         return
-    for batch in file.iter_batches(batch_size=_BATCH, row_groups=groups, columns=columns):
-        for column in columns:
-            yield from ((column, value) for value in batch.column(column).drop_null().to_pylist())
-
-
-def _holds(group: Any, leaves: set[str]) -> bool:
-    """Whether some of the leaves may have a value in a row group, by its statistics."""
-    for index in range(group.num_columns):
-        chunk = group.column(index)
-        if chunk.path_in_schema not in leaves:
-            continue
-        statistics = chunk.statistics
-        if statistics is None or not statistics.has_null_count or statistics.null_count < group.num_rows:
-            return True
-    return False
+    if len(column) == 1:
+        yield column[0].as_py()
+        return
+    half = len(column) // 2
+    yield from _values(column.slice(0, half))
+    yield from _values(column.slice(half))
 
 
 def _metadata_as_json(value: Any) -> dict[str, Any]:
@@ -144,8 +173,8 @@ def _metadata_as_json(value: Any) -> dict[str, Any]:
 def _count(file: pq.ParquetFile, seen: set[tuple[str, str]]) -> Counts:
     if "add" not in file.schema_arrow.names:
         return Counts()
-    leaves = {"add.path"}
-    groups = [group for group in range(file.num_row_groups) if _holds(file.metadata.row_group(group), leaves)]
+    leaves = _leaves(file)
+    groups = [group for group in range(file.num_row_groups) if _filled(file, group, leaves, "add.path")]
     total = Counts()
     for batch in file.iter_batches(batch_size=_BATCH, row_groups=groups, columns=list(_FILES)) if groups else ():
         adds = batch.column("add").drop_null()
@@ -154,6 +183,8 @@ def _count(file: pq.ParquetFile, seen: set[tuple[str, str]]) -> Counts:
 
 
 def _count_columns(adds: Any) -> Counts:
+    import pyarrow.compute as pc  # noqa: PLC0415  # slow to import, and only counting needs it
+
     vectors = 0
     if "deletionVector" in [field.name for field in adds.type]:
         storage = pc.struct_field(adds, ["deletionVector", "storageType"])

@@ -79,11 +79,13 @@ def adds(count: int, first: int = 0) -> list[Row]:
     ]
 
 
-def parquet(rows: list[Row], columns: tuple[str, ...] = tuple(COLUMNS), group: int = 1000) -> bytes:
+def parquet(
+    rows: list[Row], columns: tuple[str, ...] = tuple(COLUMNS), group: int = 1000, *, statistics: bool = True
+) -> bytes:
     schema = pa.schema([(name, COLUMNS[name]) for name in columns])
     table = pa.Table.from_pylist([_parquet_row(row) for row in rows], schema)
     sink = io.BytesIO()
-    pq.write_table(table, sink, row_group_size=group, write_page_checksum=True)
+    pq.write_table(table, sink, row_group_size=group, write_page_checksum=True, write_statistics=statistics)
     return sink.getvalue()
 
 
@@ -185,6 +187,20 @@ def test_only_what_is_needed_is_fetched(put: Put, read: Read, monkeypatch: pytes
     assert fetched < len(content) / 2
     footer = int.from_bytes(content[-8:-4], "little")
     assert fetched < 3 * footer + 70_000  # readers fetch the last 64 KiB first
+
+
+@pytest.mark.parametrize("statistics", [True, False])
+@pytest.mark.parametrize("place", [0, 4_094, 5_000, 9_000])
+def test_state_lies_anywhere_among_the_files(put: Put, read: Read, place: int, *, statistics: bool) -> None:
+    other: Row = {"domainMetadata": {"domain": "owner.own", "configuration": "{}", "removed": False}}
+    rows = [other, *adds(place), *STATE, *adds(9_000 - place, place)]
+    for group in (20_000, 4_096, 97):
+        put(checkpoint(5), parquet(rows, group=group, statistics=statistics))
+        put(5, [{"commitInfo": {}}])
+        table = read(look_back=0, counts=True)
+        assert (table.table_id, table.clustering, dict(table.properties)) == ("one", (("a",),), {"x": "1"})
+        assert table.protocol.writer_features == set(FEATURES)
+        assert (table.files, table.vectors) == (9_000, 4_500)
 
 
 def test_what_is_no_checkpoint(put: Put, read: Read) -> None:
