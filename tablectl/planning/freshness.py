@@ -9,6 +9,7 @@ from tablectl.attributes.policy import attribute
 from tablectl.model.live import LiveTable
 from tablectl.model.names import parse_column
 from tablectl.model.plan import Change, Value
+from tablectl.model.text import value_text
 
 
 class Standing(Enum):
@@ -52,13 +53,6 @@ def why_stale(change: Change, live: LiveTable) -> str:
 def found_value(change: Change, live: LiveTable) -> Value:
     """What a change's attribute reads now."""
     return attribute(change.attribute).read(live, change.key)
-
-
-def value_text(value: Value) -> str:
-    """A value for people: ``not set``, ``[a, b]``, or the text itself."""
-    if value is None:
-        return "not set"
-    return f"[{', '.join(value)}]" if isinstance(value, tuple) else value
 
 
 def _columns_hold(change: Change, live: LiveTable) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from tablectl.model.plan import Change, Phase, Plan, Refusal, Rewrite, Statement, TableFailure, TablePlan, Value
-from tablectl.reports.style import Style, plural, printable, size_text, sql_lines
+from tablectl.model.plan import Change, Phase, Plan, Refusal, Rewrite, Statement, TableFailure, TablePlan
+from tablectl.model.text import printable, value_text
+from tablectl.reports.style import Style, plural, size_text, sql_lines
 
 _HARMS = {
     Phase.FREE: "no write in flight is harmed",
@@ -62,16 +63,6 @@ def _changes(changes: tuple[Change, ...], style: Style) -> list[str]:
         else:
             lines += [f"    {name}", f"      {before}", f"      → {after}"]
     return lines
-
-
-def value_text(value: Value) -> str:
-    """A value for people; text that could be mistaken for something else, or that moves the cursor, is quoted."""
-    if value is None:
-        return "not set"
-    if isinstance(value, tuple):
-        return f"[{', '.join(printable(item) for item in value)}]"
-    plain = printable(value)
-    return repr(value) if plain != value or not value or value != value.strip() or value == "not set" else value
 
 
 def _statement(statement: Statement, style: Style) -> list[str]:

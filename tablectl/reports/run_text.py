@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from datetime import UTC, datetime
 
-from tablectl.reports.style import Style, plural, printable, sql_lines
+from tablectl.model.text import printable
+from tablectl.reports.style import Style, plural, sql_lines
 from tablectl.window.report import CommitRun, Outcome, RunReport, TableRun
 
 _MARKS = {

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from tablectl.model.text import printable
+
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|`[^`]*`", re.DOTALL)
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _CODES: Mapping[str, str] = MappingProxyType(
@@ -52,11 +54,6 @@ class Style:
             lines[-1] += " " + text
             used += length
         return lines
-
-
-def printable(text: str) -> str:
-    """Text that cannot move the cursor or recolour the terminal: control characters are shown, not sent."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def printable_lines(text: str) -> list[str]:

@@ -21,8 +21,9 @@ from tablectl.model.errors import EngineError, TablectlError, is_conflict
 from tablectl.model.live import Commit, LiveTable
 from tablectl.model.names import TableName, canonical_location
 from tablectl.model.plan import Basis, Change, Phase, Statement, TablePlan, strictest
+from tablectl.model.text import value_text
 from tablectl.planning.decide import refusals_for
-from tablectl.planning.freshness import Standing, current, found_value, standing, value_text, why_stale
+from tablectl.planning.freshness import Standing, current, found_value, standing, why_stale
 from tablectl.planning.table import derive
 from tablectl.window.clock import Clock, StoppedError
 from tablectl.window.lease import Lease

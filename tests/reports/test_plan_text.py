@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from tablectl.model.plan import Plan, Rewrite, TablePlan
-from tablectl.reports.plan_text import plan_text, rewrite_text, value_text
+from tablectl.reports.plan_text import plan_text, rewrite_text
 from tablectl.reports.style import Style
 
 Golden = Callable[[str, str], None]
@@ -64,24 +64,6 @@ def test_hostile_names_and_values_reach_no_terminal_raw(plan: Plan, table_planne
     assert hostile.refusals
     assert all(line.isprintable() for line in text.split("\n"))
     assert not [line for line in text.split("\n") if line.strip().startswith("DROP TABLE")]
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        (None, "not set"),
-        ("payments", "payments"),
-        ("not set", "'not set'"),
-        ("", "''"),
-        (" x", "' x'"),
-        ("a\nb", "'a\\nb'"),
-        ("a\\nb", "a\\nb"),
-        (("id", "a\x1b"), "[id, a\\x1b]"),
-        ((), "[]"),
-    ],
-)
-def test_values(value: str | tuple[str, ...] | None, shown: str) -> None:
-    assert value_text(value) == shown
 
 
 @pytest.mark.parametrize(

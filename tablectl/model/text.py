@@ -1,0 +1,18 @@
+"""Text of others in text for people: policies, logs and plan files may hold anything."""
+
+from __future__ import annotations
+
+
+def printable(text: str) -> str:
+    """Text that cannot move the cursor or recolour the terminal: control characters are shown, not sent."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def value_text(value: str | tuple[str, ...] | None) -> str:
+    """A value for people; text that could be mistaken for something else, or that moves the cursor, is quoted."""
+    if value is None:
+        return "not set"
+    if isinstance(value, tuple):
+        return f"[{', '.join(printable(item) for item in value)}]"
+    plain = printable(value)
+    return repr(value) if plain != value or not value or value != value.strip() or value == "not set" else value
