@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check unit install java python clean lock
+.PHONY: demo test check unit bench install java python clean lock
 
 demo: java install
 	rm -rf demo-lake
@@ -18,6 +18,10 @@ check: install
 
 unit: install
 	$(BIN)/python -m pytest
+
+# Each prints what it measured, against what one would use instead.
+bench: install
+	@for each in benchmarks/[!_]*.py; do echo; echo "$$each"; $(BIN)/python "$$each" || exit 1; done
 
 install: .venv/installed
 

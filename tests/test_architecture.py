@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ import tablectl
 from tablectl.attributes.policy import ATTRIBUTES, Policy
 from tablectl.model.errors import ExitCode
 from tablectl.planning import lint
+from tests.cli.log_lake import create
 
 _PACKAGE = Path(tablectl.__file__).parent
 _FILES = sorted(_PACKAGE.rglob("*.py"))
@@ -71,6 +73,46 @@ def test_heavy_libraries_are_loaded_only_when_they_are_needed(module: str) -> No
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "tablectl" in loaded
     assert set(loaded).isdisjoint(_HEAVY)
+
+
+_FOR_FILES = ("yaml",)
+_FOR_TABLES = ("obstore", "asyncio", "concurrent")
+_FOR_READING_RECORDS = ("pydantic",)
+_FOR_SPARK = ("pyspark", "delta", "py4j", "grpc", "google")
+_FOR_CHECKPOINTS = ("pyarrow",)
+_FOR_SOME_ANSWERS = ("deepdiff", "rich", "pandas", "numpy", "databricks", "jinja2", "sqlglot")
+_OFTEN_TOO_MUCH = (*_FOR_READING_RECORDS, *_FOR_SPARK, *_FOR_CHECKPOINTS, *_FOR_SOME_ANSWERS)
+
+
+@pytest.mark.parametrize(
+    ("args", "unused"),
+    [
+        (["--help"], (*_FOR_FILES, *_FOR_TABLES, *_OFTEN_TOO_MUCH)),
+        (["--version"], (*_FOR_FILES, *_FOR_TABLES, *_OFTEN_TOO_MUCH)),
+        (["plan", "--help"], (*_FOR_FILES, *_FOR_TABLES, *_OFTEN_TOO_MUCH)),
+        (["schema"], (*_FOR_FILES, *_FOR_TABLES, *_OFTEN_TOO_MUCH)),
+        (["validate", "policies/one.yaml"], (*_FOR_TABLES, *_OFTEN_TOO_MUCH)),
+        (["plan", "policies"], _OFTEN_TOO_MUCH),
+        (["plan", "--out", "plan.json"], _OFTEN_TOO_MUCH),
+        (["plan", "--format", "json"], _OFTEN_TOO_MUCH),
+    ],
+    ids=" ".join,
+)
+def test_a_command_loads_only_what_it_needs(tmp_path: Path, args: list[str], unused: tuple[str, ...]) -> None:
+    create(tmp_path / "orders")
+    (tmp_path / "policies").mkdir()
+    policy = f"version: 1\ntables:\n  delta.`{tmp_path}/orders`: {{isolation: Serializable}}\n"
+    (tmp_path / "policies" / "one.yaml").write_text(policy)
+    command = [sys.executable, "-X", "importtime", "-m", "tablectl", *args]
+    path = os.pathsep.join(each or str(Path.cwd()) for each in sys.path)
+    ran = subprocess.run(
+        command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True
+    )
+    lines = (line.rpartition("|")[2].strip() for line in ran.stderr.splitlines() if line.startswith("import time:"))
+    loaded = {name.partition(".")[0] for name in lines}
+    assert "tablectl" in loaded
+    assert ran.stdout
+    assert loaded.isdisjoint(unused)
 
 
 def test_the_package_alone_costs_nothing() -> None:

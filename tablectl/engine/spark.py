@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import IO, Any, cast
 from urllib.parse import urlsplit
 
@@ -139,6 +139,8 @@ def _knock(url: str) -> None:
 
 def packages() -> str:
     """Maven coordinates of Delta for the installed pyspark and delta-spark: the jar carries Spark's minor version."""
+    from importlib import metadata  # noqa: PLC0415  # slow to load, and most commands start no session
+
     try:
         spark, delta = metadata.version("pyspark"), metadata.version("delta-spark")
     except metadata.PackageNotFoundError as error:
