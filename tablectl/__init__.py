@@ -1,10 +1,12 @@
 """Declarative table policies for Delta Lake: plan the settings that decide which Spark jobs fail, and apply them.
 
-``tablectl.plan`` and ``tablectl.apply`` are the two commands as functions, for notebooks and orchestrators.
+``tablectl.plan`` and ``tablectl.apply`` are the two commands as functions, for notebooks and orchestrators; ``guard``,
+``guard_batch`` and ``retry_on_conflict`` are for the jobs that write to the tables.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tablectl.version import __version__
@@ -12,13 +14,24 @@ from tablectl.version import __version__
 if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` alone must cost next to nothing
     from tablectl.api import apply as apply
     from tablectl.api import plan as plan
+    from tablectl.writers.batch import guard_batch as guard_batch
+    from tablectl.writers.guard import guard as guard
+    from tablectl.writers.passage import GuardTimeout as GuardTimeout
+    from tablectl.writers.retry import retry_on_conflict as retry_on_conflict
 
-__all__ = ["__version__", "apply", "plan"]
+__all__ = ["GuardTimeout", "__version__", "apply", "guard", "guard_batch", "plan", "retry_on_conflict"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in {"plan", "apply"}:
+    # No module of this package may have one of these names: once imported, it would hide the function.
+    modules = {
+        "plan": "api",
+        "apply": "api",
+        "guard": "writers.guard",
+        "guard_batch": "writers.batch",
+        "retry_on_conflict": "writers.retry",
+        "GuardTimeout": "writers.passage",
+    }
+    if name not in modules:
         raise AttributeError(f"module 'tablectl' has no attribute {name!r}")
-    from tablectl import api  # noqa: PLC0415  # see above
-
-    return getattr(api, name)
+    return getattr(import_module(f"tablectl.{modules[name]}"), name)

@@ -17,7 +17,8 @@ from tablectl.engine.errors import engine_error
 from tablectl.engine.java import java_problem
 from tablectl.model.errors import EngineError, LiveError
 from tablectl.model.live import NOTHING_SET
-from tablectl.model.names import TableName
+from tablectl.model.names import TableName, split_parts
+from tablectl.model.sql import quote_name
 
 INSTALL = "pip install 'tablectl[spark]'"
 _CONNECT_PORT = 15002
@@ -55,11 +56,7 @@ class SparkEngine:
 
     def location(self, table: TableName) -> str:
         """One ``DESCRIBE EXTENDED``, which reads no table state."""
-        try:
-            rows = self._session.sql(f"DESCRIBE TABLE EXTENDED {table.sql}").collect()
-        except Exception as error:  # as above
-            raise _not_found(table, engine_error(error)) from error
-        return _location(table, {row[0]: row[1] for row in rows})
+        return _describe(self._session, table.sql, table.text)
 
     def close(self) -> None:
         """Stop the session if it was made here."""
@@ -67,6 +64,14 @@ class SparkEngine:
             self._stop = False
             with suppress(Exception):
                 self._session.stop()
+
+
+def locate(session: Any, name: str) -> str:
+    """Where the table lies that a name means in a session, as its own statements would find it. Changes nothing there.
+
+    Raises ``LiveError`` where there is no such Delta table, ``EngineError`` where the session cannot tell.
+    """
+    return _describe(session, ".".join(quote_name(part) for part in split_parts(name)), name)
 
 
 def open_spark(options: SparkOptions, stamp: str = "") -> SparkEngine:
@@ -216,16 +221,24 @@ def _stderr_to(log: IO[str]) -> Iterator[None]:
         os.close(saved)
 
 
-def _location(table: TableName, details: Mapping[str, str]) -> str:
+def _describe(session: Any, sql: str, text: str) -> str:
+    try:
+        rows = session.sql(f"DESCRIBE TABLE EXTENDED {sql}").collect()
+    except Exception as error:  # as above
+        raise _not_found(text, engine_error(error)) from error
+    return _location(text, {row[0]: row[1] for row in rows})
+
+
+def _location(table: str, details: Mapping[str, str]) -> str:
     kind, provider, location = details.get("Type", ""), details.get("Provider", ""), details.get("Location", "")
     if "VIEW" in kind.upper():
-        raise LiveError(f"{table.text} is a view", "policies are for tables: name the tables under the view")
+        raise LiveError(f"{table} is a view", "policies are for tables: name the tables under the view")
     if provider.lower() != "delta" or not location:
-        raise LiveError(f"{table.text} is not a Delta table (its provider is {provider or 'unknown'})")
+        raise LiveError(f"{table} is not a Delta table (its provider is {provider or 'unknown'})")
     return location
 
 
-def _not_found(table: TableName, error: EngineError) -> Exception:
+def _not_found(table: str, error: EngineError) -> Exception:
     if error.condition in {"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "DELTA_TABLE_NOT_FOUND"}:
-        return LiveError(f"{table.text} does not exist", "check the name and engine.catalog in tablectl.yaml")
+        return LiveError(f"{table} does not exist", "check the name and engine.catalog in tablectl.yaml")
     return error

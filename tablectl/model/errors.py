@@ -45,6 +45,11 @@ class TablectlError(Exception):
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
 
 
+def one_line(error: Exception) -> str:
+    """An error for a log, without its hint; of one that is none of ours the class, too."""
+    return error.message if isinstance(error, TablectlError) else f"{type(error).__name__}: {error}"
+
+
 class UsageError(TablectlError):
     """The command line does not make sense."""
 

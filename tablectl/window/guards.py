@@ -16,7 +16,8 @@ from tablectl.window.records import RecordStore
 
 TTL = 60.0
 """Seconds for which a guard's record holds, each observer counting on its own monotonic clock."""
-_LONGEST = 86_400.0
+LONGEST_TTL = 86_400.0
+"""More than this is nobody's ttl."""
 _TEXT_LIMIT = 200
 _NAME = re.compile(r"guards/(?P<id>[0-9a-f]{8,64})\.(?P<beat>\d{1,9})\.json")
 
@@ -30,6 +31,10 @@ class Mode(StrEnum):
     """It reads the table, and changes no schema."""
     APPEND = "append"
     """It reads nothing of the table, and changes no schema."""
+
+    def covers(self, other: Mode) -> bool:
+        """Whether a write of this mode waits wherever one of the other does."""
+        return _WAITS_FROM[self].strictness <= _WAITS_FROM[other].strictness
 
     def waits(self, gate: Gate) -> bool:
         """Whether a write of this mode waits at a gate."""
@@ -85,7 +90,7 @@ def _parse(guard: str, beat: int, data: bytes) -> GuardRecord:
     try:
         body = json.loads(data)
         ttl = float(body["ttl"])
-        if not 0 < ttl <= _LONGEST:
+        if not 0 < ttl <= LONGEST_TTL:
             raise ValueError("ttl")
         return GuardRecord(guard, beat, _printable(str(body["writer"])), Mode(body["mode"]), ttl)
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):

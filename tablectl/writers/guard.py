@@ -1,0 +1,229 @@
+"""``tablectl.guard``: around a write, so that no apply commits under it (DESIGN 5, window.md 6.4).
+
+It fails open. Whatever keeps it from its records is one warning, and the write goes on: Delta's own check keeps the
+table right, at the worst with one failed transaction.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import wraps
+from types import TracebackType
+from typing import Any, ParamSpec, Self, TypeVar
+
+from tablectl.engine.spark import locate
+from tablectl.model.errors import one_line
+from tablectl.model.names import canonical_location
+from tablectl.version import __version__
+from tablectl.window.clock import SystemClock
+from tablectl.window.guards import TTL, GuardRecord, Mode
+from tablectl.window.lease import random_id
+from tablectl.window.owner import current_owner
+from tablectl.window.records import is_new, open_records
+from tablectl.writers.attendant import Attendant
+from tablectl.writers.functions import check_plain
+from tablectl.writers.passage import GuardTimeout, Passage, StoredGuard
+from tablectl.writers.terms import ModeName, Table, Terms, terms_of
+
+_UNGUARDED = "this write goes on without a look at the gate, and an apply may fail it"
+
+_log = logging.getLogger(__name__)
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+
+
+def guard(
+    spark: Any,
+    table: Table,
+    mode: ModeName | Mode = "any",
+    *,
+    name: str = "",
+    timeout: float | None = None,
+    state: str | None = None,
+    ttl: float = TTL,
+) -> Guard:
+    """A guard around a write to ``table``: ``with tablectl.guard(spark, "sales.orders"):``, or a decorator.
+
+    While an apply runs changes that would fail a write of this ``mode``, the write waits before it begins; while the
+    write runs, such changes wait. It must resolve the table inside the guard: a ``DeltaTable`` made before keeps what
+    it read then.
+
+    * ``spark``: a session, classic or Connect, to look up a catalog name in; ``None`` for a table by its location.
+    * ``table``: ``schema.table``, ``catalog.schema.table``, ``delta.`/path``` or a location.
+    * ``mode``: ``any`` (default: it may also change the schema, or replace or restore the table), ``rewrite`` (it reads
+      the table, as MERGE, UPDATE, DELETE do) or ``append`` (it reads nothing of the table); the latter two change no
+      schema.
+    * ``name``: who writes, for whoever has to wait.
+    * ``timeout``: seconds to wait at a gate before ``GuardTimeout``; ``None`` waits for as long as the apply is alive.
+    * ``state``: where the records lie if not in the table, as ``state:`` in ``tablectl.yaml``; else ``TABLECTL_STATE``.
+    * ``ttl``: seconds after which an apply may take an unrenewed guard for dead.
+
+    The guard may be entered again and again, by several threads at a time. One inside another of the same table passes
+    straight through. Raises ``ValueError`` and ``TypeError`` for arguments that make no sense; all else that can go
+    wrong but ``GuardTimeout`` is a warning.
+    """
+    terms = terms_of(table, mode, name, timeout, state, ttl)
+    if terms.target.location is None and spark is None:
+        raise ValueError(f"to look up {terms.target.text!r} takes a session; without one, give the table's location")
+    return Guard(spark, terms)
+
+
+@dataclass(eq=False, slots=True)
+class _Hold:
+    """One entry into a guard, from its ``__enter__`` to its ``__exit__``."""
+
+    mode: Mode
+    key: str
+    place: str = ""
+    """The canonical location; empty where it could not be looked up."""
+    visit: _Visit | None = None
+    """Its guard in the store; ``None`` inside another guard, and where it failed open."""
+    over: bool = False
+    process: int = field(default_factory=os.getpid)
+    thread: int = field(default_factory=threading.get_ident)
+
+    @property
+    def ours(self) -> bool:
+        """Whether it is this thread's own, and not over: contexts are copied into tasks, threads and forks."""
+        return not self.over and (self.process, self.thread) == (os.getpid(), threading.get_ident())
+
+    def is_for(self, key: str, place: str) -> bool:
+        return self.key == key or (self.place != "" and self.place == place)
+
+
+_HOLDS: ContextVar[tuple[_Hold, ...]] = ContextVar("tablectl_guards", default=())
+"""The guards that the running code is inside of, outermost first."""
+
+
+class Guard:
+    """Made by ``guard``. A context manager and a decorator; holds no resource but while it is entered."""
+
+    def __init__(self, spark: Any, terms: Terms) -> None:
+        self._spark = spark
+        self._terms = terms
+        self._entries: list[_Hold] = []
+
+    def __enter__(self) -> Self:
+        hold = self._enter()
+        self._entries.append(hold)
+        _HOLDS.set((*_HOLDS.get(), hold))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        holds = _HOLDS.get()
+        # Where the context is another than on entering (an async fixture, say), it is the last one.
+        hold = next((each for each in reversed(self._entries) if each in holds), self._entries[-1])
+        self._entries.remove(hold)
+        _HOLDS.set(tuple(each for each in holds if each is not hold))
+        hold.over = True
+        # In a forked child, the guard is still the parent's.
+        if hold.visit is not None and hold.process == os.getpid():
+            hold.visit.end()
+
+    def __call__(self, function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+        """The function, each call of it under a guard of its own."""
+        check_plain(function, "a guard")
+
+        @wraps(function)
+        def guarded(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
+            with self:
+                return function(*args, **kwargs)
+
+        return guarded
+
+    def __reduce__(self) -> tuple[type[Guard], tuple[Any, Terms]]:
+        return Guard, (self._spark, self._terms)
+
+    def _enter(self) -> _Hold:
+        terms = self._terms
+        hold = _Hold(terms.mode, terms.target.key)
+        if self._is_inside(hold):
+            return hold
+        try:
+            location = terms.target.location or locate(self._spark, terms.target.text)
+            hold.place = canonical_location(location)
+            if self._is_inside(hold):
+                return hold
+            hold.visit = _begin(terms, location)
+        except (GuardTimeout, _StrongerModeError):
+            raise
+        except Exception as error:  # noqa: BLE001  # whatever it is, the write must not fail because of its guard
+            _log.warning("%s: %s: %s", terms.target.text, _UNGUARDED, one_line(error))
+        return hold
+
+    def _is_inside(self, hold: _Hold) -> bool:
+        """Whether an outer guard covers this one. To wait in here for what the outer one does not would be a deadlock
+        with an apply that waits for the outer one.
+        """
+        outer = [each for each in _HOLDS.get() if each.ours and each.is_for(hold.key, hold.place)]
+        if not outer:
+            return False
+        if not any(each.mode.covers(hold.mode) for each in outer):
+            raise _StrongerModeError(
+                f"{self._terms.target.text}: a guard of mode {hold.mode} inside one of mode {outer[-1].mode} "
+                f"could wait for ever: give the outer one mode {hold.mode}"
+            )
+        return True
+
+
+class _StrongerModeError(ValueError):
+    """A guard inside one that waits for less."""
+
+
+class _Visit:
+    """A guard in the store, or on its way there, and the thread that looks after it."""
+
+    def __init__(self, terms: Terms, location: str, state: str | None) -> None:
+        self._terms = terms
+        owner = current_owner(os.environ, __version__)
+        writer = f"{terms.name}, {owner}" if terms.name else str(owner)
+        record = GuardRecord(random_id(), 0, writer, terms.mode, terms.ttl)
+        self._guard = StoredGuard(open_records(location, state, canonical_location(location)), record)
+        self.attendant = Attendant(self._guard, terms.target.text)
+
+    def begin(self) -> None:
+        """Passes the gate, as ``Passage.enter``."""
+        target, timeout = self._terms.target.text, self._terms.timeout
+        Passage(self._guard, target, timeout, SystemClock(), self.attendant.ask).enter()
+
+    def fail_open(self, error: Exception) -> None:
+        """Tells what is wrong. A guard that is in the store stays: an apply that comes later can wait for it."""
+        self.attendant.fail(f"{_UNGUARDED}: {one_line(error)}")
+
+    def end(self) -> None:
+        """Takes the guard away. Never raises an ``Exception``, which could hide the writer's own."""
+        try:
+            self.attendant.ask(self._guard.withdraw)
+        except Exception as error:  # noqa: BLE001  # see above
+            message = "the guard of this write was not deleted, and an apply may wait for it to age"
+            self.attendant.fail(f"{message}: {one_line(error)}")
+        finally:
+            self.attendant.dismiss()
+
+
+def _begin(terms: Terms, location: str) -> _Visit | None:
+    """Passes the gate. ``None`` where there is no table yet: then there is no apply either."""
+    state = terms.state or os.environ.get("TABLECTL_STATE") or None
+    visit = _Visit(terms, location, state)
+    try:
+        if terms.target.location and state is None and visit.attendant.ask(lambda: is_new(location)):
+            _log.debug("%s: there is no table yet, and so no guard", terms.target.text)
+            visit.attendant.dismiss()
+            return None
+        visit.begin()
+    except GuardTimeout:
+        visit.end()
+        raise
+    except Exception as error:  # noqa: BLE001  # whatever it is, the write must not fail because of its guard
+        visit.fail_open(error)
+    except BaseException:
+        visit.end()
+        raise
+    return visit

@@ -1,0 +1,476 @@
+"""``tablectl.guard`` on a real directory."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import json
+import logging
+import os
+import pickle
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+import tablectl
+from tablectl.model.errors import WindowError
+from tablectl.window.lease_log import Gate, record_name
+from tablectl.window.records import DiskRecords, open_records
+from tests.writers.conftest import Place, lease_of
+
+MODES: tuple[Literal["any", "rewrite", "append"], ...] = ("any", "rewrite", "append")
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.message for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def test_a_guard_is_in_the_table_while_the_write_runs(place: Place) -> None:
+    with tablectl.guard(None, str(place), "append", name="nightly load"):
+        (name,) = place.records.names("guards/")
+        record = json.loads(place.records.read(name) or b"")
+        assert record["mode"] == "append"
+        assert record["ttl"] == 60
+        assert record["writer"].startswith("nightly load, ")
+        assert f"pid {os.getpid()}" in record["writer"] or "://" in record["writer"]
+    assert place.guards == {}
+
+
+def test_what_a_writer_leaves_is_an_empty_directory(place: Place) -> None:
+    with tablectl.guard(None, str(place)):
+        pass
+    assert [path for path in place.path.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("form", ["{}", "{}/", "file:{}", "file://{}", "delta.`{}`"])
+def test_every_spelling_of_a_location_is_the_same_table(place: Place, form: str) -> None:
+    with tablectl.guard(None, form.format(place)):
+        assert len(place.guards) == 1
+
+
+def test_a_location_may_be_a_path(place: Place) -> None:
+    with tablectl.guard(None, place.path):
+        assert len(place.guards) == 1
+
+
+def test_a_name_without_a_session_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"sales\.orders.*takes a session"):
+        tablectl.guard(None, "sales.orders")
+
+
+class FakeSession:
+    """Answers ``DESCRIBE TABLE EXTENDED``, the only statement a guard may send."""
+
+    def __init__(self, location: str, provider: str = "delta") -> None:
+        self.rows = [("Type", "EXTERNAL"), ("Provider", provider), ("Location", location)]
+        self.sent: list[str] = []
+
+    def sql(self, text: str) -> FakeSession:
+        self.sent.append(text)
+        return self
+
+    def collect(self) -> list[tuple[str, str]]:
+        return self.rows
+
+
+def test_a_name_is_looked_up_as_the_sessions_own_statements_would(place: Place) -> None:
+    session = FakeSession(f"file:{place}")
+    with tablectl.guard(session, "sales.`my orders`", "append"):
+        assert len(place.guards) == 1
+        with tablectl.guard(session, "Sales.`My Orders`", "append"), tablectl.guard(None, str(place), "append"):
+            assert len(place.guards) == 1
+    assert session.sent == ["DESCRIBE TABLE EXTENDED `sales`.`my orders`"]
+
+
+def test_what_the_catalog_does_not_know_is_written_without_a_guard(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    with tablectl.guard(FakeSession(str(place), provider="parquet"), "sales.orders"):
+        assert place.guards == {}
+    (warning,) = warnings(caplog)
+    assert warning.startswith("sales.orders: this write goes on without a look at the gate")
+    assert "not a Delta table" in warning
+
+
+def test_where_there_is_no_table_yet_nothing_is_made(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Delta creates no table in a directory that holds something."""
+    for location in (tmp_path / "new", tmp_path):
+        with tablectl.guard(None, location):
+            assert list(tmp_path.iterdir()) == []
+    assert warnings(caplog) == []
+
+
+# Gates
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_write_waits_at_a_closed_gate_and_goes_on_when_it_opens(place: Place, mode: Any) -> None:
+    lease = place.apply()
+    lease.gate(Gate.CLOSED)
+    waiting, wrote = threading.Event(), threading.Event()
+
+    def write() -> None:
+        waiting.set()
+        with tablectl.guard(None, str(place), mode, timeout=60):
+            assert lease.record.gate is Gate.OPEN
+            wrote.set()
+
+    with ThreadPoolExecutor() as pool:
+        task = pool.submit(write)
+        waiting.wait(60)
+        assert not wrote.wait(0.2)
+        lease.gate(Gate.OPEN)
+        task.result(60)
+    assert place.guards == {}
+
+
+def test_an_appender_goes_on_while_data_is_rewritten(place: Place) -> None:
+    place.apply().gate(Gate.APPENDS_ONLY)
+    with tablectl.guard(None, str(place), "append", timeout=0):
+        assert len(place.guards) == 1
+    for mode in ("any", "rewrite"):
+        with pytest.raises(tablectl.GuardTimeout), tablectl.guard(None, str(place), mode, timeout=0):
+            pytest.fail("it went through")
+
+
+def test_the_timeout_says_whom_to_ask(place: Place) -> None:
+    place.apply().gate(Gate.CLOSED)
+    with pytest.raises(tablectl.GuardTimeout) as caught, tablectl.guard(None, str(place), timeout=0.01):
+        pytest.fail("it went through")
+    for part in (str(place), "ann on ci-7", "https://ci.example/runs/1", "run-of-ann", "(closed)", "window break"):
+        assert part in str(caught.value)
+    assert place.guards == {}
+
+
+def test_a_dead_apply_holds_nobody_up(place: Place) -> None:
+    place.apply(ttl=0.2).gate(Gate.CLOSED)
+    with tablectl.guard(None, str(place), timeout=60):
+        assert len(place.guards) == 1
+
+
+# Every way out
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt(), SystemExit(3)])
+def test_the_guard_goes_and_the_writers_own_exception_stays(place: Place, error: BaseException) -> None:
+    with pytest.raises(type(error)) as caught, tablectl.guard(None, str(place)):
+        raise error
+    assert caught.value is error
+    assert place.guards == {}
+
+
+def test_an_interrupt_while_it_waits_leaves_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.apply().gate(Gate.CLOSED)
+
+    def interrupt(_clock: object, _seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tablectl.window.clock.SystemClock.sleep", interrupt)
+    with pytest.raises(KeyboardInterrupt), tablectl.guard(None, str(place)):
+        pytest.fail("it went through")
+    assert place.guards == {}
+
+
+def test_a_guard_that_cannot_be_deleted_does_not_hide_what_the_writer_raised(
+    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_records: object, _name: str) -> None:
+        raise WindowError("read-only by now")
+
+    @tablectl.guard(None, str(place))
+    def write() -> None:
+        monkeypatch.setattr(DiskRecords, "delete", fail)
+        raise ValueError("the writer's own")
+
+    with pytest.raises(ValueError, match="the writer's own"):
+        write()
+    (warning,) = warnings(caplog)
+    assert "was not deleted" in warning
+    assert "read-only by now" in warning
+
+
+# Failing open
+
+
+def _unwritable(place: Place) -> None:
+    (place.path / "_tablectl").write_bytes(b"a file where the directory should be")
+
+
+def _unreadable_lease(place: Place) -> None:
+    place.records.create(record_name(1), b'{"of": "a version to come"}')
+
+
+@pytest.mark.parametrize("breaks", [_unwritable, _unreadable_lease])
+def test_whatever_is_wrong_with_the_records_the_write_goes_on(
+    place: Place, breaks: Callable[[Place], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    breaks(place)
+    with tablectl.guard(None, str(place)), tablectl.guard(None, str(place)):
+        pass
+    (warning,) = warnings(caplog)
+    assert warning.startswith(f"{place}: this write goes on without a look at the gate, and an apply may fail it")
+    assert list(place.path.rglob("*.0.json")) == []
+
+
+@pytest.mark.parametrize("call", ["create", "read", "names"])
+@pytest.mark.parametrize("error", [WindowError("down"), RuntimeError("a bug"), MemoryError()])
+def test_whatever_a_call_of_the_store_raises(
+    place: Place, call: str, error: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    place.apply()
+
+    def fail(*_args: object) -> None:
+        raise error
+
+    monkeypatch.setattr(DiskRecords, call, fail)
+    wrote = False
+    with tablectl.guard(None, str(place)):
+        wrote = True
+    assert wrote
+    assert len(warnings(caplog)) == 1
+
+
+def test_a_gate_that_cannot_be_read_leaves_the_guard_for_the_apply_to_see(place: Place) -> None:
+    _unreadable_lease(place)
+    with tablectl.guard(None, str(place)):
+        assert len(place.guards) == 1
+    assert place.guards == {}
+
+
+def test_a_store_that_hangs_holds_the_write_up_in_bounds(
+    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for patience in ("ANSWER", "SHORT_ANSWER"):
+        monkeypatch.setattr(f"tablectl.writers.attendant.{patience}", 0.05)
+    answers = threading.Event()
+    names = DiskRecords.names
+
+    def hang(records: DiskRecords, prefix: str) -> tuple[str, ...]:
+        answers.wait(60)
+        return names(records, prefix)
+
+    monkeypatch.setattr(DiskRecords, "names", hang)
+    with tablectl.guard(None, str(place)):
+        assert len(list(place.path.rglob("*.0.json"))) == 1
+    (warning,) = warnings(caplog)
+    assert "did not answer within 0.05 s" in warning
+    answers.set()
+    while list(place.path.rglob("*.0.json")):  # taken away as soon as the store answers
+        threading.Event().wait(0.01)
+
+
+@pytest.mark.parametrize("location", ["hdfs://nn/orders", "az://container/orders", "dbfs:/orders"])
+def test_a_location_out_of_reach_is_a_warning(
+    location: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
+    with tablectl.guard(None, location):
+        pass
+    assert len(warnings(caplog)) == 1
+
+
+# Guards inside guards
+
+
+@pytest.mark.parametrize("outer", MODES)
+@pytest.mark.parametrize("inner", MODES)
+def test_an_inner_guard_passes_straight_through_or_is_refused(place: Place, outer: Any, inner: Any) -> None:
+    with tablectl.guard(None, str(place), outer):
+        before = place.guards
+        if MODES.index(outer) <= MODES.index(inner):
+            with tablectl.guard(None, f"file:{place}", inner):
+                assert place.guards == before
+            assert place.guards == before
+        else:
+            with (
+                pytest.raises(ValueError, match=f"give the outer one mode {inner}"),
+                tablectl.guard(None, str(place), inner),
+            ):
+                pytest.fail("it went through")
+    assert place.guards == {}
+
+
+def test_an_inner_guard_does_not_wait_for_an_apply_that_waits_for_the_outer(place: Place) -> None:
+    with tablectl.guard(None, str(place)):
+        place.apply().gate(Gate.CLOSED)
+        with tablectl.guard(None, str(place), timeout=0):
+            pass
+
+
+def test_the_innermost_asks_the_outermost(place: Place) -> None:
+    with (
+        tablectl.guard(None, str(place), "rewrite"),
+        tablectl.guard(None, str(place), "append"),
+        tablectl.guard(None, str(place), "rewrite"),
+    ):
+        assert len(place.guards) == 1
+
+
+def test_guards_of_two_tables_do_not_know_each_other(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "other" / "_delta_log").mkdir(parents=True)
+    other = Place(tmp_path / "other")
+    with tablectl.guard(None, str(place), "append"), tablectl.guard(None, str(other), "any"):
+        assert len(place.guards) == len(other.guards) == 1
+
+
+def test_one_object_may_be_entered_again_and_again(place: Place) -> None:
+    guard = tablectl.guard(None, str(place))
+    seen = set()
+    for _ in range(3):
+        with guard, guard:
+            seen |= set(place.guards)
+        assert place.guards == {}
+    assert len(seen) == 3
+
+
+def test_threads_take_guards_of_their_own(place: Place) -> None:
+    guard = tablectl.guard(None, str(place))
+    both = threading.Barrier(3)
+
+    def write() -> None:
+        with guard:
+            both.wait(60)
+            both.wait(60)
+
+    with ThreadPoolExecutor() as pool:
+        tasks = [pool.submit(write) for _ in range(2)]
+        both.wait(60)
+        assert len(place.guards) == 2
+        both.wait(60)
+        for task in tasks:
+            task.result(60)
+    assert place.guards == {}
+
+
+def test_so_do_threads_that_were_given_a_copy_of_the_context(place: Place) -> None:
+    """As ``asyncio.to_thread`` does: the guard outside may be gone before the thread has written."""
+
+    def write() -> int:
+        with tablectl.guard(None, str(place)):
+            return len(place.guards)
+
+    async def main() -> int:
+        with tablectl.guard(None, str(place)):
+            return await asyncio.to_thread(write)
+
+    assert asyncio.run(main()) == 2
+
+
+def test_a_guard_that_is_over_covers_nothing(place: Place) -> None:
+    with tablectl.guard(None, str(place)):
+        context = contextvars.copy_context()
+
+    def write() -> int:
+        with tablectl.guard(None, str(place)):
+            return len(place.guards)
+
+    assert context.run(write) == 1
+
+
+def test_it_may_be_left_in_another_context_than_it_was_entered_in(place: Place) -> None:
+    guard = tablectl.guard(None, str(place))
+    contextvars.copy_context().run(guard.__enter__)
+    assert len(place.guards) == 1
+    contextvars.copy_context().run(guard.__exit__, None, None, None)
+    assert place.guards == {}
+
+
+# As a decorator
+
+
+def test_each_call_of_a_function_takes_a_guard_of_its_own(place: Place) -> None:
+    seen: list[str] = []
+
+    @tablectl.guard(None, str(place), "append")
+    def load(rows: int, *, day: str = "monday") -> str:
+        """Loads a day."""
+        seen.extend(place.guards)
+        return f"{rows} of {day}"
+
+    assert [load(3), load(4, day="tuesday")] == ["3 of monday", "4 of tuesday"]
+    assert len(set(seen)) == 2
+    assert place.guards == {}
+    assert (load.__name__, load.__doc__) == ("load", "Loads a day.")
+
+
+def test_a_function_may_call_itself(place: Place) -> None:
+    @tablectl.guard(None, str(place))
+    def down(n: int) -> int:
+        return down(n - 1) if n else len(place.guards)
+
+    assert down(3) == 1
+
+
+def test_functions_that_return_before_they_have_written_are_refused(place: Place) -> None:
+    guard = tablectl.guard(None, str(place))
+
+    async def coroutine() -> None: ...
+
+    async def asynchronous() -> AsyncIterator[int]:
+        yield 1
+
+    def generator() -> Iterator[int]:
+        yield 1
+
+    class Later:
+        async def __call__(self) -> None: ...
+
+    for function in (coroutine, asynchronous, generator, Later()):
+        with pytest.raises(TypeError, match=r"returns before it has written.*to_thread"):
+            guard(function)
+    with pytest.raises(TypeError, match="wraps a function, and this is int"):
+        guard(5)  # type: ignore[arg-type]
+
+
+def test_a_guard_without_a_session_can_be_sent_to_another_process(place: Place) -> None:
+    guard = tablectl.guard(None, str(place), "append", name="job")
+    with guard:
+        sent = pickle.loads(pickle.dumps(guard))
+        with pytest.raises(ValueError, match="mode any inside one of mode append"), tablectl.guard(None, str(place)):
+            pass
+    with sent:
+        assert len(place.guards) == 1
+
+
+# Where the records lie
+
+
+def test_under_state_the_records_lie_where_the_apply_puts_them(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = lease_of(open_records(str(place), str(tmp_path / "state"), str(place)))
+    lease.gate(Gate.CLOSED)
+    with (
+        pytest.raises(tablectl.GuardTimeout),
+        tablectl.guard(None, f"file:{place}/", timeout=0, state=str(tmp_path / "state")),
+    ):
+        pass
+    monkeypatch.setenv("TABLECTL_STATE", str(tmp_path / "state"))
+    with pytest.raises(tablectl.GuardTimeout), tablectl.guard(None, str(place), timeout=0):
+        pass
+    with tablectl.guard(None, str(place), timeout=0, state=str(tmp_path / "another")):
+        pass
+    monkeypatch.setenv("TABLECTL_STATE", "")
+    with tablectl.guard(None, str(place), timeout=0):
+        assert len(place.guards) == 1
+
+
+def test_the_apply_uses_the_same_place(place: Place, tmp_path: Path) -> None:
+    from tablectl.specs.config import Config
+    from tablectl.window.stamp import Stamp
+    from tablectl.workflow import _wave
+
+    state = str(tmp_path / "state")
+    wave = _wave(Stamp(run="r", plan="p"), Config(state=state), {})
+    with tablectl.guard(None, str(place), state=state):
+        assert len(wave.records(f"file:{place}").names("guards/")) == 1
+
+
+def test_hdfs_is_fine_with_state(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with tablectl.guard(None, "hdfs://nn/lake/orders", state=str(tmp_path)):
+        assert len(list(tmp_path.rglob("*.0.json"))) == 1
+    assert warnings(caplog) == []
