@@ -1,0 +1,160 @@
+"""Guards of several processes: each has its own, and what a killed one leaves ages out."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tablectl.window.lease_log import Gate
+from tests.writers.conftest import Place
+
+ROOT = Path(__file__).parents[2]
+
+_WRITER = """
+import logging, sys
+import tablectl
+logging.basicConfig(level="INFO", stream=sys.stdout, format="%(message)s")
+print("starts", flush=True)
+with tablectl.guard(None, sys.argv[1], sys.argv[2], name="another process", timeout=60, ttl=float(sys.argv[3])):
+    print("inside", flush=True)
+    if sys.stdin.readline() == "exit\\n":
+        sys.exit(7)
+print("done", flush=True)
+"""
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start(place: Place) -> Iterator[Start]:
+    """Starts a process that writes under a guard until it is told a line."""
+    started: list[subprocess.Popen[str]] = []
+
+    def go(mode: str = "any", ttl: float = 60.0) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", _WRITER, str(place), mode, str(ttl)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+        started.append(process)
+        assert said(process) == "starts"
+        return process
+
+    yield go
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def said(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def tell(process: subprocess.Popen[str], line: str = "") -> None:
+    assert process.stdin is not None
+    process.stdin.write(f"{line}\n")
+    process.stdin.flush()
+
+
+def test_an_apply_sees_the_guard_of_another_process(place: Place, start: Start) -> None:
+    writer = start("append")
+    assert said(writer) == "inside"
+    assert len(place.guards) == 1
+    tell(writer)
+    assert said(writer) == "done"
+    assert writer.wait(60) == 0
+    assert place.guards == {}
+
+
+def test_another_process_waits_at_the_gate(place: Place, start: Start) -> None:
+    lease = place.apply()
+    lease.gate(Gate.CLOSED)
+    writer = start("append")
+    assert "waits at the gate (closed): ann on ci-7" in said(writer)
+    lease.gate(Gate.OPEN)
+    assert "lets the write through" in said(writer)
+    assert said(writer) == "inside"
+    tell(writer)
+    assert writer.wait(60) == 0
+
+
+def test_two_processes_write_at_a_time(place: Place, start: Start) -> None:
+    writers = [start(), start()]
+    assert [said(writer) for writer in writers] == ["inside", "inside"]
+    assert len(place.guards) == 2
+    for writer in writers:
+        tell(writer)
+        assert writer.wait(60) == 0
+    assert place.guards == {}
+
+
+@pytest.mark.parametrize("way", ["sys.exit", "SIGINT"])
+def test_a_process_that_ends_takes_its_guard_away(place: Place, start: Start, way: str) -> None:
+    writer = start()
+    assert said(writer) == "inside"
+    if way == "SIGINT":
+        writer.send_signal(signal.SIGINT)
+    else:
+        tell(writer, "exit")
+    assert writer.wait(60) in {7, -signal.SIGINT}
+    assert place.guards == {}
+
+
+def test_a_writer_that_was_killed_leaves_a_guard_that_does_not_change(place: Place, start: Start) -> None:
+    writer = start(ttl=0.6)
+    assert said(writer) == "inside"
+    (guard,) = place.guards
+    while place.guards[guard] < 2:  # it is renewed for as long as its process lives
+        assert writer.poll() is None
+    writer.kill()
+    writer.wait(60)
+    left = place.guards
+    assert list(left) == [guard]
+    assert place.guards == left
+
+
+# Forks
+
+_FORKS = """
+import os, sys
+import tablectl
+from tablectl.window.guards import newest_beats
+from tablectl.window.records import open_records
+
+place = sys.argv[1]
+count = lambda: len(newest_beats(open_records(place)))
+child = -1
+with tablectl.guard(None, place, "append"):
+    assert count() == 1
+    child = os.fork()
+    if child == 0:
+        # The guard of the parent is not the child's, so it takes one, and of any mode.
+        with tablectl.guard(None, place, "any"):
+            assert count() == 2
+        assert count() == 1
+    else:
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, "the child failed"
+        assert count() == 1, "the child took its parent's guard away"
+if child == 0:
+    assert count() == 1, "the child took its parent's guard away"
+    os._exit(0)
+assert count() == 0
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system knows no fork")
+def test_a_forked_child_does_not_hold_its_parents_guard(place: Place) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _FORKS, str(place)], capture_output=True, text=True, timeout=120, cwd=ROOT, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
