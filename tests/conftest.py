@@ -33,7 +33,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory, connect_port: int) -> Iterat
     pyspark = pytest.importorskip("pyspark")
     home: Path = tmp_path_factory.mktemp("spark")
     conf = {
-        "spark.master": "local[2]",
+        "spark.master": "local[4]",  # a held writer keeps one for itself
+        "spark.default.parallelism": "2",
         "spark.app.name": "tablectl-tests",
         "spark.jars.packages": f"{packages()},{CONNECT_PACKAGE}:{pyspark.__version__}",
         "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
