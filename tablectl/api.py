@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -48,15 +49,18 @@ def apply(
     variables: Mapping[str, str] | None = None,
     directory: str | Path = ".",
     spark: Any = None,
+    proceed: str = "",
     control: Control | None = None,
 ) -> RunReport:
     """Run a plan in one protected window: a ``Plan``, the path of a plan file (``*.json``), or policies to plan first.
 
+    ``proceed`` is the reason to go on over writers that do not end in time. ``control`` lets the caller watch and stop.
     ``RunReport.exit_code`` says how it went. Raises ``PlanFileError`` for a plan that was edited or is of another
     version, and ``UsageError`` where a ready plan comes with a selection, which it would not obey.
     """
     config = load_config(Path(directory), os.environ)
     selection = Selection(tuple(select), tuple(tags))
+    control = replace(control or Control(), proceed=proceed)
     with Engines(config, spark) as engines:
         if isinstance(plan_or_paths, Plan) or _is_plan_file(plan_or_paths):
             if select or tags or variables:
@@ -65,7 +69,7 @@ def apply(
         else:
             specs = load_repository(plan_or_paths, config, directory, variables or {}, os.environ)
             ready = make_plan(specs, selection, config.engine.dialect, engines.locate)
-        return run(ready, engines.open, config, os.environ, control or Control())
+        return run(ready, engines.open, config, os.environ, control)
 
 
 def _is_plan_file(given: Paths) -> bool:

@@ -27,12 +27,13 @@ from tablectl.specs.spec import Specs, TableSpec
 from tablectl.version import __version__
 from tablectl.window.acquire import Claim
 from tablectl.window.clock import Clock, SystemClock
+from tablectl.window.events import Notify, nobody_watches
 from tablectl.window.owner import current_owner
 from tablectl.window.records import open_records
 from tablectl.window.report import RunReport
 from tablectl.window.run import Wave, real_place, run_plan
+from tablectl.window.setting import Terms, Window
 from tablectl.window.stamp import Stamp
-from tablectl.window.table import Notify, Window
 
 _DEFAULT_STORES = StoreOptions()
 _MOST_COMMITS = 100_000
@@ -176,9 +177,11 @@ class LogReader:
 class Control:
     """What lets a caller watch a run and stop it."""
 
-    notify: Notify = lambda _table, _step, _words: None
+    notify: Notify = nobody_watches
     stop: Event = field(default_factory=Event)
     clock: Clock = field(default_factory=SystemClock)
+    proceed: str = ""
+    """Why to go on over writers that do not end in time; empty to leave such tables as they are."""
 
 
 def run(
@@ -188,7 +191,7 @@ def run(
 
     An empty plan starts no engine. Raises ``PlanFileError`` when the engine speaks another dialect than the plan.
     """
-    stamp = Stamp(run=uuid4().hex[:12], plan=digest_of(plan))
+    stamp = Stamp(uuid4().hex[:12], digest_of(plan), control.proceed)
     if not any(table.applies for table in plan.tables):
         return run_plan(_window(_NoEngine(plan.dialect), stamp, config, control), _wave(stamp, config, environ), plan)
     engine = open_engine(stamp.text())
@@ -212,6 +215,7 @@ def _window(engine: Engine, stamp: Stamp, config: Config, control: Control) -> W
         stop=control.stop,
         notify=control.notify,
         budget=config.window.ttl / 4,
+        terms=Terms(drain=float(config.window.drain)),
     )
 
 

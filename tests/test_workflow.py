@@ -15,6 +15,7 @@ from tablectl.specs.spec import Specs, TableSpec
 from tablectl.specs.tree import Source
 from tablectl.version import __version__
 from tablectl.window.clock import SystemClock
+from tablectl.window.events import Event
 from tablectl.window.report import Outcome
 from tablectl.workflow import Control, LogReader, Selection, make_plan, run
 from tests.cli.log_lake import LogEngine, Logged, create
@@ -172,7 +173,7 @@ def test_the_engine_is_closed_whatever_is_raised(tmp_path: Path, error: type[Bas
     plan = planned(spec(f"delta.`{create(tmp_path / 'a')}`"))
     engine = LogEngine()
 
-    def raises(_table: str, _step: str, _words: str) -> None:
+    def raises(_event: Event) -> None:
         raise error
 
     with pytest.raises(error):

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from tablectl.cli.output import Format, Output, let_go
-from tablectl.cli.request import Request, variables
+from tablectl.cli.request import Request, reason, variables
 from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageError
 from tablectl.version import __version__
 
@@ -184,6 +184,10 @@ def apply(
         typer.Argument(metavar="PLAN | PATHS", help="A saved plan (*.json), or policies to plan first."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Apply what was planned without asking.")] = False,
+    proceed: Annotated[
+        str | None,
+        typer.Option("--proceed", metavar="REASON", help="Go on over writers that do not end in time: they may fail."),
+    ] = None,
     select: SelectOpt = None,
     tag: TagOpt = None,
     var: VarOpt = None,
@@ -202,7 +206,9 @@ def apply(
     if saved and (len(targets or []) > 1 or select or tag or var):
         raise UsageError("a saved plan is applied as it is", "give one plan alone, without --select, --tag or --var")
     request = _request(None if saved else targets, select, tag, var, remote)
-    return apply_command(request, Output(os.environ), saved[0] if saved else None, format, yes=yes)
+    return apply_command(
+        request, Output(os.environ), saved[0] if saved else None, format, yes=yes, proceed=reason("--proceed", proceed)
+    )
 
 
 @app.command()

@@ -74,7 +74,9 @@ def show_command(path: Path, out: Output, form: Format) -> ExitCode:
     return ExitCode.DONE
 
 
-def apply_command(request: Request, out: Output, saved: Path | None, form: Format, *, yes: bool) -> ExitCode:
+def apply_command(
+    request: Request, out: Output, saved: Path | None, form: Format, *, yes: bool, proceed: str = ""
+) -> ExitCode:
     """``tablectl apply``."""
     config = _config(request)
     with Engines(config, on_start=out.note) as engines:
@@ -85,7 +87,7 @@ def apply_command(request: Request, out: Output, saved: Path | None, form: Forma
             if not _agreed(plan, out, form, yes=yes):
                 out.note("nothing was changed")
                 return ExitCode.ERROR
-        control = Control(notify=out.step)
+        control = Control(notify=out.step, proceed=proceed)
         with _signals(control, out) as heed:
 
             def open_engine(stamp: str) -> Engine:

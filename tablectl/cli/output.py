@@ -14,6 +14,7 @@ from typing import TextIO
 
 from tablectl.model.errors import TablectlError
 from tablectl.reports.style import Style, printable_lines
+from tablectl.window.events import Event
 
 
 class Format(StrEnum):
@@ -59,10 +60,10 @@ class Output:
         with suppress(OSError):
             _write(self._err, "".join(style.paint(line, "dim") + "\n" for line in printable_lines(text)))
 
-    def step(self, table: str, _step: str, words: str) -> None:
+    def step(self, event: Event) -> None:
         """A step of an apply that people care about."""
-        if words:
-            self.note(f"{table}: {words}")
+        if event.words and not event.waited:
+            self.note(f"{event.table}: {event.words}")
 
     def error(self, error: TablectlError) -> None:
         """What is wrong, and the way out."""

@@ -11,6 +11,8 @@ from tablectl.model.errors import UsageError
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
+_LONGEST_REASON = 500
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -21,6 +23,16 @@ class Request:
     tags: tuple[str, ...]
     variables: Mapping[str, str]
     remote: str | None
+
+
+def reason(option: str, given: str | None) -> str:
+    """Why an operator overrides something, empty where the option was not given. Every commit will tell it."""
+    if given is None:
+        return ""
+    text = " ".join(given.split())
+    if not text or not text.isprintable():
+        raise UsageError(f"{option} wants a reason", "say why: every commit of the run and its report will tell it")
+    return text[:_LONGEST_REASON]
 
 
 def variables(pairs: Sequence[str] | None) -> dict[str, str]:

@@ -19,6 +19,7 @@ _WORDS = {
     Outcome.STALE: "stale, left alone",
     Outcome.REFUSED: "refused, left alone",
     Outcome.HELD: "held by another apply, left alone",
+    Outcome.NOT_DRAINED: "writers did not end in time, left alone",
     Outcome.FAILED: "failed",
     Outcome.UNVERIFIED: "not verified",
     Outcome.INTERRUPTED: "interrupted",
@@ -33,6 +34,8 @@ def run_text(report: RunReport, style: Style) -> str:
     for failure in report.failures:
         lines += [f"{style.paint('x', 'red', 'bold')} {style.paint(printable(failure.name), 'bold')}"]
         lines += [*style.prose("error", failure.message, 4), *style.prose("hint", failure.hint, 4), ""]
+    if report.proceed:
+        lines += [*style.prose("went on", f"over writers: {report.proceed}", 0), ""]
     return "\n".join([*lines, _summary(report, style)]) + "\n"
 
 
@@ -53,6 +56,8 @@ def _table(table: TableRun, style: Style) -> list[str]:
         versions = ", ".join(str(commit.version) for commit in table.commits)
         lines += style.prose("commits", versions, 4)
     lines += _others(table, style)
+    for casualty in table.casualties:
+        lines += style.prose("risk", f"{casualty.writer} was not waited for: {casualty.fails}", 4)
     for change in table.later:
         lines += style.prose("note", f"{change} was applied and verified, and changed by others since", 4)
     return lines

@@ -40,6 +40,8 @@ class WindowConfig:
     """Tables worked on at a time."""
     ttl: int = 60
     """Seconds after which an unrenewed lease may be taken over."""
+    drain: int = 300
+    """Seconds that writers get to end each time the gate tightens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +87,11 @@ _CONFIG = Section(
             },
             later=("exclusive_commits",),
         ),
-        "window": Section(WindowConfig, {"parallel": whole(1, 64), "ttl": whole(10, 3600)}, later=("before", "after")),
+        "window": Section(
+            WindowConfig,
+            {"parallel": whole(1, 64), "ttl": whole(10, 3600), "drain": whole(0, 86_400)},
+            later=("before", "after"),
+        ),
         "state": text(_place),
     },
     later=("lint", "env", "plans"),

@@ -69,6 +69,11 @@ class Lease:
         """Our newest record: epoch, gate, what is owed."""
         return self._record
 
+    @property
+    def store(self) -> RecordStore:
+        """Where its records lie, and the guards beside them."""
+        return self._store
+
     def prove(self, budget: float) -> None:
         """Returns if a statement of ``budget`` seconds may start now: the tail is ours, and stays so long enough.
 

@@ -22,6 +22,8 @@ class Outcome(StrEnum):
     """The table cannot take a change, by the plan or by what was found under the lease."""
     HELD = "held"
     """Another apply holds the table's lease."""
+    NOT_DRAINED = "not drained"
+    """Writers did not end in time; the gate opened again."""
     FAILED = "failed"
     """A statement, the lease or a reading failed."""
     UNVERIFIED = "unverified"
@@ -36,6 +38,7 @@ _CODES = {
     Outcome.STALE: ExitCode.REFUSED,
     Outcome.REFUSED: ExitCode.REFUSED,
     Outcome.HELD: ExitCode.WINDOW,
+    Outcome.NOT_DRAINED: ExitCode.WINDOW,
     Outcome.FAILED: ExitCode.ERROR,
     Outcome.UNVERIFIED: ExitCode.PARTIAL,
     Outcome.INTERRUPTED: ExitCode.ERROR,
@@ -53,6 +56,8 @@ class CommitRun:
     """Milliseconds since the epoch."""
     metadata: bool = False
     """Whether it changed metadata, protocol or clustering, and not only data."""
+    run: str = ""
+    """The apply that made it, where another one did: perhaps an owner that was paused past its lease."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +71,17 @@ class StatementRun:
     error: str = ""
     condition: str = ""
     """The engine's error class."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Casualty:
+    """A writer that was not waited for to its end, and so may have failed."""
+
+    writer: str
+    mode: str
+    """The mode of its guard."""
+    fails: str
+    """What fails, and how, by the statement that did not wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +107,11 @@ class TableRun:
     """Ids of changes that were verified at our last commit and that others have undone since."""
     refusals: tuple[Refusal, ...] = ()
     """The plan's own, where it leaves the table out."""
+    window_ms: int = 0
+    """For how long the gate was closed."""
+    drain_ms: int = 0
+    """For how long writers were waited for."""
+    casualties: tuple[Casualty, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +124,8 @@ class RunReport:
     tables: tuple[TableRun, ...]
     failures: tuple[TableFailure, ...] = ()
     """Tables that the plan could not read."""
+    proceed: str = ""
+    """Why it was to go on over writers that did not end in time; empty where it was not."""
 
     @property
     def committed(self) -> bool:

@@ -13,11 +13,13 @@ from tablectl.model.errors import PlanFileError, WindowError
 from tablectl.model.names import canonical_location
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.window.acquire import Blocked, Claim, acquire_all
+from tablectl.window.events import Event
 from tablectl.window.lease import Lease, Renewer
 from tablectl.window.lease_log import PATIENCE, tail
 from tablectl.window.records import RecordStore
 from tablectl.window.report import Outcome, RunReport, TableRun
-from tablectl.window.table import Window, preflight, run_table, unexpected
+from tablectl.window.setting import Window
+from tablectl.window.table import preflight, run_table, unexpected
 
 _AGAIN = "run the same command again"
 
@@ -47,6 +49,7 @@ def run_plan(window: Window, wave: Wave, plan: Plan) -> RunReport:
         plan=window.stamp.plan,
         tables=tuple(sorted(done, key=lambda run: run.name)),
         failures=plan.failures,
+        proceed=window.stamp.proceed,
     )
 
 
@@ -96,12 +99,12 @@ def _run_wave(window: Window, wave: Wave, tables: Sequence[TablePlan]) -> list[T
         for lease in leases.values():
             stack.enter_context(Renewer(lease))
         for key in leases:
-            window.notify(by_key[key].name, "leased", "")
+            window.notify(Event(by_key[key].name, "leased"))
         runs = _side_by_side(window, [(by_key[key], lease) for key, lease in leases.items()])
     for run in runs:
         # What is done is done: whoever watches cannot change it by failing.
         with suppress(Exception):
-            window.notify(run.name, "released", "")
+            window.notify(Event(run.name, "released"))
     return [*missing, *runs, *left]
 
 
@@ -137,7 +140,8 @@ def _tell_held(window: Window, tables: Mapping[str, TablePlan], stores: Mapping[
         last = tail(store)
         if last is not None and last.held:
             patience = round(last.ttl * PATIENCE)
-            window.notify(tables[key].name, "held", f"held by {last}; taken over if silent for {patience} s")
+            words = f"held by {last}; taken over if silent for {patience} s"
+            window.notify(Event(tables[key].name, "held", words))
 
 
 def _show(table: TablePlan) -> str:

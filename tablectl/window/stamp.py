@@ -8,21 +8,28 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Which run made a commit, and from which plan."""
+    """Which run made a commit, from which plan, and what an operator took upon himself for it."""
 
     run: str
     plan: str
     """The plan's digest."""
+    proceed: str = ""
+    """Why the run was to go on over writers that did not end in time."""
+    override: str = ""
+    """Why it was to run outside the calendar."""
 
     def text(self) -> str:
         """For ``commitInfo.userMetadata``."""
-        return json.dumps({"tablectl": {"plan": self.plan, "run": self.run}}, sort_keys=True, separators=(",", ":"))
+        reasons = {"proceed": self.proceed, "override": self.override}
+        body = {"plan": self.plan, "run": self.run, **{name: why for name, why in reasons.items() if why}}
+        return json.dumps({"tablectl": body}, sort_keys=True, separators=(",", ":"))
 
 
 def read_stamp(user_metadata: str) -> Stamp | None:
     """The stamp in a commit's user metadata; ``None`` where somebody else wrote it."""
     try:
         body = json.loads(user_metadata).get("tablectl")
-        return Stamp(str(body["run"]), str(body["plan"]))
+        reasons = (str(body.get(name, "")) for name in ("proceed", "override"))
+        return Stamp(str(body["run"]), str(body["plan"]), *reasons)
     except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
         return None

@@ -18,6 +18,7 @@ from tablectl.engine.spark import INSTALL
 from tablectl.model.errors import EngineError, TablectlError
 from tablectl.window.acquire import Claim, try_acquire
 from tablectl.window.clock import SystemClock
+from tablectl.window.guards import GuardRecord
 from tablectl.window.lease import Lease
 from tablectl.window.lease_log import tail
 from tablectl.window.owner import Owner
@@ -55,6 +56,12 @@ def lease(repo: Repository, table: str) -> Lease:
     taken = try_acquire(open_records(str(repo.lake / table)), Claim(owner, "run-of-ben", "d", 10), SystemClock())
     assert isinstance(taken, Lease)
     return taken
+
+
+def guard(repo: Repository, table: str) -> None:
+    """A writer that is in the middle of its work."""
+    record = GuardRecord("0123abcd", 1, "nightly load")
+    open_records(str(repo.lake / table)).create(record.name, record.to_bytes())
 
 
 def last_record(repo: Repository, table: str) -> str:
@@ -164,6 +171,42 @@ def test_who_is_asked_has_seen_the_plan(
     result = cli("apply", "--select", "*/d", "--format", "json")
     assert result.err.index("Plan: 1 table to change") < result.err.index("Apply these changes?")
     assert json.loads(result.out)["exit_code"] == 0
+
+
+# Writers
+
+
+def test_a_writer_that_does_not_end_leaves_its_table_as_it_is(
+    cli: Cli, lake: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TABLECTL_WINDOW_DRAIN", "0")
+    guard(lake, "d")
+    result = cli("apply", "--yes", "--select", "*/d")
+    assert (result.code, fake_spark.sent) == (4, [])
+    assert "writers did not end in time, left alone" in result.out
+    assert "nightly load (any)" in " ".join(result.out.split())
+    assert last_record(lake, "d") == "release"
+    result = cli("apply", "--yes", "--select", "*/[da]")
+    assert (result.code, len(log(lake, "a").stamps)) == (5, 4)
+
+
+def test_proceed_goes_on_over_them_and_says_so_in_every_commit(
+    cli: Cli, lake: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TABLECTL_WINDOW_DRAIN", "0")
+    guard(lake, "d")
+    result = cli("apply", "--yes", "--select", "*/d", "--proceed", " it hangs\nsince Monday ")
+    assert result.code == 0
+    assert [stamp["proceed"] for stamp in log(lake, "d").stamps] == ["it hangs since Monday"]
+    assert "nightly load was not waited for" in result.out
+    assert "over writers: it hangs since Monday" in result.out
+    assert "going on over them: it hangs since Monday" in result.err
+
+
+@pytest.mark.parametrize("reason", ["", "  ", "\x1b[2J"])
+def test_proceed_wants_a_reason(cli: Cli, lake: Repository, reason: str) -> None:
+    result = cli("apply", "--yes", "--proceed", reason)
+    assert (result.code, "--proceed wants a reason" in result.err) == (64, True)
 
 
 # Trouble
@@ -430,7 +473,7 @@ def test_the_second_signal_ends_the_process_at_once(cli: Cli, lake: Repository, 
         assert "stopping" in process.stderr.readline()
         process.send_signal(number)
         assert process.wait(60) == -number
-    assert last_record(lake, "a") == "acquire"
+    assert last_record(lake, "a") == "gate"
 
 
 def test_a_hang_up_that_was_ignored_stays_so(cli: Cli, lake: Repository) -> None:

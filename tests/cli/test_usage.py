@@ -12,6 +12,7 @@ import pytest
 from tablectl.cli.output import Output, write_file
 from tablectl.model.errors import TablectlError
 from tablectl.version import __version__
+from tablectl.window.events import Event
 from tests.cli.conftest import Cli, Repository
 
 
@@ -136,7 +137,7 @@ def test_progress_that_nobody_reads_harms_nothing(repo: Repository) -> None:
 
     out = Output({}, sys.stdout, Broken())  # type: ignore[arg-type]
     out.note("starting Spark")
-    out.step("t", "before closed-set", "closed: SET")
+    out.step(Event("t", "before closed-set", "closed: SET"))
     out.error(TablectlError("no"))
 
 

@@ -18,7 +18,7 @@ from tablectl.model.names import parse_table
 from tablectl.model.plan import Phase, Plan, TableFailure, TablePlan
 from tablectl.model.schema import Field, Schema
 from tablectl.planning.table import plan_table
-from tablectl.window.report import CommitRun, Outcome, RunReport, StatementRun, TableRun
+from tablectl.window.report import Casualty, CommitRun, Outcome, RunReport, StatementRun, TableRun
 
 _GOLDEN = Path(__file__).parent.parent / "golden"
 _SCHEMA = Schema(
@@ -153,6 +153,7 @@ def _run() -> RunReport:
                 commits=(_commit(13, "CLUSTER BY"), _commit(15)),
                 foreign=(_commit(14, "MERGE", "etl"),),
                 later=("properties.owner.team",),
+                casualties=(Casualty(writer="nightly load", mode="any", fails="every other write in flight, once"),),
             ),
             TableRun(name="lake.sales.ledger", outcome=Outcome.ALREADY),
             TableRun(
@@ -173,10 +174,18 @@ def _run() -> RunReport:
             ),
             TableRun(name="lake.sales.sessions", outcome=Outcome.REFUSED, message="isolation: not on this engine"),
             TableRun(name="lake.sales.events", outcome=Outcome.HELD, message="held by ann@host since 3 minutes"),
+            TableRun(
+                name="lake.sales.visits",
+                outcome=Outcome.NOT_DRAINED,
+                message="waited 300 s for writers, since 2026-11-21 11:00:00 UTC: nightly load (any)",
+                hint="run again when they are done",
+                drain_ms=300_012,
+            ),
             TableRun(name="lake.sales.carts", outcome=Outcome.UNVERIFIED, message="isolation was default and is x"),
             TableRun(name="lake.sales.taxes", outcome=Outcome.INTERRUPTED, message="stopped before all statements ran"),
         ),
         failures=(TableFailure(name="lake.sales.gone", message="not a Delta table", hint="check the location"),),
+        proceed="the load hangs since Monday",
     )
 
 

@@ -26,12 +26,16 @@ pytestmark = pytest.mark.spark
 STEPS = [
     "leased",
     "fresh",
+    "gate appends-only",
     "before purge-before",
     "after purge-before",
+    "gate closed",
+    "drained",
     "before closed-set",
     "after closed-set",
     "before closed-unset",
     "after closed-unset",
+    "gate open",
     "verify",
     "released",
 ]
@@ -42,8 +46,8 @@ from pathlib import Path
 import tablectl
 from tablectl.workflow import Control
 
-def notify(table, step, words):
-    if step == sys.argv[1]:
+def notify(event):
+    if event.step == sys.argv[1]:
         os._exit(9)
 
 tablectl.apply(Path("p.json"), control=Control(notify=notify))

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import product
 from threading import Event
@@ -18,13 +17,15 @@ from tablectl.model.plan import Phase, Plan, Refusal, TableFailure, TablePlan
 from tablectl.planning.table import plan_table
 from tablectl.window.acquire import acquire, try_acquire
 from tablectl.window.clock import StoppedError, SystemClock
+from tablectl.window.events import Event as Told
+from tablectl.window.events import Notify, nobody_watches
 from tablectl.window.lease import Lease, Renewer
 from tablectl.window.lease_log import tail
 from tablectl.window.records import RecordStore
 from tablectl.window.report import CommitRun, Outcome, RunReport, StatementRun, TableRun
 from tablectl.window.run import Wave, run_plan
+from tablectl.window.setting import Window
 from tablectl.window.stamp import Stamp
-from tablectl.window.table import Window
 from tests.window.fake_lake import FakeEngine, FakeLake, FakeTable
 from tests.window.lease_fakes import FakeClock, Fault, MemoryRecords, claim
 
@@ -38,7 +39,7 @@ class Run:
     clock: Any = field(default_factory=FakeClock)
     stop: Event = field(default_factory=Event)
     parallel: int = 4
-    notify: Callable[[str, str, str], None] = lambda _table, _step, _words: None
+    notify: Notify = nobody_watches
     steps: list[tuple[str, str]] = field(default_factory=list)
     engine: FakeEngine = field(init=False)
     failures: tuple[TableFailure, ...] = ()
@@ -68,9 +69,9 @@ class Run:
     def _records(self, location: str) -> RecordStore:
         return self.stores[location]
 
-    def _told(self, table: str, step: str, words: str) -> None:
-        self.steps.append((table[-2], step))
-        self.notify(table, step, words)
+    def _told(self, event: Told) -> None:
+        self.steps.append((event.table[-2], event.step))
+        self.notify(event)
 
     def hold(self, name: str, who: str = "ben") -> Lease:
         """Somebody else's lease, renewed whenever our clock moves."""
@@ -130,8 +131,8 @@ def test_the_tables_of_a_wave_run_side_by_side() -> None:
     run = Run().tables("abc")
     together = threading.Barrier(3, timeout=30)
 
-    def meet(_table: str, step: str, _words: str) -> None:
-        if step == "fresh":
+    def meet(event: Told) -> None:
+        if event.step == "fresh":
             together.wait()
 
     run.notify = meet
@@ -300,8 +301,8 @@ def test_leases_are_given_back_whatever_is_raised(step: str, error: type[BaseExc
     run = Run().tables("abc")
     plan = run.plan()
 
-    def raises(table: str, now: str, _words: str) -> None:
-        if now == step and "/b" in table:
+    def raises(event: Told) -> None:
+        if event.step == step and "/b" in event.table:
             raise error
 
     run.notify = raises
@@ -313,7 +314,7 @@ def test_leases_are_given_back_whatever_is_raised(step: str, error: type[BaseExc
     assert run.released()
     assert all(not thread.name.startswith("tablectl") for thread in threading.enumerate())
     # The same command finishes what was left.
-    run.notify = lambda _table, _step, _words: None
+    run.notify = nobody_watches
     report = run.apply(plan)
     assert set(outcomes(report).values()) <= {"applied", "already"}
     assert [len(table.stamped) for table in run.lake.tables.values()] == [1, 1, 1]
@@ -328,7 +329,7 @@ def test_an_interrupt_in_the_waiting_thread_waits_for_what_runs(monkeypatch: pyt
     def slow(_table: FakeTable, _sql: str) -> None:
         running.set()
         assert run.stop.wait(30)
-        assert run.kinds("a") == ["acquire", "ann"]
+        assert run.kinds("a") == ["gate", "ann"]
 
     def wait(*_: Any, **__: Any) -> Any:
         assert running.wait(30)
@@ -345,7 +346,7 @@ def test_an_interrupt_in_the_waiting_thread_waits_for_what_runs(monkeypatch: pyt
 
 def test_a_stop_ends_the_run_between_tables_and_says_so() -> None:
     run = Run(parallel=1).tables("abc")
-    run.notify = lambda table, step, _words: run.stop.set() if "/a" in table and step == "verify" else None
+    run.notify = lambda event: run.stop.set() if "/a" in event.table and event.step == "verify" else None
     report = run.apply()
     assert outcomes(report) == {"a": "applied", "b": "interrupted", "c": "interrupted"}
     assert only(report, "b").message == "stopped before its turn"
@@ -389,6 +390,7 @@ ALONE = {
     Outcome.STALE: 3,
     Outcome.REFUSED: 3,
     Outcome.HELD: 4,
+    Outcome.NOT_DRAINED: 4,
     Outcome.FAILED: 1,
     Outcome.UNVERIFIED: 5,
     Outcome.INTERRUPTED: 1,

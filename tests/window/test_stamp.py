@@ -17,10 +17,16 @@ def test_the_text_is_small_json_that_reads_back() -> None:
     assert read_stamp(stamp.text()) == stamp
 
 
+def test_reasons_are_in_the_text_where_there_are_any() -> None:
+    stamp = Stamp("5f0c", "d", proceed="the load hangs")
+    assert stamp.text() == '{"tablectl":{"plan":"d","proceed":"the load hangs","run":"5f0c"}}'
+
+
 @settings(max_examples=100, deadline=None)
-@given(st.text(), st.text())
-def test_any_stamp_reads_back(run: str, plan: str) -> None:
-    assert read_stamp(Stamp(run, plan).text()) == Stamp(run, plan)
+@given(st.text(), st.text(), st.text(), st.text())
+def test_any_stamp_reads_back(run: str, plan: str, proceed: str, override: str) -> None:
+    stamp = Stamp(run, plan, proceed, override)
+    assert read_stamp(stamp.text()) == stamp
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from threading import Event
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,106 +11,31 @@ from hypothesis import strategies as st
 
 from tablectl.attributes.policy import Policy
 from tablectl.model.errors import EngineError
-from tablectl.model.live import Client, LiveTable, Protocol
+from tablectl.model.live import Client, LiveTable
 from tablectl.model.plan import TablePlan
 from tablectl.model.schema import Field, Schema
 from tablectl.planning.freshness import Standing, standing
 from tablectl.planning.table import plan_table
-from tablectl.window.acquire import acquire, break_lease, try_acquire
+from tablectl.window.acquire import break_lease, try_acquire
 from tablectl.window.clock import StoppedError
 from tablectl.window.lease import Lease
 from tablectl.window.lease_log import tail
 from tablectl.window.report import Outcome, TableRun
+from tablectl.window.setting import Window
 from tablectl.window.stamp import Stamp, read_stamp
-from tablectl.window.table import Window, run_table
+from tablectl.window.table import run_table
 from tests.window.fake_lake import (
     COLUMNS,
     SPARK,
     FakeEngine,
-    FakeLake,
     FakeTable,
-    Hook,
     at,
     contended,
     fails,
     parse_sql,
 )
-from tests.window.lease_fakes import FakeClock, MemoryRecords, claim
-
-DIGEST = "d1"
-VECTORS = Protocol(3, 7, frozenset({"deletionVectors"}), frozenset({"deletionVectors"}))
-WITH_VECTORS: dict[str, Any] = {
-    "protocol": VECTORS,
-    "properties": {"delta.enableDeletionVectors": "true"},
-    "vectors": 5,
-}
-
-
-class Kill(BaseException):
-    """The process is gone: nothing is released, nothing is reported."""
-
-
-@dataclass
-class World:
-    """One table, its lease records, and a run at a time."""
-
-    lake: FakeLake = field(default_factory=FakeLake)
-    clock: FakeClock = field(default_factory=FakeClock)
-    store: MemoryRecords = field(default_factory=MemoryRecords)
-    stop: Event = field(default_factory=Event)
-    events: list[str] = field(default_factory=list)
-    sent: list[str] = field(default_factory=list)
-    before: Hook = lambda _table, _sql: None
-    after: Hook = lambda _table, _sql: None
-    tick: Callable[[str], None] = lambda _event: None
-    """Told of each step, of each statement before its effect, and after it."""
-
-    @property
-    def table(self) -> FakeTable:
-        (table,) = self.lake.tables.values()
-        return table
-
-    def plan(self, **policy: Any) -> TablePlan:
-        live = self.lake.read(self.table.name, self.table.live.location, counts=True)
-        plan = plan_table(Policy(**policy), live, "oss")
-        assert plan is not None
-        assert not plan.refusals
-        return plan
-
-    def run(self, plan: TablePlan, run: str = "ann", lease: Lease | None = None) -> TableRun:
-        lease = lease or self.lease(run)
-        engine = FakeEngine(self.lake, Stamp(run, DIGEST), before=self._before, after=self._after)
-        engine.sent = self.sent
-        prove = lease.prove
-
-        def proven(budget: float) -> None:
-            self.events.append("prove")
-            prove(budget)
-
-        lease.prove = proven  # type: ignore[method-assign]
-        window = Window(engine, self.lake, self.clock, engine.stamp, self.stop, self._notify, budget=15)
-        return run_table(window, plan, lease)
-
-    def lease(self, run: str = "ann") -> Lease:
-        lease = acquire(self.store, claim(run), self.clock)
-        assert isinstance(lease, Lease)
-        return lease
-
-    def _notify(self, table: str, step: str, _words: str) -> None:
-        assert table == self.table.name.text
-        self._told(step)
-
-    def _before(self, table: FakeTable, sql: str) -> None:
-        self._told("execute")
-        self.before(table, sql)
-
-    def _after(self, table: FakeTable, sql: str) -> None:
-        self._told("landed")
-        self.after(table, sql)
-
-    def _told(self, event: str) -> None:
-        self.events.append(event)
-        self.tick(event)
+from tests.window.lease_fakes import claim
+from tests.window.world import DIGEST, VECTORS, WITH_VECTORS, Kill, World, settle
 
 
 @pytest.fixture
@@ -119,11 +43,6 @@ def world() -> World:
     made = World()
     made.lake.add()
     return made
-
-
-def settle(**more: Any) -> dict[str, Any]:
-    """A policy of two statements: a SET and an UNSET."""
-    return {"isolation": "Serializable", "properties": {"owner.team": "web", "debug": None}, **more}
 
 
 # The good run
@@ -382,11 +301,11 @@ def test_so_is_a_table_that_nobody_can_read_afterwards(world: World) -> None:
     def newest(table: FakeTable) -> None:
         nonlocal reads
         reads += 1
-        table.broken = "the protocol is unknown" if reads == 3 else ""
+        table.broken = "the protocol is unknown" if reads == 4 else ""
 
     world.lake.on_read = newest
     run = world.run(plan)
-    assert (reads, run.outcome, run.later) == (3, Outcome.APPLIED, ())
+    assert (reads, run.outcome, run.later) == (4, Outcome.APPLIED, ())
 
 
 def test_what_does_not_read_as_declared_at_our_last_commit_is_unverified(world: World) -> None:

@@ -1,0 +1,116 @@
+"""One table's gate during one visit: it tightens ahead of the statements, and opens on every way out (DESIGN 5)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from tablectl.model.errors import WindowError
+from tablectl.model.plan import Phase, Statement
+from tablectl.window.drain import Waiting, drain
+from tablectl.window.events import Event
+from tablectl.window.lease import Lease
+from tablectl.window.lease_log import Gate
+from tablectl.window.report import Casualty, Outcome
+from tablectl.window.setting import EndError, Window, interrupted
+
+GATES: Mapping[Phase, Gate] = MappingProxyType(
+    {Phase.FREE: Gate.NO_SCHEMA, Phase.REWRITE: Gate.APPENDS_ONLY, Phase.CLOSED: Gate.CLOSED}
+)
+"""The gate that a statement of each phase needs at least."""
+
+_FREE_FAILS = "a write that changes the schema, once, with MetadataChangedException"
+
+_log = logging.getLogger(__name__)
+
+
+class GateKeeper:
+    """Shuts a table's gate for statements and opens it again; remembers for how long, and over whom."""
+
+    def __init__(self, window: Window, table: str, lease: Lease) -> None:
+        self._window = window
+        self._table = table
+        self._lease = lease
+        self._drained = Gate.OPEN
+        self._closed_at: float | None = None
+        self._given_up: set[str] = set()
+        self.closed_for = 0.0
+        """Seconds for which the gate was closed."""
+        self.drained_for = 0.0
+        """Seconds spent waiting for writers."""
+        self.casualties: list[Casualty] = []
+        """Writers that were not waited for to their end."""
+
+    def admit(self, statement: Statement, phase: Phase) -> bool:
+        """Sees to it that no writer who cooperates is in the way of a statement.
+
+        True where the gate was tight enough already; False where it was shut just now and writers were waited for, who
+        may have committed meanwhile: then the statement must be decided again. Raises ``EndError`` where they did not
+        end in time, and ``WindowError`` where the lease is lost or its store out of reach.
+        """
+        gate = GATES[phase]
+        if gate.strictness <= self._drained.strictness:
+            return True
+        # First the gate, then the list of guards: whoever is not on the list saw the gate (window.md 6.4).
+        self._shut(gate)
+        self._drain(gate, statement)
+        self._drained = gate
+        return False
+
+    def open(self) -> None:
+        """Lets the writers go on. Never raises an ``Exception``: where it fails, the release does it, or the gate
+        dies with the lease.
+        """
+        self._drained = Gate.OPEN
+        if self._lease.record.gate is Gate.OPEN:
+            return
+        try:
+            self._lease.gate(Gate.OPEN)
+        except WindowError as error:
+            _log.warning("the gate of %s was not opened yet: %s", self._table, error.message)
+        if self._closed_at is not None:
+            self.closed_for += self._window.clock.monotonic() - self._closed_at
+            self._closed_at = None
+        self._tell("gate open")
+
+    def _shut(self, gate: Gate) -> None:
+        started = self._window.clock.monotonic()
+        self._lease.gate(gate)
+        if gate is Gate.CLOSED:
+            self._closed_at = started
+        self._tell(f"gate {gate}")
+
+    def _drain(self, gate: Gate, statement: Statement) -> None:
+        started = self._window.clock.utc()
+        limit = self._window.terms.drain
+        left = drain(self._lease.store, gate, self._window.clock, limit, self._pulse, self._given_up)
+        self.drained_for += left.seconds
+        if left.over:
+            self._tell("drained")
+            return
+        message = f"waited {left.seconds:.0f} s for writers, since {started:%Y-%m-%d %H:%M:%S} UTC: {left.text}"
+        if not self._window.stamp.proceed:
+            raise EndError(
+                Outcome.NOT_DRAINED,
+                message,
+                "run again when they are done, or wait longer (`window.drain`, `--wait MINUTES`); "
+                "`--proceed REASON` goes on over them",
+            )
+        self._proceed(left, statement, message)
+
+    def _proceed(self, left: Waiting, statement: Statement, message: str) -> None:
+        self._given_up.update(guard.id for guard in left.guards)
+        fails = statement.fails or _FREE_FAILS
+        expected = [Casualty(writer=guard.writer, mode=guard.mode.value, fails=fails) for guard in left.guards]
+        self.casualties += expected or [Casualty(writer="unknown", mode="any", fails=fails)]
+        self._tell("proceed", f"{message}; going on over them: {self._window.stamp.proceed}. What may fail: {fails}")
+
+    def _pulse(self, waiting: Waiting) -> None:
+        if self._window.stop.is_set():
+            raise interrupted()
+        self._tell("draining", f"waiting for {waiting.text}", waiting.seconds)
+        self._lease.prove(self._window.budget)
+
+    def _tell(self, step: str, words: str = "", waited: float | None = None) -> None:
+        self._window.notify(Event(self._table, step, words, waited))

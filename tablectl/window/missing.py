@@ -1,0 +1,75 @@
+"""What a table still misses of its plan, decided from the live table under the lease, and what of it may run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tablectl.model.errors import EngineError
+from tablectl.model.live import LiveTable
+from tablectl.model.plan import Basis, Change, Phase, Statement, TablePlan, strictest
+from tablectl.planning.decide import refusals_for
+from tablectl.planning.freshness import Standing, current, standing, why_stale
+from tablectl.planning.table import derive
+from tablectl.window.report import Outcome
+from tablectl.window.setting import EndError
+
+
+def missing_statements(plan: TablePlan, live: LiveTable, dialect: str) -> list[Statement]:
+    """The statements still missing in the live table. Raises where the table went stale or turned refused."""
+    pending = _pending(plan, live)
+    refusals = refusals_for(pending, live, dialect)
+    if refusals:
+        first = refusals[0]
+        raise EndError(Outcome.REFUSED, f"{first.change}: {first.reason}", first.way_out)
+    changes = [current(change, live) for change in pending]
+    derived = derive(changes, Basis.of(live), plan.table, dialect)
+    return [statement for statement in derived if not (statement.only_if and live.vectors == 0)]
+
+
+def _pending(plan: TablePlan, live: LiveTable) -> list[Change]:
+    if live.table_id != plan.table_id:
+        raise EndError(Outcome.STALE, "the table was replaced since the plan: it has a new table id", "plan again")
+    standings = [(change, standing(change, live)) for change in plan.changes]
+    stale = [why_stale(change, live) for change, where in standings if where is Standing.STALE]
+    if stale:
+        raise EndError(Outcome.STALE, "; ".join(stale), "plan again, and see who changed it below")
+    return [change for change, where in standings if where is Standing.PENDING]
+
+
+def check_landed(statement: Statement, error: EngineError, missing: Sequence[Statement]) -> None:
+    """A statement that gave an error may have taken effect all the same, its answer lost: then it is not missing."""
+    served = set(statement.serves)
+    if any(each.verb == statement.verb and served & set(each.serves) for each in missing):
+        raise EndError(Outcome.FAILED, error_text(error), error.hint)
+
+
+def error_text(error: EngineError) -> str:
+    """What the engine said, its error class first."""
+    shown = error.condition and error.condition not in error.message
+    return f"[{error.condition}] {error.message}" if shown else error.message
+
+
+def check_allowed(plan: TablePlan, statement: Statement) -> None:
+    """Nothing runs that the reviewed plan did not hold, and nothing that has come to harm more writers."""
+    for change in statement.serves:
+        phases = [each.phase for each in plan.statements if each.verb == statement.verb and change in each.serves]
+        if not phases:
+            raise EndError(
+                Outcome.REFUSED, f"{change} needs a {statement.verb} that the plan does not hold", "plan again"
+            )
+        latest = strictest(*phases)
+        if statement.phase.rank > latest.rank:
+            raise EndError(
+                Outcome.REFUSED,
+                f"{change} was planned for the {latest} phase and now needs {statement.phase}: {statement.reason}",
+                "plan again, so that the new casualties are reviewed",
+            )
+
+
+def planned_phase(plan: TablePlan, statement: Statement) -> Phase:
+    """The phase that was reviewed: what a statement needs may be done by now, which must not loosen its own."""
+    served = set(statement.serves)
+    akin = [each for each in plan.statements if each.verb == statement.verb and served & set(each.serves)]
+    # Of two REORGs, one before and one after vectors are off, each has its own phase.
+    same = [each for each in akin if each.id == statement.id]
+    return strictest(statement.phase, *(each.phase for each in same or akin))

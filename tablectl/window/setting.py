@@ -1,0 +1,66 @@
+"""What all tables of a run share, and how a table's part of it ends before its time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from threading import Event as Flag
+from typing import Protocol
+
+from tablectl.engine.port import Engine
+from tablectl.model.live import Commit, LiveTable
+from tablectl.model.names import TableName
+from tablectl.window.clock import Clock
+from tablectl.window.events import Notify
+from tablectl.window.report import Outcome
+from tablectl.window.stamp import Stamp
+
+
+class LiveReader(Protocol):
+    """How an apply reads tables; ``live.reader`` in earnest, a fake in tests."""
+
+    def read(self, name: TableName, location: str, *, version: int | None = None, counts: bool = False) -> LiveTable:
+        """The table at a version, the newest without one. ``counts`` counts vectors where no checksum does."""
+        ...
+
+    def commits(self, location: str, *, after: int) -> tuple[Commit, ...]:
+        """The commits above a version, newest first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How a run treats the writers of its tables."""
+
+    drain: float = 300.0
+    """Seconds that writers get to end, each time the gate tightens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What every table of a run shares."""
+
+    engine: Engine
+    reader: LiveReader
+    clock: Clock
+    stamp: Stamp
+    stop: Flag
+    """Set when the run shall end: no further statement starts."""
+    notify: Notify
+    budget: float
+    """Seconds for which a lease must still hold when a statement starts."""
+    terms: Terms = Terms()
+
+
+class EndError(Exception):
+    """Ends a table's part of the run with an outcome."""
+
+    def __init__(self, outcome: Outcome, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.outcome = outcome
+        self.message = message
+        self.hint = hint
+
+
+def interrupted() -> EndError:
+    """The end of a table whose run was told to stop."""
+    return EndError(Outcome.INTERRUPTED, "stopped before all statements ran", "run the same command again")

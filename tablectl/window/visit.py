@@ -1,0 +1,150 @@
+"""One table's part of a run while it goes on, and what comes of it: verified, or ended before its time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from tablectl.attributes.policy import needs_vectors
+from tablectl.model.errors import TablectlError
+from tablectl.model.live import Commit, LiveTable
+from tablectl.model.plan import TablePlan
+from tablectl.model.text import value_text
+from tablectl.planning.freshness import Standing, found_value, standing
+from tablectl.window.events import Event
+from tablectl.window.gate import GateKeeper
+from tablectl.window.lease import Lease
+from tablectl.window.report import CommitRun, Outcome, StatementRun, TableRun
+from tablectl.window.setting import EndError, Window
+from tablectl.window.stamp import read_stamp
+
+
+@dataclass(slots=True)
+class Visit:
+    """What happened so far under a table's lease; becomes a ``TableRun``."""
+
+    window: Window
+    plan: TablePlan
+    lease: Lease
+    gate: GateKeeper
+    start: int = -1
+    """The version that was found; -1 before the first reading."""
+    already: tuple[str, ...] = ()
+    """Ids of the changes that were made before."""
+    sent: list[StatementRun] = field(default_factory=list)
+
+    def tell(self, step: str, words: str = "") -> None:
+        """An event of this table."""
+        self.window.notify(Event(self.plan.name, step, words))
+
+    def read(self, version: int | None = None) -> LiveTable:
+        """The live table, with its vectors counted where a change asks for them."""
+        counts = any(needs_vectors(change.attribute, change.key, change.after) for change in self.plan.changes)
+        return self.window.reader.read(self.plan.table, self.plan.location, version=version, counts=counts)
+
+
+def verified(visit: Visit, reached: LiveTable | None) -> TableRun:
+    """Every change must read as declared at the version of our last commit; what others did later is only reported.
+
+    ``reached`` is the table when nothing was missing any more, ``None`` where others have changed it since.
+    """
+    visit.tell("verify", "verify")
+    ours, others = since(visit)
+    live = visit.read(ours[-1].version) if ours or reached is None else reached
+    wrong = _wrong(visit.plan, live)
+    if wrong:
+        raise EndError(
+            Outcome.UNVERIFIED,
+            f"not as declared after the last statement: {'; '.join(wrong)}",
+            "see whose commits came in between below, and plan again",
+        )
+    return replace(
+        _run_so_far(visit),
+        outcome=Outcome.APPLIED if ours else Outcome.ALREADY,
+        changed=tuple(change.id for change in visit.plan.changes if change.id not in visit.already),
+        later=_undone(visit) if ours else (),
+        commits=ours,
+        foreign=others,
+    )
+
+
+def ended(visit: Visit, end: EndError) -> TableRun:
+    """The outcome of a table that was not brought through, with the commits that say why."""
+    try:
+        ours, others = since(visit, stale=end.outcome is Outcome.STALE)
+    except Exception:  # noqa: BLE001  # the outcome stands, whatever keeps the log from being read
+        ours, others = (), ()
+    return replace(
+        _run_so_far(visit), outcome=end.outcome, message=end.message, hint=end.hint, commits=ours, foreign=others
+    )
+
+
+def _run_so_far(visit: Visit) -> TableRun:
+    return TableRun(
+        name=visit.plan.name,
+        outcome=Outcome.FAILED,
+        epoch=visit.lease.record.epoch,
+        already=visit.already,
+        statements=tuple(visit.sent),
+        window_ms=round(visit.gate.closed_for * 1000),
+        drain_ms=round(visit.gate.drained_for * 1000),
+        casualties=tuple(visit.gate.casualties),
+    )
+
+
+def was_reached(visit: Visit) -> bool:
+    """Whether the table was as declared at our last commit: what others did after it is not held against the run."""
+    if not visit.sent:
+        return False
+    ours, _ = since(visit)
+    return bool(ours) and not _wrong(visit.plan, visit.read(ours[-1].version))
+
+
+def since(visit: Visit, *, stale: bool = False) -> tuple[tuple[CommitRun, ...], tuple[CommitRun, ...]]:
+    """Commits since the run began, or since the plan where that went stale, oldest first: this run's, and others'.
+
+    Earlier runs of the same plan are neither, unless they commit after this one began: then an owner that was paused
+    past its lease has come back, which is to be reported (window.md 7).
+    """
+    ours: list[CommitRun] = []
+    others: list[CommitRun] = []
+    planned = visit.plan.version
+    start = visit.start if visit.start >= 0 else planned
+    stamp = visit.window.stamp
+    for commit in reversed(visit.window.reader.commits(visit.plan.location, after=planned if stale else start)):
+        found = read_stamp(commit.user_metadata)
+        if found == stamp:
+            ours.append(_commit_run(commit))
+        elif found is None or found.plan != stamp.plan or commit.version > start:
+            others.append(_commit_run(commit, found.run if found else ""))
+    return tuple(ours), tuple(others)
+
+
+def _commit_run(commit: Commit, run: str = "") -> CommitRun:
+    return CommitRun(
+        version=commit.version,
+        operation=commit.operation,
+        user=commit.user or commit.client.text(),
+        at=commit.timestamp,
+        metadata=commit.changes_metadata,
+        run=run,
+    )
+
+
+def _wrong(plan: TablePlan, live: LiveTable) -> list[str]:
+    """What does not read as declared."""
+    if live.table_id != plan.table_id:
+        return ["the table was replaced by another one"]
+    return [
+        f"{change.id} shall be {value_text(change.after)} and is {value_text(found_value(change, live))}"
+        for change in plan.changes
+        if standing(change, live) is not Standing.DONE
+    ]
+
+
+def _undone(visit: Visit) -> tuple[str, ...]:
+    """The changes that do not read as declared any more. Nothing that is found here is held against the run."""
+    try:
+        head = visit.read()
+    except TablectlError:
+        return ()
+    return tuple(change.id for change in visit.plan.changes if standing(change, head) is not Standing.DONE)

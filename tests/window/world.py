@@ -1,0 +1,106 @@
+"""One table of a fake lake, its records, and one run after another over it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Event
+from typing import Any
+
+from tablectl.attributes.policy import Policy
+from tablectl.model.live import Protocol
+from tablectl.model.plan import TablePlan
+from tablectl.planning.table import plan_table
+from tablectl.window.acquire import acquire
+from tablectl.window.events import Event as Told
+from tablectl.window.lease import Lease
+from tablectl.window.report import TableRun
+from tablectl.window.setting import Terms, Window
+from tablectl.window.stamp import Stamp
+from tablectl.window.table import run_table
+from tests.window.fake_lake import FakeEngine, FakeLake, FakeTable, Hook
+from tests.window.lease_fakes import FakeClock, MemoryRecords, claim
+
+DIGEST = "d1"
+VECTORS = Protocol(3, 7, frozenset({"deletionVectors"}), frozenset({"deletionVectors"}))
+WITH_VECTORS: dict[str, Any] = {
+    "protocol": VECTORS,
+    "properties": {"delta.enableDeletionVectors": "true"},
+    "vectors": 5,
+}
+
+
+class Kill(BaseException):
+    """The process is gone: nothing is released, nothing is reported."""
+
+
+@dataclass
+class World:
+    """One table, its lease records, and a run at a time."""
+
+    lake: FakeLake = field(default_factory=FakeLake)
+    clock: FakeClock = field(default_factory=FakeClock)
+    store: MemoryRecords = field(default_factory=MemoryRecords)
+    stop: Event = field(default_factory=Event)
+    proceed: str = ""
+    terms: Terms = field(default_factory=Terms)
+    told: list[Told] = field(default_factory=list)
+    events: list[str] = field(default_factory=list)
+    sent: list[str] = field(default_factory=list)
+    before: Hook = lambda _table, _sql: None
+    after: Hook = lambda _table, _sql: None
+    tick: Callable[[str], None] = lambda _event: None
+    """Told of each step, of each statement before its effect, and after it."""
+
+    @property
+    def table(self) -> FakeTable:
+        (table,) = self.lake.tables.values()
+        return table
+
+    def plan(self, **policy: Any) -> TablePlan:
+        live = self.lake.read(self.table.name, self.table.live.location, counts=True)
+        plan = plan_table(Policy(**policy), live, "oss")
+        assert plan is not None
+        assert not plan.refusals
+        return plan
+
+    def run(self, plan: TablePlan, run: str = "ann", lease: Lease | None = None) -> TableRun:
+        lease = lease or self.lease(run)
+        engine = FakeEngine(self.lake, Stamp(run, DIGEST, self.proceed), before=self._before, after=self._after)
+        engine.sent = self.sent
+        prove = lease.prove
+
+        def proven(budget: float) -> None:
+            self.events.append("prove")
+            prove(budget)
+
+        lease.prove = proven  # type: ignore[method-assign]
+        window = Window(engine, self.lake, self.clock, engine.stamp, self.stop, self._notify, 15, self.terms)
+        return run_table(window, plan, lease)
+
+    def lease(self, run: str = "ann") -> Lease:
+        lease = acquire(self.store, claim(run), self.clock)
+        assert isinstance(lease, Lease)
+        return lease
+
+    def _notify(self, event: Told) -> None:
+        assert event.table == self.table.name.text
+        self.told.append(event)
+        self._told(event.step)
+
+    def _before(self, table: FakeTable, sql: str) -> None:
+        self._told("execute")
+        self.before(table, sql)
+
+    def _after(self, table: FakeTable, sql: str) -> None:
+        self._told("landed")
+        self.after(table, sql)
+
+    def _told(self, event: str) -> None:
+        self.events.append(event)
+        self.tick(event)
+
+
+def settle(**more: Any) -> dict[str, Any]:
+    """A policy of two statements: a SET and an UNSET."""
+    return {"isolation": "Serializable", "properties": {"owner.team": "web", "debug": None}, **more}
