@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
 
-from tablectl.model.live import Protocol
+from tablectl.model.live import AppTransaction, Protocol
 
 CLUSTERING = "delta.clustering"
 ROW_TRACKING = "delta.rowTracking"
@@ -131,6 +131,17 @@ def parse_domain(value: object) -> Domain:
         name=expect_text(action.get("domain"), "domain"),
         configuration="" if configuration is None else expect_text(configuration, "configuration"),
         removed=bool(removed),
+    )
+
+
+def parse_transaction(value: object) -> AppTransaction:
+    """A ``txn`` action. Its time is optional, and some writers leave it null."""
+    action = expect_object(value, "txn")
+    updated = action.get("lastUpdated")
+    return AppTransaction(
+        app_id=expect_text(action.get("appId"), "appId"),
+        version=expect_integer(action.get("version"), "the txn's version"),
+        last_updated=0 if updated is None else expect_integer(updated, "lastUpdated"),
     )
 
 

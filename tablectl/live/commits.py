@@ -5,10 +5,14 @@ Delta protocol, "Actions" and "Commit Provenance Information"; operation names a
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
+from sys import intern
+from types import MappingProxyType
 from typing import Any
 
 from tablectl.live.actions import (
@@ -23,19 +27,22 @@ from tablectl.live.actions import (
     parse_json,
     parse_metadata,
     parse_protocol,
+    parse_transaction,
 )
-from tablectl.model.live import Client, Commit, Protocol
+from tablectl.model.live import NOTHING_SET, AppTransaction, Client, Commit, Protocol
 
 _FILES = (b'{"add":', b'{"remove":', b'{"cdc":')
-_STATE = (b'"metaData"', b'"protocol"', b'"domainMetadata"', b'"commitInfo"')
+_STATE = (b'"metaData"', b'"protocol"', b'"domainMetadata"', b'"commitInfo"', b'"txn"')
 _KINDS = frozenset({"add", "remove", "cdc", "metaData", "protocol", "domainMetadata", "commitInfo", "txn"})
 
 _REPLACES = ("RESTORE", "REPLACE TABLE", "CREATE OR REPLACE TABLE")
 _NO_WRITERS = ("CREATE", "REPLACE", "CLONE", "CONVERT", "RESTORE", "REMOVE COLUMN MAPPING", "REORG", "OPTIMIZE")
 """Operations that may carry data and metadata though no writer evolves the schema."""
 
-_TEXT_LIMIT = 1000
-_TIME_LIMIT = 2**63
+_SHORT, _TEXT_LIMIT, _VALUE_LIMIT = 32, 1000, 10_000
+"""Characters of a text that is kept once, of a name, and of a value such as a predicate. Writers put anything there."""
+_ENTRIES_LIMIT = 100
+_NUMBER_LIMIT = 2**63
 _NUMBERS = r"([0-9]{1,9}(?:\.[0-9]{1,9}){0,3})"
 _CLIENTS = (
     ("databricks", re.compile(rf"Databricks-Runtime/{_NUMBERS}?")),
@@ -63,8 +70,6 @@ class ParsedCommit:
     protocol: Protocol | None = None
     metadata: Metadata | None = None
     domains: tuple[Domain, ...] = ()
-    overwrites: bool = False
-    schema_writer: bool = False
     files: tuple[FileAction, ...] = ()
     """Only where files were asked for."""
 
@@ -80,6 +85,7 @@ class _Gathered:
     protocol: Protocol | None = None
     metadata: Metadata | None = None
     domains: list[Domain] = field(default_factory=list)
+    transactions: list[AppTransaction] = field(default_factory=list)
     files: list[FileAction] = field(default_factory=list)
     changes_data: bool = False
 
@@ -95,6 +101,8 @@ class _Gathered:
                 self.metadata = parse_metadata(value)
             case "domainMetadata":
                 self.domains.append(parse_domain(value))
+            case "txn":
+                self.transactions.append(parse_transaction(value))
             case "commitInfo":
                 self.info = expect_object(value, "commitInfo")
             case "add" | "remove":
@@ -146,15 +154,27 @@ def _finish(version: int, gathered: _Gathered) -> ParsedCommit:
     operation = _text(info.get("operation"))
     changes_state = gathered.metadata is not None or gathered.protocol is not None
     changes_domain = any(domain.name != ROW_TRACKING for domain in gathered.domains)
+    engine = _text(info.get("engineInfo")) or _text(info.get("clientVersion"))
+    blind = info.get("isBlindAppend")
     commit = Commit(
         version=version,
-        timestamp=_time(info.get("inCommitTimestamp")) or _time(info.get("timestamp")),
+        timestamp=_number(info.get("inCommitTimestamp")) or _number(info.get("timestamp")) or 0,
         operation=operation,
         user=_text(info.get("userName")) or _text(info.get("userId")),
-        client=parse_client(_text(info.get("engineInfo")) or _text(info.get("clientVersion"))),
-        user_metadata=info["userMetadata"] if isinstance(info.get("userMetadata"), str) else "",
+        client=parse_client(engine),
+        user_metadata=_text(info.get("userMetadata"), _VALUE_LIMIT),
         changes_metadata=changes_state or changes_domain,
         changes_data=gathered.changes_data,
+        overwrites=version > 0 and _overwrites(operation, info.get("operationParameters")),
+        schema_writer=version > 0 and changes_state and gathered.changes_data and not operation.startswith(_NO_WRITERS),
+        engine=engine,
+        parameters=_texts(info.get("operationParameters")),
+        metrics=_texts(info.get("operationMetrics")),
+        tags=_texts(info.get("tags")),
+        read_version=_number(info.get("readVersion")),
+        isolation=_text(info.get("isolationLevel")),
+        blind_append=blind if isinstance(blind, bool) else None,
+        transactions=tuple(gathered.transactions[:_ENTRIES_LIMIT]),
     )
     return ParsedCommit(
         commit=commit,
@@ -162,19 +182,39 @@ def _finish(version: int, gathered: _Gathered) -> ParsedCommit:
         protocol=gathered.protocol,
         metadata=gathered.metadata,
         domains=tuple(gathered.domains),
-        overwrites=version > 0 and _overwrites(operation, info.get("operationParameters")),
-        schema_writer=version > 0 and changes_state and gathered.changes_data and not operation.startswith(_NO_WRITERS),
         files=tuple(gathered.files),
     )
 
 
-def _text(value: object) -> str:
-    """``commitInfo`` may hold anything: what is no text is taken as absent, and nobody needs a long one."""
-    return value[:_TEXT_LIMIT] if isinstance(value, str) else ""
+def _text(value: object, limit: int = _TEXT_LIMIT) -> str:
+    """``commitInfo`` may hold anything: what is no text is taken as absent, and nobody needs a long one.
+
+    Short ones are kept once for all commits: ten thousand tables say the same few words.
+    """
+    if not isinstance(value, str):
+        return ""
+    return intern(value) if len(value) <= _SHORT else value[:limit]
 
 
-def _time(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _TIME_LIMIT else 0
+def _number(value: object) -> int | None:
+    """A version or a time; what is none is taken as absent."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _NUMBER_LIMIT else None
+
+
+def _texts(value: object) -> Mapping[str, str]:
+    """The entries of a map, as many as a person would read, and each of bounded length."""
+    if not isinstance(value, dict) or not value:
+        return NOTHING_SET
+    pairs = islice(value.items(), _ENTRIES_LIMIT)
+    return MappingProxyType({_text(key): _shown(each) for key, each in pairs if each is not None})
+
+
+def _shown(value: object) -> str:
+    try:
+        text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    except RecursionError:
+        return "…"
+    return _text(text, _VALUE_LIMIT) if len(text) <= _VALUE_LIMIT else text[: _VALUE_LIMIT - 1] + "…"
 
 
 def _overwrites(operation: str, parameters: object) -> bool:

@@ -116,7 +116,6 @@ def _read_version(name: TableName, log: TableLog, wanted: Segment, look_back: in
     schema = read_schema(state.metadata, log.location)
     clustering = read_clustering(state.protocol, state.metadata, state.clustering, schema, log.location)
     files, size, vectors = _count(log, wanted, state, counts=counts)
-    recent = tuple(history.recent(look_back))
     return LiveTable(
         name=name,
         location=log.location,
@@ -130,11 +129,7 @@ def _read_version(name: TableName, log: TableLog, wanted: Segment, look_back: in
         files=files,
         bytes=size,
         vectors=vectors,
-        clients=tuple(
-            sorted({each.commit.client for each in recent}, key=lambda client: (client.engine, client.version))
-        ),
-        schema_writers=any(each.schema_writer for each in recent),
-        overwrites=any(each.overwrites for each in recent),
+        history=tuple(each.commit for each in history.recent(look_back)),
     )
 
 

@@ -116,12 +116,26 @@ class Client:
 
 
 @dataclass(frozen=True, slots=True)
+class AppTransaction:
+    """A ``txn`` action: the last batch that an application, mostly a stream, wrote to the table with this commit."""
+
+    app_id: str
+    """A stream's query id, or what a writer gave as ``txnAppId``."""
+    version: int
+    last_updated: int = 0
+    """Milliseconds since the epoch, by the writer's clock; 0 where unknown."""
+
+
+@dataclass(frozen=True, slots=True)
 class Commit:
-    """One entry of a table's history, as far as its ``commitInfo`` tells."""
+    """One entry of a table's history: what the commit did, and what its ``commitInfo`` says of it.
+
+    ``commitInfo`` may hold anything: what is not of its form is taken as absent, and long texts are cut.
+    """
 
     version: int
     timestamp: int
-    """Milliseconds since the epoch, by the writer's clock (or the in-commit timestamp); 0 where unknown."""
+    """Milliseconds since the epoch: the in-commit timestamp, else the writer's clock; 0 where unknown."""
     operation: str
     user: str = ""
     client: Client = Client("unknown")
@@ -130,6 +144,25 @@ class Commit:
     """Whether the commit carries a ``metaData`` or ``protocol`` action, or a domain other than row tracking's."""
     changes_data: bool = False
     """Whether it adds or removes files."""
+    overwrites: bool = False
+    """Whether it replaced the whole table."""
+    schema_writer: bool = False
+    """Whether it carried both data and metadata, as schema evolution and identity columns do."""
+    engine: str = ""
+    """``engineInfo`` as it stands: what ``client`` was told from."""
+    parameters: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
+    """Of the operation, as ``DESCRIBE HISTORY`` shows them: what is no text is its JSON. A cut value ends with …"""
+    metrics: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
+    """Of the operation, in the same way."""
+    tags: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
+    """What the writer says of its commit, such as ``delta.rowTracking.preserved``."""
+    read_version: int | None = None
+    """The version that the transaction began from."""
+    isolation: str = ""
+    """The level that the transaction ran at: ``Serializable``, ``WriteSerializable``, ``SnapshotIsolation``."""
+    blind_append: bool | None = None
+    """Whether it only added files, and read none."""
+    transactions: tuple[AppTransaction, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +183,29 @@ class LiveTable:
     bytes: int | None = None
     vectors: int | None = None
     """Deletion vectors in the current version."""
-    clients: tuple[Client, ...] = ()
-    """Who wrote the recent commits, without repetition, sorted."""
-    schema_writers: bool = False
-    """Whether a recent commit carried both data and metadata (schema evolution, identity columns)."""
-    overwrites: bool = False
-    """Whether a recent commit overwrote the whole table."""
+    history: tuple[Commit, ...] = ()
+    """The look-back: the most recent commits, newest first, as far as they were asked for and are still there."""
+
+    @property
+    def clients(self) -> tuple[Client, ...]:
+        """Who wrote the recent commits, without repetition, sorted."""
+        found = {commit.client for commit in self.history}
+        return tuple(sorted(found, key=lambda client: (client.engine, client.version)))
+
+    @property
+    def schema_writers(self) -> bool:
+        """Whether a recent commit carried both data and metadata (schema evolution, identity columns)."""
+        return any(commit.schema_writer for commit in self.history)
+
+    @property
+    def overwrites(self) -> bool:
+        """Whether a recent commit overwrote the whole table."""
+        return any(commit.overwrites for commit in self.history)
+
+    @property
+    def app_ids(self) -> tuple[str, ...]:
+        """The applications, mostly streams, whose ``txn`` is in the recent commits: without repetition, sorted."""
+        return tuple(sorted({each.app_id for commit in self.history for each in commit.transactions}))
 
     def property(self, key: str) -> str | None:
         """The value of a property. ``delta.*`` keys are found without regard to case, the user's own exactly."""

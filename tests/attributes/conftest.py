@@ -10,6 +10,7 @@ import pytest
 from tablectl.model.live import Client, LiveTable, Protocol
 from tablectl.model.names import parse_table
 from tablectl.model.schema import Field, Schema
+from tests.look_back import with_look_back
 
 SCHEMA = Schema(
     (
@@ -40,7 +41,7 @@ def _live(**facts: Any) -> LiveTable:
         "bytes": 4_100_000,
         "vectors": 0,
     }
-    return LiveTable(**{**plain, **facts})
+    return LiveTable(**with_look_back({**plain, **facts}))
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tablectl.live.actions import FileAction, parse_clustering
 from tablectl.live.commits import CommitSyntaxError, ParsedCommit, parse_client, parse_commit
-from tablectl.model.live import Client, Protocol
+from tablectl.model.live import AppTransaction, Client, Protocol
 
 METADATA = {"id": "x", "schemaString": '{"type":"struct","fields":[]}', "partitionColumns": [], "configuration": {}}
 ADD = {"add": {"path": "a%20b", "size": 3, "dataChange": True}}
@@ -76,7 +76,7 @@ def test_what_a_commit_did() -> None:
     assert commit.commit.changes_data
     assert commit.protocol == Protocol(1, 2)
     assert commit.txn_id == "t"
-    assert commit.schema_writer
+    assert commit.commit.schema_writer
 
 
 @pytest.mark.parametrize(
@@ -95,8 +95,8 @@ def test_what_a_commit_did() -> None:
     ],
 )
 def test_overwrites(action: dict[str, Any], overwrites: bool) -> None:
-    assert parse(action).overwrites is overwrites
-    assert not parse(action, version=0).overwrites
+    assert parse(action).commit.overwrites is overwrites
+    assert not parse(action, version=0).commit.overwrites
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_overwrites(action: dict[str, Any], overwrites: bool) -> None:
     ],
 )
 def test_schema_writers(operation: str, extra: dict[str, Any], expected: bool) -> None:
-    assert parse(info(operation), extra, ADD).schema_writer is expected
+    assert parse(info(operation), extra, ADD).commit.schema_writer is expected
 
 
 def test_row_tracking_marks_are_no_metadata_change() -> None:
@@ -121,9 +121,68 @@ def test_row_tracking_marks_are_no_metadata_change() -> None:
     assert parse(domain("delta.clustering")).commit.changes_metadata
 
 
-def test_commit_info_may_hold_anything() -> None:
-    odd = {"operation": 5, "timestamp": True, "userName": [], "engineInfo": {}, "userMetadata": 1, "txnId": 2}
+def test_what_the_forecast_and_drift_need() -> None:
+    commit = parse(
+        {
+            "commitInfo": {
+                "operation": "STREAMING UPDATE",
+                "operationParameters": {"outputMode": "Append", "epochId": 3, "statsOnLoad": False, "none": None},
+                "operationMetrics": {"numRemovedFiles": "0", "numOutputRows": 12},
+                "tags": {"delta.rowTracking.preserved": "true"},
+                "readVersion": 41,
+                "isolationLevel": "WriteSerializable",
+                "isBlindAppend": True,
+                "engineInfo": "Apache-Spark/4.2.0 Delta-Lake/4.4.0",
+            }
+        },
+        {"txn": {"appId": "query-1", "version": 3, "lastUpdated": 1700}},
+        {"txn": {"appId": "job", "version": 0, "lastUpdated": None}},
+    ).commit
+    assert commit.parameters == {"outputMode": "Append", "epochId": "3", "statsOnLoad": "false"}
+    assert commit.metrics == {"numRemovedFiles": "0", "numOutputRows": "12"}
+    assert commit.tags == {"delta.rowTracking.preserved": "true"}
+    assert (commit.read_version, commit.isolation, commit.blind_append) == (41, "WriteSerializable", True)
+    assert commit.transactions == (AppTransaction("query-1", 3, 1700), AppTransaction("job", 0))
+    assert commit.engine == "Apache-Spark/4.2.0 Delta-Lake/4.4.0"
+
+
+def test_what_a_commit_does_not_say_is_unknown() -> None:
+    commit = parse({"commitInfo": {}}).commit
+    assert (commit.read_version, commit.blind_append, commit.isolation, commit.transactions) == (None, None, "", ())
+    assert (commit.parameters, commit.metrics, commit.tags) == ({}, {}, {})
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"operation": 5, "timestamp": True, "userName": [], "engineInfo": {}, "userMetadata": 1, "txnId": 2},
+        {"operationParameters": [], "operationMetrics": "x", "tags": 7, "isBlindAppend": "true", "isolationLevel": {}},
+        {"readVersion": -1, "timestamp": 2**70, "inCommitTimestamp": -5},
+        {"readVersion": True, "timestamp": 1.5},
+    ],
+)
+def test_commit_info_may_hold_anything(odd: dict[str, Any]) -> None:
     assert parse({"commitInfo": odd}).commit == parse({"commitInfo": {}}).commit
+
+
+def test_what_a_commit_says_of_itself_is_bounded() -> None:
+    many = {f"k{number}": "v" * 100_000 for number in range(1000)}
+    deep: Any = 0
+    for _ in range(900):
+        deep = [deep]
+    commit = parse({"commitInfo": {"operation": "x" * 5000, "userMetadata": "u" * 50_000, "tags": many}}).commit
+    assert (len(commit.operation), len(commit.user_metadata), len(commit.tags)) == (1000, 10_000, 100)
+    assert {len(value) for value in commit.tags.values()} == {10_000}
+    assert commit.tags["k0"].endswith("v…")
+    assert parse({"commitInfo": {"tags": {"deep": deep}}}).commit.tags["deep"][0] in "[…"
+    streams = [{"txn": {"appId": str(number), "version": 1}} for number in range(1000)]
+    assert len(parse(*streams).commit.transactions) == 100
+
+
+def test_a_commit_cannot_be_changed() -> None:
+    commit = parse(info("WRITE", mode="Append")).commit
+    with pytest.raises(TypeError):
+        commit.parameters["mode"] = "Overwrite"  # type: ignore[index]
 
 
 def test_files_are_parsed_only_when_asked_for() -> None:
@@ -155,6 +214,10 @@ def test_files_are_parsed_only_when_asked_for() -> None:
         ([{"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": "x"}}], 1),
         ([{"protocol": {"minReaderVersion": 1, "minWriterVersion": 7}}], 1),
         ([{"domainMetadata": {"domain": "d", "removed": "no"}}], 1),
+        ([ADD, {"txn": {"appId": "a", "version": "1"}}], 2),
+        ([{"txn": {"appId": None, "version": 1}}], 1),
+        ([{"txn": {"appId": "a", "version": 1, "lastUpdated": "now"}}], 1),
+        (['{"add":{"path":"x"}}{"txn":{"appId":"a","version":1}}'], 1),
         (['{"commitInfo":{"operation":"\\ud800"}}'], 1),
         (["[" * 100_000], 1),
         (["1" * 10_000], 1),
@@ -181,7 +244,7 @@ JSON = st.recursive(
 )
 
 
-@given(st.sampled_from(["protocol", "metaData", "domainMetadata", "commitInfo", "add", "remove"]), JSON)
+@given(st.sampled_from(["protocol", "metaData", "domainMetadata", "commitInfo", "txn", "add", "remove"]), JSON)
 def test_any_action_is_read_or_refused(kind: str, value: Any) -> None:
     try:
         parse({kind: value}, with_files=True)

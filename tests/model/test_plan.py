@@ -12,6 +12,7 @@ from tablectl.model.live import Client, LiveTable, Protocol
 from tablectl.model.names import parse_table
 from tablectl.model.plan import Basis, Change, Phase, ProtocolFact, Statement, strictest
 from tablectl.model.schema import Field, Schema
+from tests.look_back import look_back
 
 
 def test_phases_in_the_order_they_run() -> None:
@@ -63,7 +64,7 @@ def test_the_basis_of_a_live_table() -> None:
         schema=Schema((Field("id", "long", identity=True),)),
         clustering=(),
         vectors=None,
-        clients=(Client("delta-spark", (4, 4, 0)),),
+        history=look_back([Client("delta-spark", (4, 4, 0))]),
     )
     basis = Basis.of(live)
     assert (basis.identity, basis.clustered, basis.partitioned, basis.vectors) == (True, True, False, None)

@@ -15,6 +15,7 @@ from tablectl.model.plan import Plan, TableFailure, TablePlan
 from tablectl.model.schema import Field, Schema
 from tablectl.planning.plan_file import FORMAT
 from tablectl.planning.table import plan_table
+from tests.look_back import with_look_back
 
 VECTORS = Protocol(3, 7, frozenset({"deletionVectors"}), frozenset({"deletionVectors"}))
 SCHEMA = Schema((Field("id", "long"), Field("Customer", "string"), Field("day", "date"), Field("amount", "double")))
@@ -33,7 +34,7 @@ def _live(**facts: Any) -> LiveTable:
         "bytes": 4_100_000,
         "vectors": 0,
     }
-    return LiveTable(**{**plain, **facts})
+    return LiveTable(**with_look_back({**plain, **facts}))
 
 
 def _table_plan(live: LiveTable, dialect: str = "oss", **policy: Any) -> TablePlan:

@@ -19,6 +19,7 @@ from tablectl.model.plan import Phase, Plan, TableFailure, TablePlan
 from tablectl.model.schema import Field, Schema
 from tablectl.planning.table import plan_table
 from tablectl.window.report import Casualty, CommitRun, Outcome, RunReport, StatementRun, TableRun
+from tests.look_back import with_look_back
 
 _GOLDEN = Path(__file__).parent.parent / "golden"
 _SCHEMA = Schema(
@@ -54,7 +55,7 @@ def _planned(name: str, facts: dict[str, Any], policy: dict[str, Any]) -> TableP
         "bytes": 4_100_000,
         "vectors": 0,
     }
-    found = plan_table(Policy(**policy), LiveTable(**{**plain, **facts}), "oss")
+    found = plan_table(Policy(**policy), LiveTable(**with_look_back({**plain, **facts})), "oss")
     assert found is not None
     return found
 

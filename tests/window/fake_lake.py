@@ -13,6 +13,7 @@ from tablectl.model.live import Client, Commit, LiveTable, Protocol
 from tablectl.model.names import TableName, parse_table
 from tablectl.model.schema import Field, Schema
 from tablectl.window.stamp import Stamp
+from tests.look_back import with_look_back
 
 # A parser of the four statements
 
@@ -171,7 +172,7 @@ class FakeTable:
     def commit(self, operation: str, user: str = "ben", stamp: str = "", **facts: Any) -> None:
         """One commit; without facts it changes data alone."""
         version = self.live.version + 1
-        self.states.append(replace(self.live, version=version, **facts))
+        self.states.append(replace(self.live, version=version, **with_look_back(facts)))
         self.history.append(
             Commit(version, 1_700_000_000_000 + version, operation, user, SPARK, stamp, bool(facts), not facts)
         )
@@ -209,7 +210,9 @@ class FakeLake:
             "bytes": 3000,
             **facts,
         }
-        live = LiveTable(name=name, location=location, version=0, table_id=f"id of {location}", **given)
+        live = LiveTable(
+            name=name, location=location, version=0, table_id=f"id of {location}", **with_look_back(given)
+        )
         table = FakeTable(name, [live], [Commit(0, 1_700_000_000_000, "CREATE TABLE", "ann", SPARK)])
         self.tables[location] = table
         return table
