@@ -14,8 +14,8 @@ from uuid import uuid4
 
 from tablectl.attributes.policy import needs_vectors
 from tablectl.engine.port import Engine
+from tablectl.live.buckets import StoreOptions
 from tablectl.live.reader import read_commits, read_many, read_table
-from tablectl.live.store import StoreOptions
 from tablectl.model.errors import EngineError, LiveError, PlanFileError, TablectlError, UsageError
 from tablectl.model.live import Commit, LiveTable
 from tablectl.model.names import TableName, canonical_location

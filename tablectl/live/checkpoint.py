@@ -97,10 +97,14 @@ def count_files(log: TableLog, checkpoint: Checkpoint, seen: set[tuple[str, str]
             with _parquet(log, name) as file:
                 total = total.plus(_count(file, seen))
                 sidecars = _sidecars_in_parquet(file)
-        for sidecar in sidecars:
-            with _parquet(log, f"_sidecars/{sidecar}") as file:
-                total = total.plus(_count(file, seen))
+        for counted in log.each(lambda sidecar: _count_sidecar(log, sidecar, seen), sidecars):
+            total = total.plus(counted)
     return total
+
+
+def _count_sidecar(log: TableLog, name: str, seen: set[tuple[str, str]]) -> Counts:
+    with _parquet(log, f"_sidecars/{name}") as file:
+        return _count(file, seen)
 
 
 @contextmanager

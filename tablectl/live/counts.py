@@ -15,8 +15,8 @@ def replay(log: TableLog, segment: Segment) -> Counts:
     """Count the files of a version: the cost grows with the log, so this is done only where it is asked for."""
     seen: set[tuple[str, str]] = set()
     total = Counts()
-    for version in range(segment.version, segment.base, -1):
-        commit = read_commit(log, commit_name(version), version, with_files=True)
+    versions = range(segment.version, segment.base, -1)
+    for commit in log.each(lambda each: read_commit(log, commit_name(each), each, with_files=True), versions):
         for file in reversed(commit.files):
             if file.added and file.key not in seen:
                 total = total.plus(Counts(1, file.size, 1 if file.key[1] else 0))

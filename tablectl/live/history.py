@@ -2,28 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 from tablectl.live.checksum import Checksum, belongs, parse_checksum
 from tablectl.live.commits import CommitSyntaxError, ParsedCommit, parse_commit
 from tablectl.live.listing import Segment, checksum_name, commit_name, compacted_name
-from tablectl.live.store import TableLog, VanishedError
+from tablectl.live.store import AHEAD, TableLog, VanishedError
 from tablectl.model.errors import LiveError
+
+_Result = TypeVar("_Result")
 
 
 class History:
-    """The commits and checksums of a segment. A commit read for the state is not read again for the history."""
+    """The commits and checksums of a segment. A commit read for the state is not read again for the history.
+
+    Where the store answers slowly, what will be asked for is read ahead, side by side: twenty commits then take as
+    long as one. What was read ahead for nothing is never looked at, be it damaged or gone.
+    """
 
     def __init__(self, log: TableLog, segment: Segment) -> None:
         self.log = log
         self.segment = segment
         self._read: dict[int, ParsedCommit] = {}
         self._checksums: dict[int, Checksum | None] = {}
+        self._ahead: dict[str, Future[Any]] = {}
+
+    def read_ahead(self, newest: int, count: int) -> None:
+        """Start to read commits, from a version back, as far as the log has them and they are not read yet."""
+        for version in range(newest, max(newest - count, -1), -1):
+            if version in self.segment.files.commits and version not in self._read:
+                self._start(commit_name(version), self._commit_reader(version))
+
+    def read_checksum_ahead(self, version: int) -> None:
+        """Start to read a checksum, if there is one."""
+        if version in self.segment.files.checksums:
+            self._start(checksum_name(version), self._checksum_reader(version))
 
     def commit(self, version: int) -> ParsedCommit:
         """One commit. Raises ``LiveError`` with file and line where it is no commit."""
         if version not in self._read:
-            self._read[version] = read_commit(self.log, commit_name(version), version)
+            self._read[version] = self._take(commit_name(version), self._commit_reader(version))
         return self._read[version]
 
     def checksum(self, version: int) -> Checksum | None:
@@ -37,7 +57,7 @@ class History:
         if version not in files.checksums or version not in files.commits:
             return None
         try:
-            raw = self.log.read(checksum_name(version))
+            raw = self._take(checksum_name(version), self._checksum_reader(version))
         except VanishedError:
             return None
         checksum = parse_checksum(raw)
@@ -52,6 +72,7 @@ class History:
         for each in range(version, max(version - count, -1), -1):
             if each not in self.segment.files.commits:
                 return
+            self._read_on(each, each - (version - count))
             try:
                 commit = self.commit(each)
             except VanishedError:
@@ -66,15 +87,37 @@ class History:
         while version > self.segment.base:
             first = self._compacted_from(version)
             if first is None:
+                if not self.segment.files.compacted:
+                    self._read_on(version, version - self.segment.base)
                 yield self.commit(version)
                 version -= 1
             else:
                 yield read_commit(self.log, compacted_name(first, version), version)
                 version = first - 1
 
+    def _read_on(self, version: int, left: int) -> None:
+        """Read the next few ahead, once those that were are used up."""
+        if version not in self._read and commit_name(version) not in self._ahead:
+            self.read_ahead(version, min(left, AHEAD))
+
+    def _commit_reader(self, version: int) -> Callable[[], ParsedCommit]:
+        return lambda: read_commit(self.log, commit_name(version), version)
+
+    def _checksum_reader(self, version: int) -> Callable[[], bytes]:
+        return lambda: self.log.read(checksum_name(version))
+
+    def _start(self, name: str, call: Callable[[], object]) -> None:
+        if name not in self._ahead and (started := self.log.start(call)) is not None:
+            self._ahead[name] = started
+
+    def _take(self, name: str, call: Callable[[], _Result]) -> _Result:
+        """The result of a reading: of the one that was started, if it was."""
+        started: Future[_Result] | None = self._ahead.pop(name, None)
+        return call() if started is None else started.result()
+
     def _compacted_from(self, last: int) -> int | None:
         """Where the longest compacted log that ends at a version begins, unless that version is read already."""
-        if last in self._read:
+        if last in self._read or commit_name(last) in self._ahead:
             return None
         base = self.segment.base
         return next((one for one, other in self.segment.files.compacted if other == last and base < one < last), None)

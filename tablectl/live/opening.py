@@ -47,24 +47,37 @@ def once_more(first: Callable[[], _Result], again: Callable[[], _Result]) -> _Re
         return again()
 
 
-def commits_between(log: TableLog, after: int, until: int | None) -> Segment | None:
-    """What there is of the commits above one version, up to another; ``None`` where the table has none so new.
+def commits_between(log: TableLog, after: int, until: int | None, limit: int) -> Segment | None:
+    """What there is of the newest commits above one version, up to another; ``None`` where the table has none so new.
 
-    Raises ``LiveError`` where a commit is missing that was not cleaned away behind a checkpoint.
+    At least ``limit`` of them are listed where there are as many. Raises ``LiveError`` where a commit is missing that
+    was not cleaned away behind a checkpoint.
     """
-    files = parse_listing(log.names(f"{after + 1:020d}" if after >= 0 else ""))
+    start, files = _listing_after(log, after, until, limit)
     if not files.commits:
         _checked(log, parse_listing(log.names()))
         return None
     newest = max(files.commits)
     missing = last = newest if until is None else min(until, newest)
-    while missing > after and missing in files.commits:
+    while missing >= start and missing in files.commits:
         missing -= 1
     checkpoint = files.checkpoints[-1] if files.checkpoints else None
-    if missing > after and (checkpoint is None or missing > checkpoint.version):
+    if missing >= start and (checkpoint is None or missing > checkpoint.version):
         message = f"{log.location}: version {missing} is missing: there is no {commit_name(missing)}"
         raise ListingGapError(message, _GAP_HINT)
     return Segment(last, checkpoint, files)
+
+
+def _listing_after(log: TableLog, after: int, until: int | None, limit: int) -> tuple[int, LogFiles]:
+    """The files from a version on, and that version: not of the whole log where only its end is asked for."""
+    if after < 0 and until is None:
+        hint = _last_checkpoint(log)
+        start = hint - limit + 1
+        if start > 0:
+            files = parse_listing(log.names(f"{start:020d}"))
+            if files.commits and max(files.commits) >= hint:
+                return start, files
+    return after + 1, parse_listing(log.names(f"{after + 1:020d}" if after >= 0 else ""))
 
 
 def _listing(log: TableLog, version: int | None, look_back: int) -> LogFiles:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from datetime import timedelta
 
+from tablectl.live.buckets import StoreOptions
 from tablectl.live.history import History
 from tablectl.live.interpret import check_properties, check_protocol, frozen, read_clustering, read_schema
 from tablectl.live.listing import Segment
 from tablectl.live.opening import commits_between, once_more, with_version
 from tablectl.live.state import State, find_state
-from tablectl.live.store import StoreOptions, Stores, TableLog, is_local
+from tablectl.live.store import Stores, TableLog, is_local
 from tablectl.model.errors import LiveError
 from tablectl.model.live import Commit, LiveTable
 from tablectl.model.names import TableName
@@ -36,7 +38,8 @@ def read_table(
     ``location`` is taken literally: percent signs in a path are part of it, as in Hadoop's ``Path``.
     Raises ``LiveError`` where the table cannot be read; what the log says is never guessed.
     """
-    return _read_table(Stores(options), name, location, version, look_back, counts=counts)
+    with Stores(options) as stores:
+        return _read_table(stores, name, location, version, look_back, counts=counts)
 
 
 def read_many(
@@ -51,52 +54,71 @@ def read_many(
 
     ``on_done`` is called after each table, in the caller's thread, in the order they end.
     """
-    stores = Stores(options)
-
-    def one(name: TableName, location: str) -> LiveTable | LiveError:
-        try:
-            return _read_table(stores, name, location, None, look_back, counts=False)
-        except LiveError as error:
-            return error
-
     asked = list(requests)
     local = all(is_local(location) for _, location in asked)
     workers = max(1, min(concurrency, _LOCAL_CONCURRENCY) if local else concurrency)
-    with ThreadPoolExecutor(max_workers=workers) as pool:
+    with Stores(options) as stores, ThreadPoolExecutor(max_workers=workers) as pool:
+
+        def one(name: TableName, location: str) -> LiveTable | LiveError:
+            try:
+                return _read_table(stores, name, location, None, look_back, counts=False)
+            except LiveError as error:
+                return error
+
         futures = [pool.submit(one, name, location) for name, location in asked]
-        if on_done is not None:
-            for future in as_completed(futures):
-                on_done(future.result())
-        return [future.result() for future in futures]
+        try:
+            if on_done is not None:
+                for future in as_completed(futures):
+                    on_done(future.result())
+            return [future.result() for future in futures]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def read_commits(
     location: str,
     *,
-    after: int,
+    after: int = -1,
     until: int | None = None,
     limit: int = 1000,
+    within: timedelta | None = None,
     options: StoreOptions = _DEFAULT,
 ) -> tuple[Commit, ...]:
     """The commits above ``after`` up to ``until`` (the newest without it), newest first, at most ``limit``.
 
+    ``within`` ends them at the first that is older than the newest of them by more than that: both by their own
+    timestamps, so that the same log gives the same answer tomorrow. A commit without a timestamp ends nothing.
     Where the log was cleaned, the oldest of them are missing: compare the last one's version with ``after``.
     """
-    log = Stores(options).open(location)
+    with Stores(options) as stores:
+        log = stores.open(location)
 
-    def read() -> tuple[Commit, ...]:
-        wanted = commits_between(log, after, until)
-        if wanted is None:
-            return ()
-        recent = History(log, wanted).recent(min(limit, max(wanted.version - after, 0)))
-        return tuple(each.commit for each in recent)
+        def read() -> tuple[Commit, ...]:
+            wanted = commits_between(log, after, until, limit)
+            if wanted is None:
+                return ()
+            recent = History(log, wanted).recent(min(limit, max(wanted.version - after, 0)))
+            return tuple(_lately((each.commit for each in recent), within))
 
-    return once_more(read, read)
+        return once_more(read, read)
 
 
 def newest_version(location: str, *, options: StoreOptions = _DEFAULT) -> int:
     """The newest version of the table, at the cost of a listing."""
-    return with_version(Stores(options).open(location), None, 0, lambda wanted: wanted.version)
+    with Stores(options) as stores:
+        return with_version(stores.open(location), None, 0, lambda wanted: wanted.version)
+
+
+def _lately(commits: Iterable[Commit], within: timedelta | None) -> Iterator[Commit]:
+    """The first of some commits, newest first, that are no older than the newest by more than a span."""
+    oldest = 0
+    for commit in commits:
+        if within is not None and commit.timestamp and not oldest:
+            oldest = commit.timestamp - round(within.total_seconds() * 1000)
+        if commit.timestamp and commit.timestamp < oldest:
+            return
+        yield commit
 
 
 def _read_table(
@@ -110,6 +132,8 @@ def _read_table(
 
 def _read_version(name: TableName, log: TableLog, wanted: Segment, look_back: int, *, counts: bool) -> LiveTable:
     history = History(log, wanted)
+    history.read_ahead(wanted.version, max(look_back, 1))
+    history.read_checksum_ahead(wanted.version)
     state = find_state(history)
     check_protocol(state.protocol, log.location)
     check_properties(state.metadata, log.location)

@@ -1,4 +1,4 @@
-"""Where logs lie: one table's ``_delta_log`` in any object store, behind three calls.
+"""Where logs lie: one table's ``_delta_log`` in any object store, behind a few calls.
 
 Every failure of a store leaves here as a ``LiveError`` that names the file.
 """
@@ -7,47 +7,55 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, TypeVar, cast
-from urllib.parse import quote, urlsplit
+from typing import Self, TypeVar
+from urllib.parse import urlsplit
 
 import obstore
-from obstore.exceptions import BaseError, NotFoundError, PermissionDeniedError, UnauthenticatedError
-from obstore.store import LocalStore, MemoryStore, ObjectStore, from_url
+from obstore.exceptions import BaseError, NotFoundError, PermissionDeniedError
+from obstore.store import LocalStore, ObjectStore
 
+from tablectl.live.buckets import BucketError, Patience, StoreOptions, open_bucket
+from tablectl.live.failures import Failure, explain
 from tablectl.model.errors import LiveError
 from tablectl.model.names import canonical_location
+from tablectl.model.stores import FAMILIES
 
 LOG = "_delta_log"
 CHUNK = 1 << 20
 LINE_LIMIT = 64 << 20
 """Bytes of one line or of one file read whole. Delta's own limits are lower (a JVM string holds 2 GiB of UTF-16)."""
+AHEAD = 32
+"""Commits of one table that are read side by side."""
+_FEW = 8
+"""Files of one table that are read side by side where each may be large."""
 
-_FAMILIES = {"s3": "s3", "gs": "gs", "az": "az", "azure": "az", "adl": "az", "abfs": "az", "abfss": "az", "wasb": "az"}
-_RETRY = {"max_retries": 3, "retry_timeout": timedelta(seconds=30)}
+_IN_FLIGHT = 64
+"""Requests of all tables together. S3 takes thousands a second for each prefix; a proxy may not."""
+_PATIENCE = Patience(tries=5, seconds=30)
 """obstore's default goes on for three minutes, which a person takes for a hang."""
+_DENIED = "the reader needs to list and to get objects below the table"
 _Result = TypeVar("_Result")
+_Item = TypeVar("_Item")
 
 
 class VanishedError(LiveError):
     """A listed file was gone when it was opened: someone cleans the log. A fresh listing helps."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoreOptions:
-    """How stores are reached. Credentials that are not named here come from each cloud's standard chain."""
+class Bucket:
+    """One store, shared by all tables in it; once it cannot be reached, nobody else waits for that again."""
 
-    config: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: MappingProxyType({}))
-    """obstore's configuration per kind of store: ``{"s3": {"endpoint": …, "region": …}, "gs": …, "az": …}``."""
-    client: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    """obstore's options of the HTTP client, such as ``allow_http`` and ``timeout``."""
-    memory: MemoryStore | None = None
-    """What ``memory:`` locations mean."""
+    def __init__(self, store: ObjectStore, family: str, pool: ThreadPoolExecutor | None) -> None:
+        self.store = store
+        self.family = family
+        self.pool = pool
+        """Where requests run side by side; ``None`` where threads cost more than answers do, on a local disk."""
+        self.failure: Failure | None = None
 
 
 class Stores:
@@ -55,8 +63,16 @@ class Stores:
 
     def __init__(self, options: StoreOptions) -> None:
         self._options = options
-        self._buckets: dict[str, ObjectStore] = {}
+        self._buckets: dict[str, Bucket] = {}
         self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
 
     def open(self, location: str) -> TableLog:
         """The log of the table at a location. Raises ``LiveError`` where no store can be made of it."""
@@ -68,15 +84,21 @@ class Stores:
         except ValueError as error:
             raise LiveError(f"{location!r} is no location: {error}") from error
         prefix = split.path.replace("%23", "#").replace("%3F", "?").strip("/")
-        return TableLog(
-            self._bucket(split.scheme, f"{split.scheme}://{quote(split.netloc, safe='@.:-_')}"), prefix, place
-        )
+        return TableLog(self._bucket(split.scheme, split.netloc), prefix, place)
 
-    def _bucket(self, scheme: str, root: str) -> ObjectStore:
+    def _bucket(self, scheme: str, authority: str) -> Bucket:
+        root = f"{scheme}://{authority}"
         with self._lock:
             if root not in self._buckets:
-                self._buckets[root] = _remote(scheme, root, self._options)
+                store = self._memory() if scheme == "memory" else _remote(scheme, authority, self._options)
+                self._pool = self._pool or ThreadPoolExecutor(_IN_FLIGHT, thread_name_prefix="tablectl-live")
+                self._buckets[root] = Bucket(store, FAMILIES.get(scheme, ""), self._pool)
             return self._buckets[root]
+
+    def _memory(self) -> ObjectStore:
+        if self._options.memory is None:
+            raise LiveError("memory: locations exist only where a test gives their store")
+        return self._options.memory
 
 
 def is_local(location: str) -> bool:
@@ -84,44 +106,32 @@ def is_local(location: str) -> bool:
     return location.startswith("/") or location[:5].lower() == "file:"
 
 
-def _local(path: str) -> ObjectStore:
+def _local(path: str) -> Bucket:
     if not path.startswith("/"):
         raise LiveError(f"{path!r} is a relative path", "write it from the root, or as a URI")
     if not Path(path).is_dir():
         raise LiveError(f"{path}: no such directory")
     try:
-        return LocalStore(path)
+        return Bucket(LocalStore(path), "", None)
     except (BaseError, OSError, ValueError) as error:
-        raise LiveError(f"{path}: cannot be opened: {_first_line(error)}") from error
+        raise LiveError(f"{path}: cannot be opened: {explain(error, '').reason}") from error
 
 
-def _remote(scheme: str, root: str, options: StoreOptions) -> ObjectStore:
-    if scheme == "memory":
-        if options.memory is None:
-            raise LiveError("memory: locations exist only where a test gives their store")
-        return options.memory
-    family = _FAMILIES.get(scheme)
-    if family is None:
-        raise LiveError(f"{root}: unknown kind of store {scheme!r}", "known are local paths, s3, gs, az and abfss")
+def _remote(scheme: str, authority: str, options: StoreOptions) -> ObjectStore:
     try:
-        store = from_url(
-            root,
-            config=cast("Any", dict(options.config.get(family, {}))),
-            client_options=cast("Any", dict(options.client)),
-            retry_config=cast("Any", _RETRY),
-        )
-    except (BaseError, OSError, ValueError, TypeError) as error:
-        raise LiveError(f"{root}: cannot be opened: {_first_line(error)}", f"check the {family} options") from error
-    return store
+        return open_bucket(scheme, authority, options, _PATIENCE)
+    except BucketError as error:
+        raise LiveError(f"{scheme}://{authority}: {error.failure.reason}", error.failure.hint) from error
 
 
 class TableLog:
     """One table's ``_delta_log``. Names are relative to it; the store is never written."""
 
-    def __init__(self, store: ObjectStore, prefix: str, location: str, *, location_exists: bool = False) -> None:
+    def __init__(self, bucket: Bucket, prefix: str, location: str, *, location_exists: bool = False) -> None:
         self.location = location
         self.location_exists = location_exists
-        self._store = store
+        self._bucket = bucket
+        self._store = bucket.store
         self._root = f"{prefix}/{LOG}" if prefix else LOG
 
     def file(self, name: str) -> str:
@@ -164,21 +174,58 @@ class TableLog:
         """A seekable file for a Parquet reader, which asks for the ranges it needs."""
         return self._get(name, lambda store, path: RangeFile(store, path, obstore.head(store, path)["size"]))
 
+    def start(self, call: Callable[[], _Result]) -> Future[_Result] | None:
+        """Run a reading of this log beside others; ``None`` where that gains nothing, and nothing was started."""
+        return None if self._bucket.pool is None else self._bucket.pool.submit(call)
+
+    def each(self, call: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
+        """The result for each item, in order, the next few being read meanwhile where that gains anything."""
+        pool = self._bucket.pool
+        if pool is None:
+            yield from map(call, items)
+            return
+        rest, running = iter(items), deque[Future[_Result]]()
+        try:
+            for item in rest:
+                running.append(pool.submit(call, item))
+                if len(running) == _FEW:
+                    yield running.popleft().result()
+            while running:
+                yield running.popleft().result()
+        finally:
+            for future in running:
+                future.cancel()
+
     def _get(self, name: str, take: Callable[[ObjectStore, str], _Result]) -> _Result:
         with self._translated(name):
             return take(self._store, f"{self._root}/{name}")
 
     @contextmanager
     def _translated(self, name: str) -> Iterator[None]:
+        if self._bucket.failure is not None:
+            raise self._error(name, self._bucket.failure)
         try:
             yield
         except (NotFoundError, FileNotFoundError) as error:
+            failure = explain(error, self._bucket.family)
+            if failure.lasting:
+                raise self._failed(name, failure) from error
             raise VanishedError(f"{self.file(name)}: listed, but gone when it was opened") from error
-        except (PermissionError, PermissionDeniedError, UnauthenticatedError) as error:
-            message = f"{self.file(name)}: permission denied: {_first_line(error)}"
-            raise LiveError(message, "the reader needs to list and to get objects below the table") from error
+        except (PermissionError, PermissionDeniedError) as error:
+            failure = explain(error, self._bucket.family)
+            if not failure.lasting:
+                failure = Failure(failure.reason, failure.hint or _DENIED)
+            raise self._failed(name, failure) from error
         except (BaseError, OSError, ValueError) as error:
-            raise LiveError(f"{self.file(name)}: cannot be read: {_first_line(error)}") from error
+            raise self._failed(name, explain(error, self._bucket.family)) from error
+
+    def _failed(self, name: str, failure: Failure) -> LiveError:
+        if failure.lasting:
+            self._bucket.failure = failure
+        return self._error(name, failure)
+
+    def _error(self, name: str, failure: Failure) -> LiveError:
+        return LiveError(f"{self.file(name)}: cannot be read: {failure.reason}", failure.hint)
 
 
 class RangeFile(io.RawIOBase):
@@ -190,6 +237,8 @@ class RangeFile(io.RawIOBase):
         self._path = path
         self._size = size
         self._at = 0
+        self._block = (0, b"")
+        """The last bytes fetched and where they begin: the end of a small file, its footer, is all of it."""
 
     def seekable(self) -> bool:
         """Always."""
@@ -210,12 +259,16 @@ class RangeFile(io.RawIOBase):
         return self._at
 
     def read(self, size: int = -1, /) -> bytes:
-        """One request per call."""
+        """At most one request per call, none for what the last one fetched."""
         left = max(self._size - self._at, 0)
         size = left if size < 0 else min(size, left)
         if size == 0:
             return b""
-        data = bytes(obstore.get_range(self._store, self._path, start=self._at, length=size))
+        start, block = self._block
+        if not start <= self._at <= self._at + size <= start + len(block):
+            start, block = self._at, bytes(obstore.get_range(self._store, self._path, start=self._at, length=size))
+            self._block = (start, block)
+        data = block[self._at - start : self._at - start + size]
         self._at += len(data)
         return data
 
@@ -225,8 +278,3 @@ def _whole(store: ObjectStore, path: str) -> bytes:
     if result.meta["size"] > LINE_LIMIT:
         raise OSError(f"larger than {LINE_LIMIT >> 20} MiB")
     return bytes(result.bytes())
-
-
-def _first_line(error: Exception) -> str:
-    """Only the first line: obstore appends its own debug output below it."""
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -10,12 +10,11 @@ import obstore
 import pytest
 from obstore.store import MemoryStore
 
+from tablectl.live.buckets import StoreOptions
 from tablectl.live.reader import read_table
-from tablectl.live.store import StoreOptions
 from tablectl.model.live import LiveTable
 from tablectl.model.names import TableName
-
-LOCATION = "memory:///lake/t"
+from tests.live.log_actions import LOCATION
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from obstore.store import MemoryStore
 
+from tablectl.live.buckets import StoreOptions
 from tablectl.live.reader import read_table
-from tablectl.live.store import StoreOptions
 from tablectl.model.errors import LiveError
 from tablectl.model.live import LiveTable
 from tablectl.model.names import TableName

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import obstore
@@ -11,53 +11,30 @@ import pytest
 from obstore.store import MemoryStore
 
 from tablectl.live import store as store_module
+from tablectl.live.buckets import StoreOptions
 from tablectl.live.reader import newest_version, read_commits, read_many, read_table
-from tablectl.live.store import StoreOptions
 from tablectl.model.errors import LiveError
 from tablectl.model.live import Client, LiveTable
 from tablectl.model.names import TableName
+from tests.live.log_actions import (
+    CLUSTERED,
+    LOCATION,
+    PLAIN,
+    SPARK,
+    Action,
+    add,
+    checksum,
+    clustering,
+    crc,
+    info,
+    metadata,
+    protocol,
+)
 
-LOCATION = "memory:///lake/t"
 LOG = "lake/t/_delta_log"
 UUID = "748a6541-0f8d-4447-82ca-5c89ca51c5a3"
-SPARK = "Apache-Spark/4.2.0 Delta-Lake/4.4.0"
 Put = Callable[..., None]
 Read = Callable[..., LiveTable]
-Action = dict[str, Any]
-
-
-def protocol(reader: int = 1, writer: int = 7, *features: str, readers: tuple[str, ...] = ()) -> Action:
-    value: Action = {"minReaderVersion": reader, "minWriterVersion": writer, "writerFeatures": [*features, *readers]}
-    return {"protocol": {**value, "readerFeatures": list(readers)} if reader >= 3 else value}
-
-
-CLUSTERED = protocol(1, 7, "clustering", "domainMetadata")
-PLAIN = protocol(1, 2)
-
-
-def metadata(table: str = "one", columns: tuple[str, ...] = ("a", "b"), /, **properties: str) -> Action:
-    fields = [{"name": column, "type": "long", "nullable": True, "metadata": {}} for column in columns]
-    schema = json.dumps({"type": "struct", "fields": fields})
-    return {"metaData": {"id": table, "schemaString": schema, "partitionColumns": [], "configuration": properties}}
-
-
-def clustering(*columns: str, removed: bool = False) -> Action:
-    text = json.dumps({"clusteringColumns": [[column] for column in columns]})
-    return {"domainMetadata": {"domain": "delta.clustering", "configuration": text, "removed": removed}}
-
-
-def info(txn: str = "", operation: str = "WRITE", **more: Any) -> Action:
-    return {"commitInfo": {"operation": operation, "engineInfo": SPARK, **({"txnId": txn} if txn else {}), **more}}
-
-
-def checksum(txn: str, state: Mapping[str, Any], domains: list[Action] | None = None, **more: Any) -> Action:
-    known = {} if domains is None else {"domainMetadata": [domain["domainMetadata"] for domain in domains]}
-    counts = {"numFiles": 4, "tableSizeBytes": 40, "numDeletionVectorsOpt": 1}
-    return {"txnId": txn, "metadata": state["metaData"], **CLUSTERED, **counts, **known, **more}
-
-
-def crc(version: int) -> str:
-    return f"{version:020d}.crc"
 
 
 def test_commits_are_walked_without_any_checksum(put: Put, read: Read) -> None:
@@ -213,10 +190,6 @@ def test_counts_are_replayed_where_asked_for(put: Put, read: Read) -> None:
     assert (table.files, table.bytes, table.vectors) == (None, None, None)
     table = read(counts=True)
     assert (table.files, table.bytes, table.vectors) == (2, 16, 1)
-
-
-def add(path: str, size: int, **more: Any) -> Action:
-    return {"add": {"path": path, "size": size, "dataChange": True, **more}}
 
 
 def test_history_is_newest_first_and_bounded(put: Put, options: StoreOptions) -> None:

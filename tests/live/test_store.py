@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tablectl.live.buckets import StoreOptions
 from tablectl.live.reader import read_table
-from tablectl.live.store import StoreOptions, Stores
+from tablectl.live.store import Stores
 from tablectl.model.errors import LiveError
 from tablectl.model.names import TableName
 
@@ -76,13 +77,13 @@ def test_names_that_are_no_text_are_errors(tmp_path: Path) -> None:
 
 
 def test_wrong_options_name_the_store() -> None:
-    options = StoreOptions(config={"s3": {"no_such_key": "x"}})
+    options = StoreOptions(families={"s3": {"no_such_key": "x"}})
     with pytest.raises(LiveError, match="s3://bucket"):
         Stores(options).open("s3a://bucket/t")
 
 
 def test_tables_of_a_bucket_share_its_store() -> None:
-    stores = Stores(StoreOptions(config={"s3": {"region": "eu-west-1"}}))
+    stores = Stores(StoreOptions(families={"s3": {"region": "eu-west-1"}}))
     one, two = stores.open("s3a://bucket/a b/%20"), stores.open("s3://bucket/other")
-    assert one._store is two._store
+    assert one._bucket is two._bucket
     assert one.file("x") == "s3://bucket/a b/%20/_delta_log/x"

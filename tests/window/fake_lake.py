@@ -210,9 +210,7 @@ class FakeLake:
             "bytes": 3000,
             **facts,
         }
-        live = LiveTable(
-            name=name, location=location, version=0, table_id=f"id of {location}", **with_look_back(given)
-        )
+        live = LiveTable(name=name, location=location, version=0, table_id=f"id of {location}", **with_look_back(given))
         table = FakeTable(name, [live], [Commit(0, 1_700_000_000_000, "CREATE TABLE", "ann", SPARK)])
         self.tables[location] = table
         return table
