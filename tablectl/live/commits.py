@@ -205,16 +205,26 @@ def _texts(value: object) -> Mapping[str, str]:
     """The entries of a map, as many as a person would read, and each of bounded length."""
     if not isinstance(value, dict) or not value:
         return NOTHING_SET
-    pairs = islice(value.items(), _ENTRIES_LIMIT)
-    return MappingProxyType({_text(key): _shown(each) for key, each in pairs if each is not None})
+    texts: dict[str, str] = {}
+    for key, each in islice(value.items(), _ENTRIES_LIMIT):
+        if each is not None:
+            short = type(each) is str and len(each) <= _SHORT
+            texts[_text(key)] = each if short else _shown(each)
+    return MappingProxyType(texts)
 
 
 def _shown(value: object) -> str:
-    try:
-        text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    except RecursionError:
-        return "…"
-    return _text(text, _VALUE_LIMIT) if len(text) <= _VALUE_LIMIT else text[: _VALUE_LIMIT - 1] + "…"
+    match value:
+        case str():
+            text = value
+        case bool():
+            return "true" if value else "false"
+        case _:
+            try:
+                text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+            except RecursionError:
+                return "…"
+    return text if len(text) <= _VALUE_LIMIT else text[: _VALUE_LIMIT - 1] + "…"
 
 
 def _overwrites(operation: str, parameters: object) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
 
 from tablectl.live.buckets import StoreOptions
@@ -20,6 +21,8 @@ from tablectl.model.names import TableName
 _DEFAULT = StoreOptions()
 _LOCAL_CONCURRENCY = 4
 """A local disk answers faster than threads hand the interpreter over; a mounted network drive gains from a few."""
+_READY = 4
+"""Tables read ahead of the one that is asked for, for each thread."""
 
 
 def read_table(
@@ -48,11 +51,10 @@ def read_many(
     concurrency: int = 16,
     look_back: int = 20,
     options: StoreOptions = _DEFAULT,
-    on_done: Callable[[LiveTable | LiveError], None] | None = None,
-) -> list[LiveTable | LiveError]:
+) -> Generator[LiveTable | LiveError, None, None]:
     """Many tables at once, in the order asked for; a table that cannot be read is its error.
 
-    ``on_done`` is called after each table, in the caller's thread, in the order they end.
+    Only the next few are kept ready, so that ten thousand tables take no more memory than what is kept of them.
     """
     asked = list(requests)
     local = all(is_local(location) for _, location in asked)
@@ -65,15 +67,16 @@ def read_many(
             except LiveError as error:
                 return error
 
-        futures = [pool.submit(one, name, location) for name, location in asked]
+        ready = deque[Future[LiveTable | LiveError]]()
         try:
-            if on_done is not None:
-                for future in as_completed(futures):
-                    on_done(future.result())
-            return [future.result() for future in futures]
-        except BaseException:
+            for name, location in asked:
+                ready.append(pool.submit(one, name, location))
+                if len(ready) > workers * _READY:
+                    yield ready.popleft().result()
+            while ready:
+                yield ready.popleft().result()
+        finally:
             pool.shutdown(wait=False, cancel_futures=True)
-            raise
 
 
 def read_commits(

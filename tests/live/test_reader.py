@@ -338,11 +338,22 @@ def test_a_listing_crossed_by_a_writer_is_repeated(put: Put, read: Read, monkeyp
 def test_many_tables_and_their_errors(put: Put, options: StoreOptions) -> None:
     put(0, [info(), PLAIN, metadata()])
     good, bad = (TableName("", (LOCATION,)), LOCATION), (TableName("", ("memory:///no",)), "memory:///no")
-    done: list[LiveTable | LiveError] = []
-    results = read_many([good, bad, good], concurrency=2, options=options, on_done=done.append)
+    results = list(read_many([good, bad, good], concurrency=2, options=options))
     assert [isinstance(result, LiveTable) for result in results] == [True, False, True]
-    assert len(done) == 3
-    assert read_many([], options=options) == []
+    assert list(read_many([], options=options)) == []
+
+
+def test_of_many_tables_only_the_next_few_are_kept_ready(
+    put: Put, options: StoreOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(0, [info(), PLAIN, metadata()])
+    requests = count_requests(monkeypatch)
+    asked = [(TableName("", (LOCATION,)), LOCATION)] * 100
+    tables = read_many(asked, concurrency=1, options=options)
+    assert isinstance(next(tables), LiveTable)
+    tables.close()
+    assert len(requests) <= 6 * 3
+    assert len(list(read_many(asked, options=options))) == 100
 
 
 @pytest.mark.parametrize(
