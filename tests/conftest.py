@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tablectl.engine.spark import SparkOptions, open_spark, packages
+from tests.s3 import Faults, S3Server, clean_environ
 
 CONNECT_PACKAGE = "org.apache.spark:spark-connect_2.13"
+
+
+_NUMBERS = count()
 
 
 def _free_port() -> int:
@@ -57,3 +63,30 @@ def spark(tmp_path_factory: pytest.TempPathFactory, connect_port: int) -> Iterat
 def connect_url(spark: Any, connect_port: int) -> str:
     """The Connect server of the shared session."""
     return f"sc://127.0.0.1:{connect_port}"
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    """One S3 server a run, outside of any environment."""
+    pytest.importorskip("moto")
+    server = S3Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def s3(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> S3Server:
+    """The S3 server, faultless, and an environment that leads to it and to no other cloud."""
+    s3_server.faults = Faults()
+    for variable in os.environ.keys() - clean_environ(os.environ).keys():
+        monkeypatch.delenv(variable)
+    for variable, value in s3_server.environ().items():
+        monkeypatch.setenv(variable, value)
+    monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+    return s3_server
+
+
+@pytest.fixture
+def bucket(s3: S3Server) -> str:
+    """The URI of a new bucket."""
+    return s3.make_bucket(f"bucket-{next(_NUMBERS)}")

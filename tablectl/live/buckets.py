@@ -62,7 +62,7 @@ def open_bucket(scheme: str, authority: str, options: StoreOptions, patience: Pa
     try:
         return from_url(
             f"{scheme}://{quote(authority, safe='@.:-_')}",
-            config=cast("Any", _config(family, given)),
+            config=cast("Any", {key: value for key, value in given.items() if key not in CONNECTION}),
             client_options=cast("Any", _connection(family, given, os.environ)),
             retry_config={"max_retries": patience.tries, "retry_timeout": timedelta(seconds=patience.seconds)},
             **_provider(family, given),
@@ -76,14 +76,6 @@ def open_bucket(scheme: str, authority: str, options: StoreOptions, patience: Pa
         failure = explain(error, family)
         hint = failure.hint or f"check stores.{family} in tablectl.yaml, and {PREFIXES[family]}… in the environment"
         raise BucketError(Failure(f"cannot be opened: {failure.reason}", hint)) from error
-
-
-def _config(family: str, given: Mapping[str, str]) -> dict[str, str]:
-    config = {key: value for key, value in given.items() if key not in CONNECTION}
-    if family == "s3" and "endpoint" in config:
-        # AWS_ENDPOINT_URL_S3 of the environment would come before an endpoint given as such.
-        config["aws_endpoint_url_s3"] = config["endpoint"]
-    return config
 
 
 def _connection(family: str, given: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str] | None:

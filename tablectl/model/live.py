@@ -151,7 +151,7 @@ class Commit:
     engine: str = ""
     """``engineInfo`` as it stands: what ``client`` was told from."""
     parameters: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
-    """Of the operation, as ``DESCRIBE HISTORY`` shows them: what is no text is its JSON. A cut value ends with …"""
+    """Of the operation, as ``DESCRIBE HISTORY`` shows those that are not null; a value that was cut ends with …"""
     metrics: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
     """Of the operation, in the same way."""
     tags: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)

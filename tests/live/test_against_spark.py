@@ -12,7 +12,7 @@ import pytest
 
 from tablectl.live.reader import read_commits, read_table
 from tablectl.model.errors import LiveError
-from tablectl.model.live import LiveTable
+from tablectl.model.live import Commit, LiveTable
 from tablectl.model.names import TableName, parse_column
 
 pytestmark = pytest.mark.spark
@@ -349,12 +349,38 @@ def stripped(lake: Lake, name: str) -> list[str]:
 
 
 def check_history(lake: Lake, name: str, rows: list[Any]) -> None:
-    commits = read_commits(lake.path(name), after=-1, limit=20)
-    expected = [(row["version"], row["operation"], row["userMetadata"] or "") for row in rows]
-    assert [(each.version, each.operation, each.user_metadata) for each in commits] == expected
+    commits = read_commits(lake.path(name), limit=20)
+    assert [told(each) for each in commits] == [
+        {
+            "version": row["version"],
+            "operation": row["operation"],
+            "parameters": {key: text for key, text in (row["operationParameters"] or {}).items() if text is not None},
+            "metrics": row["operationMetrics"] or {},
+            "read version": row["readVersion"],
+            "isolation": row["isolationLevel"] or "",
+            "blind append": row["isBlindAppend"],
+            "user metadata": row["userMetadata"] or "",
+            "engine": row["engineInfo"] or "",
+        }
+        for row in rows
+    ]
     if "inCommitTimestamp" not in str(dict(read(lake.path(name)).properties)):
         return
     assert [each.timestamp for each in commits] == [round(row["timestamp"].timestamp() * 1000) for row in rows]
+
+
+def told(commit: Commit) -> dict[str, Any]:
+    return {
+        "version": commit.version,
+        "operation": commit.operation,
+        "parameters": commit.parameters,
+        "metrics": commit.metrics,
+        "read version": commit.read_version,
+        "isolation": commit.isolation,
+        "blind append": commit.blind_append,
+        "user metadata": commit.user_metadata,
+        "engine": commit.engine,
+    }
 
 
 def check_counts_without_replay(lake: Lake, name: str, expected: dict[str, Any]) -> None:

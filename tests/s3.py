@@ -1,0 +1,138 @@
+"""A server that speaks the S3 protocol (moto), in a thread of the tests, which can be told to misbehave."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+REGION = "eu-west-1"
+KEY = "test-key"
+"""Both halves of the credentials: moto takes any."""
+
+_App = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+@dataclass
+class Faults:
+    """What the server does wrong, and what it saw."""
+
+    latency: float = 0.0
+    """Seconds by which each answer is late."""
+    denied: tuple[str, ...] = ()
+    """Parts of the paths that nobody may touch."""
+    lost_puts: int = 0
+    """How many of the next writes are done and answered with a server error."""
+    ignores_conditions: bool = False
+    """Whether a write with ``If-None-Match`` is carried out all the same, as old S3-compatible stores do."""
+    seen: list[str] = field(default_factory=list)
+    """Method and path of each request."""
+
+
+class S3Server:
+    """One server for all tests; each takes a bucket of its own.
+
+    S3 promises that of two writes with ``If-None-Match: *`` one fails. moto looks and then writes, in threads, so here
+    writes wait for each other.
+    """
+
+    def __init__(self) -> None:
+        from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+        from werkzeug.serving import make_server
+
+        logging.getLogger("werkzeug").setLevel(logging.ERROR)
+        self.faults = Faults()
+        self._app: _App = DomainDispatcherApplication(create_backend_app)
+        self._writing = threading.Lock()
+        self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def environ(self) -> dict[str, str]:
+        """The variables by which a program reaches the server, as it would reach S3."""
+        return {
+            "AWS_ACCESS_KEY_ID": KEY,
+            "AWS_SECRET_ACCESS_KEY": KEY,
+            "AWS_REGION": REGION,
+            "AWS_ENDPOINT_URL": self.url,
+            "AWS_ALLOW_HTTP": "true",
+            "NO_PROXY": "127.0.0.1",
+            "no_proxy": "127.0.0.1",
+        }
+
+    @property
+    def client(self) -> Any:
+        """boto3's client of the server."""
+        import boto3
+
+        return boto3.client(
+            "s3", endpoint_url=self.url, region_name=REGION, aws_access_key_id=KEY, aws_secret_access_key=KEY
+        )
+
+    def make_bucket(self, name: str) -> str:
+        """A new bucket; gives its URI."""
+        self.client.create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": REGION})
+        return f"s3://{name}"
+
+    def put(self, bucket: str, key: str, body: bytes) -> None:
+        """An object, put straight into the server's memory: a thousand requests would take half a minute."""
+        from moto.core import DEFAULT_ACCOUNT_ID
+        from moto.s3.models import s3_backends
+
+        s3_backends[DEFAULT_ACCOUNT_ID]["aws"].put_object(bucket.removeprefix("s3://"), key, body)
+
+    def upload(self, folder: Path, bucket: str, prefix: str) -> None:
+        """All files below a folder, under a prefix."""
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                self.put(bucket, f"{prefix}/{path.relative_to(folder).as_posix()}", path.read_bytes())
+
+    @contextmanager
+    def faulty(self, **faults: Any) -> Iterator[Faults]:
+        """The server with faults, for a while."""
+        self.faults = Faults(**faults)
+        try:
+            yield self.faults
+        finally:
+            self.faults = Faults()
+
+    def _answer(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        faults, method, path = self.faults, environ["REQUEST_METHOD"], environ["PATH_INFO"]
+        faults.seen.append(f"{method} {path}")
+        time.sleep(faults.latency)
+        if any(part in path for part in faults.denied):
+            return _error(start, "403 Forbidden", "AccessDenied", "Access Denied")
+        if method != "PUT":
+            return self._app(environ, start)
+        if faults.ignores_conditions:
+            environ.pop("HTTP_IF_NONE_MATCH", None)
+        with self._writing:
+            if faults.lost_puts == 0:
+                return [b"".join(self._app(environ, start))]
+            faults.lost_puts -= 1
+            b"".join(self._app(environ, lambda *_: None))
+        return _error(start, "503 Service Unavailable", "SlowDown", "Please reduce your request rate.")
+
+
+def _error(start: Callable[..., Any], status: str, code: str, message: str) -> list[bytes]:
+    body = f'<?xml version="1.0"?><Error><Code>{code}</Code><Message>{message}</Message></Error>'.encode()
+    start(status, [("Content-Type", "application/xml"), ("Content-Length", str(len(body)))])
+    return [body]
+
+
+def clean_environ(environ: Mapping[str, str]) -> dict[str, str]:
+    """An environment without anything that names a cloud."""
+    return {key: value for key, value in environ.items() if not key.startswith(("AWS_", "AZURE_", "GOOGLE_"))}
