@@ -50,7 +50,6 @@ class S3Server:
         self._app: _App = DomainDispatcherApplication(create_backend_app)
         self._writing = threading.Lock()
         self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)
-        self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
@@ -89,7 +88,7 @@ class S3Server:
 
     def put(self, bucket: str, key: str, body: bytes) -> None:
         """An object, put straight into the server's memory: a thousand requests would take half a minute."""
-        from moto.core import DEFAULT_ACCOUNT_ID
+        from moto.core.models import DEFAULT_ACCOUNT_ID
         from moto.s3.models import s3_backends
 
         s3_backends[DEFAULT_ACCOUNT_ID]["aws"].put_object(bucket.removeprefix("s3://"), key, body)

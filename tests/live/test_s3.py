@@ -70,7 +70,6 @@ def test_tables_of_one_bucket_beside_each_other_and_their_errors(s3: S3Server, b
 def test_a_table_of_many_commits_is_listed_in_pages(s3: S3Server, bucket: str) -> None:
     schema = '{"type":"struct","fields":[]}'
     first = {"metaData": {"id": "x", "schemaString": schema, "partitionColumns": [], "configuration": {}}}
-    name, client = bucket, s3.client
     for version in range(1200):
         actions: list[dict[str, Any]] = [{"commitInfo": {"operation": "WRITE"}}]
         if version == 0:
