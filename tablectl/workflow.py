@@ -12,14 +12,15 @@ from fnmatch import fnmatchcase
 from threading import Event
 from uuid import uuid4
 
-from tablectl.attributes.policy import needs_vectors
+from tablectl.attributes.policy import Policy, needs_vectors
 from tablectl.engine.port import Engine
 from tablectl.live.buckets import StoreOptions
-from tablectl.live.reader import read_commits, read_many, read_table
+from tablectl.live.reader import LOOK_BACK, Depth, Request, read_commits, read_many, read_table
 from tablectl.model.errors import EngineError, LiveError, PlanFileError, TablectlError, UsageError
 from tablectl.model.live import Commit, LiveTable
 from tablectl.model.names import TableName, canonical_location
 from tablectl.model.plan import Plan, TableFailure, TablePlan
+from tablectl.planning.diff import diff
 from tablectl.planning.plan_file import FORMAT, digest_of
 from tablectl.planning.table import plan_table
 from tablectl.specs.config import Config
@@ -97,9 +98,8 @@ def make_plan(
     failures += shared
     tables: list[TablePlan] = []
     unchanged: list[str] = []
-    readings = read_many([(spec.name, location) for spec, location in placed], options=stores)
-    for (spec, location), reading in zip(placed, readings, strict=True):
-        found = _counted(spec, location, reading, stores)
+    requests = (Request(spec.name, location, _depth(spec.policy)) for spec, location in placed)
+    for (spec, _), found in zip(placed, read_many(requests, options=stores), strict=True):
         if isinstance(found, LiveError):
             failures.append(_failure(spec.name, found))
             continue
@@ -127,12 +127,13 @@ def _location(spec: TableSpec, locate: Locate) -> str:
 
 def _one_name_each(placed: Sequence[tuple[TableSpec, str]]) -> tuple[list[tuple[TableSpec, str]], list[TableFailure]]:
     """The tables that one name leads to. Two policies for one table would undo each other, run after run."""
+    places = [real_place(location) for _, location in placed]
     names: dict[str, list[TableName]] = {}
-    for spec, location in placed:
-        names.setdefault(real_place(location), []).append(spec.name)
+    for (spec, _), place in zip(placed, places, strict=True):
+        names.setdefault(place, []).append(spec.name)
     alone, shared = list[tuple[TableSpec, str]](), list[TableFailure]()
-    for spec, location in placed:
-        others = [name.text for name in names[real_place(location)] if name != spec.name]
+    for (spec, location), place in zip(placed, places, strict=True):
+        others = [name.text for name in names[place] if name != spec.name]
         if others:
             message = f"the policies name this table twice: {' and '.join(others)} lies in {location} too"
             shared.append(TableFailure(name=spec.name.text, message=message, hint="declare it under one name"))
@@ -141,17 +142,15 @@ def _one_name_each(placed: Sequence[tuple[TableSpec, str]]) -> tuple[list[tuple[
     return alone, shared
 
 
-def _counted(
-    spec: TableSpec, location: str, found: LiveTable | LiveError, stores: StoreOptions
-) -> LiveTable | LiveError:
-    """What is read follows what is declared: vectors are counted only where a declaration depends on their number."""
-    asks = any(needs_vectors(*value) for value in spec.policy.values())
-    if isinstance(found, LiveError) or found.vectors is not None or not asks:
-        return found
-    try:
-        return read_table(spec.name, location, counts=True, options=stores)
-    except LiveError as error:
-        return error
+def _depth(policy: Policy) -> Callable[[LiveTable], Depth]:
+    """What is read follows what is declared: the history of tables that change, vectors where their number counts."""
+    asks = any(needs_vectors(*value) for value in policy.values())
+
+    def depth(live: LiveTable) -> Depth:
+        counts = asks and live.vectors is None
+        return Depth(LOOK_BACK if counts or diff(policy, live) else 0, counts)
+
+    return depth
 
 
 def _failure(name: TableName, error: TablectlError) -> TableFailure:

@@ -8,7 +8,7 @@ the row groups that hold something, and of a row group only as much as holds all
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -29,7 +29,7 @@ from tablectl.live.actions import (
 )
 from tablectl.live.history import read_commit
 from tablectl.live.listing import Checkpoint
-from tablectl.live.store import TableLog
+from tablectl.live.log import TableLog
 from tablectl.model.errors import LiveError
 from tablectl.model.live import Protocol
 
@@ -114,8 +114,7 @@ def _parquet(log: TableLog, name: str) -> Iterator[pq.ParquetFile]:
     Page checksums are verified: parquet-mr writes them, and nothing else tells a damaged page from another value.
     """
     try:
-        source = pa.PythonFile(log.open(name), mode="r")
-        with pq.ParquetFile(source, page_checksum_verification=True) as file:
+        with closing(log.open(name)) as source, pq.ParquetFile(source, page_checksum_verification=True) as file:
             yield file
     except (pa.ArrowException, OSError, ValueError, EOFError) as error:
         first = (str(error).splitlines() or [type(error).__name__])[0]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from tablectl.live.checkpoint import Counts, count_files
 from tablectl.live.history import read_commit
 from tablectl.live.listing import Segment, commit_name
-from tablectl.live.store import TableLog
+from tablectl.live.log import TableLog
 
 
 def replay(log: TableLog, segment: Segment) -> Counts:

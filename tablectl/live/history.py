@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from tablectl.live.checksum import Checksum, belongs, parse_checksum
 from tablectl.live.commits import CommitSyntaxError, ParsedCommit, parse_commit
 from tablectl.live.listing import Segment, checksum_name, commit_name, compacted_name
-from tablectl.live.store import AHEAD, TableLog, VanishedError
+from tablectl.live.log import AHEAD, TableLog, VanishedError
 from tablectl.model.errors import LiveError
 
 _Result = TypeVar("_Result")
@@ -32,8 +32,9 @@ class History:
     def read_ahead(self, newest: int, count: int) -> None:
         """Start to read commits, from a version back, as far as the log has them and they are not read yet."""
         for version in range(newest, max(newest - count, -1), -1):
-            if version in self.segment.files.commits and version not in self._read:
-                self._start(commit_name(version), self._commit_reader(version))
+            wanted = version in self.segment.files.commits and version not in self._read
+            if wanted and not self._start(commit_name(version), self._commit_reader(version)):
+                return
 
     def read_checksum_ahead(self, version: int) -> None:
         """Start to read a checksum, if there is one."""
@@ -106,9 +107,14 @@ class History:
     def _checksum_reader(self, version: int) -> Callable[[], bytes]:
         return lambda: self.log.read(checksum_name(version))
 
-    def _start(self, name: str, call: Callable[[], object]) -> None:
-        if name not in self._ahead and (started := self.log.start(call)) is not None:
+    def _start(self, name: str, call: Callable[[], object]) -> bool:
+        """Start a reading unless it is started; whether that is possible at all."""
+        if name not in self._ahead:
+            started = self.log.start(call)
+            if started is None:
+                return False
             self._ahead[name] = started
+        return True
 
     def _take(self, name: str, call: Callable[[], _Result]) -> _Result:
         """The result of a reading: of the one that was started, if it was."""

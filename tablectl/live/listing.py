@@ -16,7 +16,9 @@ _CHECKSUM = re.compile(r"([0-9]{20})\.crc")
 _CLASSIC = re.compile(r"([0-9]{20})\.checkpoint(?:\.([0-9]{10})\.([0-9]{10}))?\.parquet")
 _V2 = re.compile(r"([0-9]{20})\.checkpoint\.[0-9A-Za-z]{8}-[0-9A-Za-z-]{27}\.(?:json|parquet)")
 _COMPACTED = re.compile(r"([0-9]{20})\.([0-9]{20})\.compacted\.json")
-_STAGED = re.compile(r"_(?:staged_)?commits/([0-9]{20})\.[^/]+\.json")
+STAGED = ("_staged_commits", "_commits")
+"""Folders of the log where a catalog keeps commits that it has not published yet."""
+_STAGED = re.compile(rf"(?:{'|'.join(STAGED)})/([0-9]{{20}})\.[^/]+\.json")
 
 _LARGEST_VERSION = 2**63 - 1
 

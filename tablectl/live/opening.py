@@ -16,7 +16,7 @@ from tablectl.live.listing import (
     parse_listing,
     segment,
 )
-from tablectl.live.store import LOG, TableLog, VanishedError
+from tablectl.live.log import LOG, TableLog, VanishedError
 from tablectl.model.errors import LiveError
 
 _HINT = "_last_checkpoint"

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from tablectl.live.buckets import StoreOptions
 from tablectl.live.history import History
 from tablectl.live.interpret import check_properties, check_protocol, frozen, read_clustering, read_schema
 from tablectl.live.listing import Segment
+from tablectl.live.log import TableLog
 from tablectl.live.opening import commits_between, once_more, with_version
 from tablectl.live.state import State, find_state
-from tablectl.live.store import Stores, TableLog, is_local
+from tablectl.live.store import Stores, is_local
 from tablectl.model.errors import LiveError
 from tablectl.model.live import Commit, LiveTable
 from tablectl.model.names import TableName
+
+LOOK_BACK = 20
+"""Commits that are asked for writers, where they matter."""
 
 _DEFAULT = StoreOptions()
 _LOCAL_CONCURRENCY = 4
@@ -25,52 +30,69 @@ _READY = 4
 """Tables read ahead of the one that is asked for, for each thread."""
 
 
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How much of a table is read beside protocol, metadata and domains, which cost the same whatever it holds."""
+
+    look_back: int = 0
+    """How many of the newest commits are read for its history."""
+    counts: bool = False
+    """Whether files, bytes and vectors are computed from the whole log where no checksum has them: the cost then grows
+    with the number of files.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A table to be read, and how deep, once its state is known: most tables are as declared, and need no more."""
+
+    name: TableName
+    location: str
+    depth: Callable[[LiveTable], Depth]
+
+
 def read_table(
     name: TableName,
     location: str,
     *,
     version: int | None = None,
-    look_back: int = 20,
+    look_back: int = LOOK_BACK,
     counts: bool = False,
     options: StoreOptions = _DEFAULT,
 ) -> LiveTable:
-    """The table at a version, the newest without one.
+    """The table at a version, the newest without one; ``look_back`` and ``counts`` as in ``Depth``.
 
-    ``look_back`` is how many of the newest commits are asked for writers. ``counts`` computes files, bytes and
-    vectors from the whole log where no checksum has them; the cost then grows with the number of files.
     ``location`` is taken literally: percent signs in a path are part of it, as in Hadoop's ``Path``.
     Raises ``LiveError`` where the table cannot be read; what the log says is never guessed.
     """
+    depth = Depth(look_back, counts)
     with Stores(options) as stores:
-        return _read_table(stores, name, location, version, look_back, counts=counts)
+        request = Request(name, location, lambda _table: depth)
+        return _read_table(stores, request, version, look_back=look_back, ahead=max(look_back, 1))
 
 
 def read_many(
-    requests: Iterable[tuple[TableName, str]],
-    *,
-    concurrency: int = 16,
-    look_back: int = 20,
-    options: StoreOptions = _DEFAULT,
+    requests: Iterable[Request], *, concurrency: int = 16, options: StoreOptions = _DEFAULT
 ) -> Generator[LiveTable | LiveError, None, None]:
     """Many tables at once, in the order asked for; a table that cannot be read is its error.
 
     Only the next few are kept ready, so that ten thousand tables take no more memory than what is kept of them.
     """
     asked = list(requests)
-    local = all(is_local(location) for _, location in asked)
+    local = all(is_local(request.location) for request in asked)
     workers = max(1, min(concurrency, _LOCAL_CONCURRENCY) if local else concurrency)
     with Stores(options) as stores, ThreadPoolExecutor(max_workers=workers) as pool:
 
-        def one(name: TableName, location: str) -> LiveTable | LiveError:
+        def one(request: Request) -> LiveTable | LiveError:
             try:
-                return _read_table(stores, name, location, None, look_back, counts=False)
+                return _read_table(stores, request)
             except LiveError as error:
                 return error
 
         ready = deque[Future[LiveTable | LiveError]]()
         try:
-            for name, location in asked:
-                ready.append(pool.submit(one, name, location))
+            for request in asked:
+                ready.append(pool.submit(one, request))
                 if len(ready) > workers * _READY:
                     yield ready.popleft().result()
             while ready:
@@ -125,26 +147,25 @@ def _lately(commits: Iterable[Commit], within: timedelta | None) -> Iterator[Com
 
 
 def _read_table(
-    stores: Stores, name: TableName, location: str, version: int | None, look_back: int, *, counts: bool
+    stores: Stores, request: Request, version: int | None = None, *, look_back: int = LOOK_BACK, ahead: int = 1
 ) -> LiveTable:
-    log = stores.open(location)
-    return with_version(
-        log, version, look_back, lambda wanted: _read_version(name, log, wanted, look_back, counts=counts)
-    )
+    """``look_back`` is the most that the request will want, and ``ahead`` what it wants for sure."""
+    log = stores.open(request.location)
+    return with_version(log, version, look_back, lambda wanted: _read_version(request, log, wanted, ahead))
 
 
-def _read_version(name: TableName, log: TableLog, wanted: Segment, look_back: int, *, counts: bool) -> LiveTable:
+def _read_version(request: Request, log: TableLog, wanted: Segment, ahead: int) -> LiveTable:
     history = History(log, wanted)
-    history.read_ahead(wanted.version, max(look_back, 1))
+    history.read_ahead(wanted.version, ahead)
     history.read_checksum_ahead(wanted.version)
     state = find_state(history)
     check_protocol(state.protocol, log.location)
     check_properties(state.metadata, log.location)
     schema = read_schema(state.metadata, log.location)
     clustering = read_clustering(state.protocol, state.metadata, state.clustering, schema, log.location)
-    files, size, vectors = _count(log, wanted, state, counts=counts)
-    return LiveTable(
-        name=name,
+    files, size, vectors = _counted(state)
+    table = LiveTable(
+        name=request.name,
         location=log.location,
         version=wanted.version,
         table_id=state.metadata.table_id,
@@ -156,20 +177,25 @@ def _read_version(name: TableName, log: TableLog, wanted: Segment, look_back: in
         files=files,
         bytes=size,
         vectors=vectors,
-        history=tuple(each.commit for each in history.recent(look_back)),
     )
+    return _deepened(table, request.depth(table), history)
 
 
-def _count(log: TableLog, wanted: Segment, state: State, *, counts: bool) -> tuple[int | None, int | None, int | None]:
+def _counted(state: State) -> tuple[int | None, int | None, int | None]:
+    """Files, bytes and vectors, as far as the checksum and the protocol tell."""
     checksum = state.checksum
     # No file has a deletion vector without the feature: DROP FEATURE purges them before it leaves the protocol.
     vectors = 0 if not state.protocol.has("deletionVectors") else checksum.vectors if checksum else None
-    if checksum is not None and (vectors is not None or not counts):
-        return checksum.files, checksum.bytes, vectors
-    if not counts:
-        return None, None, vectors
-    # Only here may pyarrow be needed, and it is slow to import.
-    from tablectl.live.counts import replay  # noqa: PLC0415
+    return (checksum.files, checksum.bytes, vectors) if checksum else (None, None, vectors)
 
-    total = replay(log, wanted)
-    return total.files, total.bytes, total.vectors
+
+def _deepened(table: LiveTable, depth: Depth, history: History) -> LiveTable:
+    if depth.counts and None in {table.files, table.bytes, table.vectors}:
+        # Only here may pyarrow be needed, and it is slow to import.
+        from tablectl.live.counts import replay  # noqa: PLC0415
+
+        total = replay(history.log, history.segment)
+        table = replace(table, files=total.files, bytes=total.bytes, vectors=total.vectors)
+    if depth.look_back:
+        table = replace(table, history=tuple(each.commit for each in history.recent(depth.look_back)))
+    return table

@@ -1,7 +1,4 @@
-"""Where logs lie: one table's ``_delta_log`` in any object store, behind a few calls.
-
-Every failure of a store leaves here as a ``LiveError`` that names the file.
-"""
+"""Where logs lie: on a disk or in any object store, behind the few calls of ``TableLog``."""
 
 from __future__ import annotations
 
@@ -11,50 +8,42 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Self, TypeVar
 from urllib.parse import urlsplit
 
 import obstore
 from obstore.exceptions import BaseError, NotFoundError, PermissionDeniedError
-from obstore.store import LocalStore, ObjectStore
+from obstore.store import ObjectStore
 
 from tablectl.live.buckets import BucketError, Patience, StoreOptions, open_bucket
+from tablectl.live.disk import DiskLog
 from tablectl.live.failures import Failure, explain
+from tablectl.live.log import DENIED, LINE_LIMIT, LOG, TableLog, VanishedError
 from tablectl.model.errors import LiveError
 from tablectl.model.names import canonical_location
 from tablectl.model.stores import FAMILIES
 
-LOG = "_delta_log"
-CHUNK = 1 << 20
-LINE_LIMIT = 64 << 20
-"""Bytes of one line or of one file read whole. Delta's own limits are lower (a JVM string holds 2 GiB of UTF-16)."""
-AHEAD = 32
-"""Commits of one table that are read side by side."""
+_CHUNK = 1 << 20
 _FEW = 8
 """Files of one table that are read side by side where each may be large."""
-
 _IN_FLIGHT = 64
 """Requests of all tables together. S3 takes thousands a second for each prefix; a proxy may not."""
 _PATIENCE = Patience(tries=5, seconds=30)
 """obstore's default goes on for three minutes, which a person takes for a hang."""
-_DENIED = "the reader needs to list and to get objects below the table"
+_BLOCK = 1 << 16
+"""What is fetched of a file at least: a Parquet reader asks for many small ranges that lie side by side."""
 _Result = TypeVar("_Result")
 _Item = TypeVar("_Item")
-
-
-class VanishedError(LiveError):
-    """A listed file was gone when it was opened: someone cleans the log. A fresh listing helps."""
 
 
 class Bucket:
     """One store, shared by all tables in it; once it cannot be reached, nobody else waits for that again."""
 
-    def __init__(self, store: ObjectStore, family: str, pool: ThreadPoolExecutor | None) -> None:
+    def __init__(self, store: ObjectStore, family: str, pool: ThreadPoolExecutor) -> None:
         self.store = store
         self.family = family
         self.pool = pool
-        """Where requests run side by side; ``None`` where threads cost more than answers do, on a local disk."""
+        """Where requests run side by side."""
         self.failure: Failure | None = None
 
 
@@ -79,12 +68,12 @@ class Stores:
         try:
             place = canonical_location(location)
             if "://" not in place:
-                return TableLog(_local(place), "", place, location_exists=True)
+                return _local(place)
             split = urlsplit(place.replace("#", "%23").replace("?", "%3F"))
         except ValueError as error:
             raise LiveError(f"{location!r} is no location: {error}") from error
         prefix = split.path.replace("%23", "#").replace("%3F", "?").strip("/")
-        return TableLog(self._bucket(split.scheme, split.netloc), prefix, place)
+        return ObjectLog(self._bucket(split.scheme, split.netloc), prefix, place)
 
     def _bucket(self, scheme: str, authority: str) -> Bucket:
         root = f"{scheme}://{authority}"
@@ -106,15 +95,10 @@ def is_local(location: str) -> bool:
     return location.startswith("/") or location[:5].lower() == "file:"
 
 
-def _local(path: str) -> Bucket:
+def _local(path: str) -> DiskLog:
     if not path.startswith("/"):
         raise LiveError(f"{path!r} is a relative path", "write it from the root, or as a URI")
-    if not Path(path).is_dir():
-        raise LiveError(f"{path}: no such directory")
-    try:
-        return Bucket(LocalStore(path), "", None)
-    except (BaseError, OSError, ValueError) as error:
-        raise LiveError(f"{path}: cannot be opened: {explain(error, '').reason}") from error
+    return DiskLog(path)
 
 
 def _remote(scheme: str, authority: str, options: StoreOptions) -> ObjectStore:
@@ -124,22 +108,21 @@ def _remote(scheme: str, authority: str, options: StoreOptions) -> ObjectStore:
         raise LiveError(f"{scheme}://{authority}: {error.failure.reason}", error.failure.hint) from error
 
 
-class TableLog:
-    """One table's ``_delta_log``. Names are relative to it; the store is never written."""
+class ObjectLog:
+    """A ``TableLog`` in an object store."""
 
-    def __init__(self, bucket: Bucket, prefix: str, location: str, *, location_exists: bool = False) -> None:
+    def __init__(self, bucket: Bucket, prefix: str, location: str) -> None:
         self.location = location
-        self.location_exists = location_exists
         self._bucket = bucket
         self._store = bucket.store
         self._root = f"{prefix}/{LOG}" if prefix else LOG
 
     def file(self, name: str) -> str:
-        """A file as messages name it."""
+        """As ``TableLog.file``."""
         return f"{self.location}/{LOG}/{name}"
 
     def names(self, after: str = "") -> list[str]:
-        """The files, in no order, with the one listing that every store has; ``after`` is left out itself."""
+        """As ``TableLog.names``, with the one listing that every store has."""
         skip = len(self._root) + 1
         offset = f"{self._root}/{after}" if after else None
         with self._translated(""):
@@ -147,22 +130,22 @@ class TableLog:
             return [meta["path"][skip:] for page in pages for meta in page]
 
     def exists(self) -> bool:
-        """Whether the table has a log directory. Only a local one can exist empty."""
-        return self.location_exists and (Path(self.location) / LOG).is_dir()
+        """Never: there are no directories."""
+        return False
 
     def read(self, name: str) -> bytes:
-        """A small file whole."""
+        """As ``TableLog.read``."""
         return self._get(name, _whole)
 
     def lines(self, name: str) -> Iterator[bytes]:
-        """The lines of a file of any size, without their ends; memory is bounded by the longest line."""
+        """As ``TableLog.lines``."""
         rest = b""
         with self._translated(name):
             result = obstore.get(self._store, f"{self._root}/{name}")
-            if result.meta["size"] <= CHUNK:
+            if result.meta["size"] <= _CHUNK:
                 yield from bytes(result.bytes()).split(b"\n")
                 return
-            for chunk in result.stream(min_chunk_size=CHUNK):
+            for chunk in result.stream(min_chunk_size=_CHUNK):
                 *complete, rest = (rest + bytes(chunk)).split(b"\n")
                 yield from complete
                 if len(rest) > LINE_LIMIT:
@@ -171,23 +154,19 @@ class TableLog:
                 yield rest
 
     def open(self, name: str) -> RangeFile:
-        """A seekable file for a Parquet reader, which asks for the ranges it needs."""
+        """As ``TableLog.open``."""
         return self._get(name, lambda store, path: RangeFile(store, path, obstore.head(store, path)["size"]))
 
     def start(self, call: Callable[[], _Result]) -> Future[_Result] | None:
-        """Run a reading of this log beside others; ``None`` where that gains nothing, and nothing was started."""
-        return None if self._bucket.pool is None else self._bucket.pool.submit(call)
+        """As ``TableLog.start``."""
+        return self._bucket.pool.submit(call)
 
     def each(self, call: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
-        """The result for each item, in order, the next few being read meanwhile where that gains anything."""
-        pool = self._bucket.pool
-        if pool is None:
-            yield from map(call, items)
-            return
-        rest, running = iter(items), deque[Future[_Result]]()
+        """As ``TableLog.each``."""
+        running = deque[Future[_Result]]()
         try:
-            for item in rest:
-                running.append(pool.submit(call, item))
+            for item in items:
+                running.append(self._bucket.pool.submit(call, item))
                 if len(running) == _FEW:
                     yield running.popleft().result()
             while running:
@@ -214,7 +193,7 @@ class TableLog:
         except (PermissionError, PermissionDeniedError) as error:
             failure = explain(error, self._bucket.family)
             if not failure.lasting:
-                failure = Failure(failure.reason, failure.hint or _DENIED)
+                failure = Failure(failure.reason, failure.hint or DENIED)
             raise self._failed(name, failure) from error
         except (BaseError, OSError, ValueError) as error:
             raise self._failed(name, explain(error, self._bucket.family)) from error
@@ -266,7 +245,8 @@ class RangeFile(io.RawIOBase):
             return b""
         start, block = self._block
         if not start <= self._at <= self._at + size <= start + len(block):
-            start, block = self._at, bytes(obstore.get_range(self._store, self._path, start=self._at, length=size))
+            start, length = self._at, min(max(size, _BLOCK), left)
+            block = bytes(obstore.get_range(self._store, self._path, start=start, length=length))
             self._block = (start, block)
         data = block[self._at - start : self._at - start + size]
         self._at += len(data)

@@ -17,7 +17,7 @@ from uuid import uuid4
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import MemoryStore, ObjectStore, from_url
 
-from tablectl.live.store import LOG
+from tablectl.live.log import LOG
 from tablectl.model.errors import WindowError
 from tablectl.model.names import canonical_location, is_absolute
 

@@ -15,7 +15,7 @@ import obstore
 import pytest
 
 from tablectl.live.buckets import StoreOptions
-from tablectl.live.reader import read_commits, read_many, read_table
+from tablectl.live.reader import Depth, Request, read_commits, read_many, read_table
 from tablectl.model.errors import LiveError
 from tablectl.model.live import LiveTable
 from tablectl.model.names import TableName
@@ -31,7 +31,6 @@ class Requests:
     """What a store was asked for, and how much of it at the same time."""
 
     asked: list[str] = field(default_factory=list)
-    threads: set[str] = field(default_factory=set)
     running: int = 0
     most: int = 0
     rounds: int = 0
@@ -42,7 +41,6 @@ class Requests:
     def one(self, path: str) -> Iterator[None]:
         with self.lock:
             self.asked.append(path)
-            self.threads.add(threading.current_thread().name)
             self.rounds += self.running == 0
             self.running += 1
             self.most = max(self.most, self.running)
@@ -96,12 +94,13 @@ def test_requests_of_many_tables_are_bounded(put: Put, options: StoreOptions, re
     put(0, [info(), PLAIN, metadata()])
     for version in range(1, 30):
         put(version, [info()])
-    tables = read_many([(TableName("", (LOCATION,)), LOCATION)] * 12, options=options)
+    request = Request(TableName("", (LOCATION,)), LOCATION, lambda _table: Depth(look_back=20))
+    tables = read_many([request] * 12, options=options)
     assert all(isinstance(table, LiveTable) for table in tables)
     assert 30 < requests.most <= 80  # 64 commits and one request of each table's own thread
 
 
-def test_a_local_disk_is_read_in_the_thread_that_asks(
+def test_a_local_disk_is_read_without_obstore(
     put: Put, options: StoreOptions, requests: Requests, tmp_path: Path
 ) -> None:
     put(0, [info(), PLAIN, metadata()])
@@ -112,9 +111,9 @@ def test_a_local_disk_is_read_in_the_thread_that_asks(
     for entry in obstore.list(options.memory, "lake/t/_delta_log").collect():  # type: ignore[arg-type]
         content = bytes(obstore.get(options.memory, entry["path"]).bytes())  # type: ignore[arg-type]
         (log / entry["path"].rsplit("/", 1)[-1]).write_bytes(content)
-    requests.threads.clear()
+    requests.asked.clear()
     assert len(read_table(TableName("", (str(tmp_path),)), str(tmp_path)).history) == 4
-    assert requests.threads == {threading.current_thread().name}
+    assert requests.asked == []
 
 
 def test_what_was_read_ahead_for_nothing_is_not_looked_at(put: Put, read: Read) -> None:

@@ -12,7 +12,7 @@ from obstore.store import MemoryStore
 
 from tablectl.live import store as store_module
 from tablectl.live.buckets import StoreOptions
-from tablectl.live.reader import newest_version, read_commits, read_many, read_table
+from tablectl.live.reader import Depth, Request, newest_version, read_commits, read_many, read_table
 from tablectl.model.errors import LiveError
 from tablectl.model.live import Client, LiveTable
 from tablectl.model.names import TableName
@@ -308,14 +308,14 @@ def test_a_vanished_file_is_looked_for_once_more(
 ) -> None:
     put(0, [info(), PLAIN, metadata()])
     listings = 0
-    original = store_module.TableLog.names
+    original = store_module.ObjectLog.names
 
-    def names(log: store_module.TableLog, after: str = "") -> list[str]:
+    def names(log: store_module.ObjectLog, after: str = "") -> list[str]:
         nonlocal listings
         listings += 1
         return [*original(log, after), *([f"{1:020d}.json"] if listings == 1 else [])]
 
-    monkeypatch.setattr(store_module.TableLog, "names", names)
+    monkeypatch.setattr(store_module.ObjectLog, "names", names)
     assert read().version == 0
     assert listings == 2
 
@@ -324,20 +324,51 @@ def test_a_listing_crossed_by_a_writer_is_repeated(put: Put, read: Read, monkeyp
     put(0, [info(), PLAIN, metadata()])
     put(1, [info()])
     put(2, [info()])
-    original, listings = store_module.TableLog.names, 0
+    original, listings = store_module.ObjectLog.names, 0
 
-    def names(log: store_module.TableLog, after: str = "") -> list[str]:
+    def names(log: store_module.ObjectLog, after: str = "") -> list[str]:
         nonlocal listings
         listings += 1
         return [name for name in original(log, after) if listings > 1 or not name.startswith(f"{1:020d}")]
 
-    monkeypatch.setattr(store_module.TableLog, "names", names)
+    monkeypatch.setattr(store_module.ObjectLog, "names", names)
     assert read().version == 2
+
+
+def request(location: str) -> Request:
+    return Request(TableName("", (location,)), location, lambda _table: Depth())
+
+
+def test_how_deep_a_table_is_read_follows_from_its_state(
+    put: Put, options: StoreOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(0, [info("t0"), protocol(3, 7, readers=("deletionVectors",)), metadata(), add("a", 5)])
+    for version in range(1, 30):
+        put(version, [info(f"t{version}"), add(f"f{version}", 1)])
+    state = {"metaData": metadata()["metaData"], "protocol": protocol(3, 7, readers=("deletionVectors",))["protocol"]}
+    put(crc(29), {**checksum("t29", state, []), "protocol": state["protocol"], "numDeletionVectorsOpt": None})
+    name = TableName("", (LOCATION,))
+    seen: list[LiveTable] = []
+
+    def depth(live: LiveTable) -> Depth:
+        seen.append(live)
+        return Depth(look_back=10, counts=live.vectors is None) if live.properties == {} else Depth()
+
+    requests = count_requests(monkeypatch)
+    (shallow,) = read_many([request(LOCATION)], options=options)
+    assert len(requests) == 4  # the hint, the listing, one commit, the checksum
+    assert isinstance(shallow, LiveTable)
+    assert (shallow.history, shallow.files, shallow.vectors) == ((), 4, None)
+    (deep,) = read_many([Request(name, LOCATION, depth)], options=options)
+    assert seen == [shallow]
+    assert isinstance(deep, LiveTable)
+    assert [commit.version for commit in deep.history] == list(range(29, 19, -1))
+    assert (deep.files, deep.bytes, deep.vectors) == (30, 34, 0)
 
 
 def test_many_tables_and_their_errors(put: Put, options: StoreOptions) -> None:
     put(0, [info(), PLAIN, metadata()])
-    good, bad = (TableName("", (LOCATION,)), LOCATION), (TableName("", ("memory:///no",)), "memory:///no")
+    good, bad = request(LOCATION), request("memory:///no")
     results = list(read_many([good, bad, good], concurrency=2, options=options))
     assert [isinstance(result, LiveTable) for result in results] == [True, False, True]
     assert list(read_many([], options=options)) == []
@@ -348,7 +379,7 @@ def test_of_many_tables_only_the_next_few_are_kept_ready(
 ) -> None:
     put(0, [info(), PLAIN, metadata()])
     requests = count_requests(monkeypatch)
-    asked = [(TableName("", (LOCATION,)), LOCATION)] * 100
+    asked = [request(LOCATION)] * 100
     tables = read_many(asked, concurrency=1, options=options)
     assert isinstance(next(tables), LiveTable)
     tables.close()

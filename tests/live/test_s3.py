@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tablectl.live.buckets import StoreOptions
-from tablectl.live.reader import newest_version, read_commits, read_many, read_table
+from tablectl.live.reader import Depth, Request, newest_version, read_commits, read_many, read_table
 from tablectl.model.errors import LiveError
 from tablectl.model.live import LiveTable
 from tablectl.model.names import TableName
@@ -58,11 +58,15 @@ def test_a_table_reads_as_on_the_disk_that_it_came_from(s3: S3Server, bucket: st
         assert read(location, version=7).version == 7
 
 
+def request(location: str) -> Request:
+    return Request(TableName("", (location,)), location, lambda _table: Depth(look_back=20))
+
+
 def test_tables_of_one_bucket_beside_each_other_and_their_errors(s3: S3Server, bucket: str, table: Path) -> None:
     for name in ("one", "two", "one/nested", "one-more"):
         s3.upload(table / "_delta_log", bucket, f"{name}/_delta_log")
     locations = [f"{bucket}/{name}" for name in ("one", "two", "none", "one/nested", "one-more")]
-    results = list(read_many([(TableName("", (location,)), location) for location in locations]))
+    results = list(read_many(map(request, locations)))
     assert [getattr(result, "version", None) for result in results] == [14, 14, None, 14, 14]
     assert "not a Delta table" in str(results[2])
 
@@ -130,7 +134,7 @@ def test_a_store_that_does_not_answer_is_waited_for_once(
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     locations = [f"s3://lake/t{number}" for number in range(200)] + [str(table)]
     start = time.monotonic()
-    results = list(read_many([(TableName("", (location,)), location) for location in locations]))
+    results = list(read_many(map(request, locations)))
     assert time.monotonic() - start < 45
     assert isinstance(results[-1], LiveTable)
     for location, result in zip(locations[:-1], results[:-1], strict=True):

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from obstore.store import LocalStore
 
 from tablectl.live.buckets import StoreOptions
+from tablectl.live.disk import DiskLog
+from tablectl.live.log import VanishedError
 from tablectl.live.reader import read_table
-from tablectl.live.store import Stores
+from tablectl.live.store import Bucket, ObjectLog, Stores
 from tablectl.model.errors import LiveError
 from tablectl.model.names import TableName
 
@@ -69,11 +75,43 @@ def test_each_way_not_to_be_a_table(tmp_path: Path) -> None:
     assert read_table(TableName("", ("x",)), str(tmp_path / "directory")).version == 0
 
 
-def test_names_that_are_no_text_are_errors(tmp_path: Path) -> None:
-    table = make(tmp_path / "t")
-    (Path(bytes(table / "_delta_log" / "x").decode()).parent / "\udcff.json").touch()
-    with pytest.raises(LiveError, match="_delta_log"):
-        read_table(TableName("", ("x",)), str(table))
+def test_names_that_are_not_deltas_are_left_alone(tmp_path: Path) -> None:
+    log = make(tmp_path / "t") / "_delta_log"
+    for name in ("\udcff.json", f"{2:020d}.json.tmp", f".{1:020d}.json.crc"):
+        (log / name).touch()
+    (log / f"{1:020d}.json").symlink_to(log / "gone")
+    assert read_table(TableName("", ("x",)), str(log.parent)).version == 0
+
+
+def test_a_disk_is_listed_as_a_store_is(tmp_path: Path) -> None:
+    log = make(tmp_path / "t") / "_delta_log"
+    staged = f"_staged_commits/{0:020d}.x.json"
+    (log / "_staged_commits").mkdir()
+    for name in (staged, f"{1:020d}.json", f"{1:020d}.crc", "_last_checkpoint"):
+        (log / name).touch()
+    disk = DiskLog(str(log.parent))
+    bucket = Bucket(LocalStore(str(log.parent)), "", ThreadPoolExecutor(1))
+    for after in ("", f"{0:020d}", f"{0:020d}.json", f"{1:020d}"):
+        assert set(disk.names(after)) == set(ObjectLog(bucket, "", "").names(after))
+    assert disk.read(f"{0:020d}.json") == FIRST.encode()
+    assert list(disk.lines(f"{0:020d}.json")) == FIRST.encode().split(b"\n")
+    with pytest.raises(VanishedError, match="gone when it was opened"):
+        disk.read("gone")
+
+
+def test_a_forked_process_reads_too(tmp_path: Path) -> None:
+    location = str(make(tmp_path / "t"))
+    code = (
+        "import os, sys\n"
+        "from tablectl.live.reader import read_table\n"
+        "from tablectl.model.names import TableName\n"
+        "read = lambda: read_table(TableName('', ('x',)), sys.argv[1])\n"
+        "read()\n"
+        "child = os.fork()\n"
+        "if child: sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "os._exit(7 if read().version == 0 else 1)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code, location], timeout=60, check=False).returncode == 7
 
 
 def test_wrong_options_name_the_store() -> None:
@@ -85,5 +123,7 @@ def test_wrong_options_name_the_store() -> None:
 def test_tables_of_a_bucket_share_its_store() -> None:
     stores = Stores(StoreOptions(families={"s3": {"region": "eu-west-1"}}))
     one, two = stores.open("s3a://bucket/a b/%20"), stores.open("s3://bucket/other")
+    assert isinstance(one, ObjectLog)
+    assert isinstance(two, ObjectLog)
     assert one._bucket is two._bucket
     assert one.file("x") == "s3://bucket/a b/%20/_delta_log/x"
