@@ -6,8 +6,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import timedelta
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Protocol
@@ -15,25 +14,26 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from obstore.exceptions import AlreadyExistsError, BaseError
-from obstore.store import MemoryStore, ObjectStore, from_url
+from obstore.store import MemoryStore, ObjectStore
 
+from tablectl.live.buckets import BucketError, Patience, StoreOptions, open_bucket
+from tablectl.live.failures import explain
 from tablectl.live.log import LOG
 from tablectl.model.errors import WindowError
 from tablectl.model.names import canonical_location, is_absolute
+from tablectl.model.stores import FAMILIES, PREFIXES
 
 FOLDER = "_tablectl"
 """The directory inside a table. VACUUM and readers skip names that begin with ``_`` (window.md 5)."""
 
-_BUCKETS = frozenset({"s3", "gs", "abfss", "az"})
 _PLAIN_KEY = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
 _WAY_OUT = "check the path and the permissions, or set `state:` in tablectl.yaml to keep the records in another place"
 _UNREACHABLE = "set `state:` in tablectl.yaml to a directory, or an s3, gs, abfss or az URI, to keep the records there"
 
-_CREDENTIALS = ("AWS_", "AZURE_", "GOOGLE_")
-
-# A renewal must fail well inside the ttl (60 s), so that it can be tried again: the library's own limit is 3 minutes.
-# Only this is set: client options given here would switch off those of the environment (AWS_ALLOW_HTTP, proxies, …).
-_TRIES, _TRYING = 3, timedelta(seconds=8)
+_ENVIRONMENT = (*PREFIXES.values(), "HOME")
+_PATIENCE = Patience(tries=3, seconds=8)
+"""A renewal must fail well inside the ttl (60 s), so that it can be tried again: obstore's own limit is 3 minutes."""
+_DEFAULT = StoreOptions()
 
 
 class RecordStore(Protocol):
@@ -117,11 +117,22 @@ def _unless_gone(error: OSError) -> None:
         raise error
 
 
+class Bucket:
+    """A store of records and what is known of it, shared by all tables in it."""
+
+    def __init__(self, store: ObjectStore, family: str) -> None:
+        self.store = store
+        self.family = family
+        self.refuses = family != "s3"
+        """Whether it was seen to refuse a second put of one name. GCS and Azure do; much that speaks S3 is not S3."""
+
+
 class ObjectRecords:
     """A ``RecordStore`` on S3, GCS, Azure, or in memory, through obstore's create (window.md 1.5, 5)."""
 
-    def __init__(self, store: ObjectStore, folder: str, place: str) -> None:
-        self._store = store
+    def __init__(self, bucket: Bucket, folder: str, place: str) -> None:
+        self._bucket = bucket
+        self._store = bucket.store
         self._folder = folder
         self._place = place
 
@@ -129,17 +140,31 @@ class ObjectRecords:
         return self._place
 
     def create(self, name: str, data: bytes) -> bool:
-        """As ``RecordStore.create``; directories are made as needed."""
-        with _told("write", f"{self._place}/{name}"):
-            try:
-                self._store.put(self._path(name), data, mode="create")
-            except AlreadyExistsError:
-                return False
-            return True
+        """As ``RecordStore.create``; directories are made as needed. Raises ``WindowError`` where the store would
+        have written over another's record: a lease there would be held by everybody.
+        """
+        with self._told("write", name):
+            created = self._put(name, data)
+            if created and not self._bucket.refuses and self._put(name, data):
+                self._store.delete(self._path(name))  # else a reader would take it for one that holds
+                raise WindowError(
+                    f"cannot write the window's record {self._place}/{name}: the store writes over what is there, "
+                    "though asked not to (If-None-Match)",
+                    "put-if-absent is what leases are made of: set `state:` in tablectl.yaml to a store that has it",
+                )
+            self._bucket.refuses = True
+            return created
+
+    def _put(self, name: str, data: bytes) -> bool:
+        try:
+            self._store.put(self._path(name), data, mode="create")
+        except AlreadyExistsError:
+            return False
+        return True
 
     def read(self, name: str) -> bytes | None:
         """As ``RecordStore.read``."""
-        with _told("read", f"{self._place}/{name}"):
+        with self._told("read", name):
             try:
                 return bytes(self._store.get(self._path(name)).bytes())
             except FileNotFoundError:
@@ -149,14 +174,14 @@ class ObjectRecords:
         """As ``RecordStore.names``."""
         # Object stores list by folder, whatever a half-written last part would match.
         folder = prefix.rpartition("/")[0]
-        with _told("list", f"{self._place}/{folder}"):
+        with self._told("list", folder):
             listed = self._store.list(self._path(folder)).collect()
         names = (entry["path"].removeprefix(self._path("")) for entry in listed)
         return tuple(sorted(name for name in names if name.startswith(prefix)))
 
     def delete(self, name: str) -> None:
         """As ``RecordStore.delete``."""
-        with _told("delete", f"{self._place}/{name}"):
+        with self._told("delete", name):
             try:
                 self._store.delete(self._path(name))
             except FileNotFoundError:
@@ -164,7 +189,7 @@ class ObjectRecords:
 
     def has(self, name: str) -> bool:
         """Whether there is such a record; costs less than to read it."""
-        with _told("look at", f"{self._place}/{name}"):
+        with self._told("look at", name):
             try:
                 self._store.head(self._path(name))
             except FileNotFoundError:
@@ -174,8 +199,13 @@ class ObjectRecords:
     def _path(self, name: str) -> str:
         return f"{self._folder}/{name}"
 
+    def _told(self, what: str, name: str) -> AbstractContextManager[None]:
+        return _told(what, f"{self._place}/{name}", self._bucket.family)
 
-def open_records(location: str, state: str | None = None, key: str = "") -> RecordStore:
+
+def open_records(
+    location: str, state: str | None = None, key: str = "", options: StoreOptions = _DEFAULT
+) -> RecordStore:
     """The records of the table at ``location``: in ``<location>/_tablectl``, or with ``state`` in ``<state>/<key>``.
 
     Places are absolute local paths, ``file:`` URIs, and s3, s3a, gs, abfss, az and memory URIs. They are taken
@@ -183,18 +213,18 @@ def open_records(location: str, state: str | None = None, key: str = "") -> Reco
     Nothing is made on the way: a directory appears with its first record. Raises ``WindowError`` for any other place.
     """
     if state is None:
-        return _open(location, FOLDER)
+        return _open(location, FOLDER, options)
     if not key:
         raise ValueError("records under `state:` need the table's key")
-    return _open(state, key_folder(key))
+    return _open(state, key_folder(key), options)
 
 
-def is_new(location: str) -> bool:
+def is_new(location: str, options: StoreOptions = _DEFAULT) -> bool:
     """Whether neither a Delta log nor a record lies at a location: a first one would keep Delta from creating a table.
 
     Costs one small request where the log is as usual. Raises ``WindowError`` as ``open_records``.
     """
-    log, ours = _open(location, LOG), _open(location, FOLDER)
+    log, ours = _open(location, LOG, options), _open(location, FOLDER, options)
     if isinstance(log, ObjectRecords) and (log.has("_last_checkpoint") or log.has(f"{0:020d}.json")):
         return False
     if isinstance(log, DiskRecords):
@@ -214,7 +244,7 @@ def key_folder(key: str) -> str:
     return f"{readable or 'table'}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
 
 
-def _open(base: str, folder: str) -> DiskRecords | ObjectRecords:
+def _open(base: str, folder: str, options: StoreOptions) -> DiskRecords | ObjectRecords:
     if not is_absolute(base):
         raise WindowError(f"the window's records cannot lie in {base!r}: the path is relative", _UNREACHABLE)
     place = canonical_location(base)
@@ -223,27 +253,34 @@ def _open(base: str, folder: str) -> DiskRecords | ObjectRecords:
     split = urlsplit(place.replace("#", "%23").replace("?", "%3F"))
     if split.scheme == "memory":
         return ObjectRecords(_memory(place), folder, f"{place}/{folder}")
-    if split.scheme not in _BUCKETS:
+    family = FAMILIES.get(split.scheme)
+    if family is None:
         raise WindowError(f"the window's records cannot lie in {place}: {split.scheme}: is out of reach", _UNREACHABLE)
-    root = f"{split.scheme}://{split.netloc}"
-    path = place.removeprefix(root).strip("/")
-    return ObjectRecords(_bucket(root), f"{path}/{folder}".lstrip("/"), f"{place}/{folder}")
+    path = place.removeprefix(f"{split.scheme}://{split.netloc}").strip("/")
+    given = options.families.get(family, {})
+    bucket = _bucket(split.scheme, split.netloc, tuple(sorted(given.items())))
+    return ObjectRecords(bucket, f"{path}/{folder}".lstrip("/"), f"{place}/{folder}")
 
 
 @cache
-def _memory(_place: str) -> MemoryStore:
+def _memory(_place: str) -> Bucket:
     """One store per place in a process: a lease in a store of one's own would lock nobody out."""
-    return MemoryStore()
+    return Bucket(MemoryStore(), "")
 
 
-def _bucket(root: str) -> ObjectStore:
+def _bucket(scheme: str, authority: str, given: tuple[tuple[str, str], ...]) -> Bucket:
+    root = f"{scheme}://{authority}"
     if _process() != os.getpid():
         raise WindowError(
             f"{root} is out of reach in this process: it was forked from one that had connections of its own",
             "start worker processes with `spawn`, or let only them write",
         )
-    with _told("open", root):
-        return _client(root, tuple(item for item in sorted(os.environ.items()) if item[0].startswith(_CREDENTIALS)))
+    try:
+        return _client(scheme, authority, given, _environment())
+    except BucketError as error:
+        raise WindowError(
+            f"cannot open the window's record {root}: {error.failure.reason}", error.failure.hint or _WAY_OUT
+        ) from error
 
 
 @cache
@@ -252,18 +289,26 @@ def _process() -> int:
     return os.getpid()
 
 
+def _environment() -> tuple[tuple[str, str], ...]:
+    return tuple(item for item in sorted(os.environ.items()) if item[0].startswith(_ENVIRONMENT))
+
+
 @lru_cache(maxsize=32)
-def _client(root: str, _environ: tuple[tuple[str, str], ...]) -> ObjectStore:
+def _client(
+    scheme: str, authority: str, given: tuple[tuple[str, str], ...], _environ: tuple[tuple[str, str], ...]
+) -> Bucket:
     """One client per bucket and credentials: a new one for each guard would cost each a TLS handshake."""
-    # The URL carries no path: the library would decode %xx in it, which Hadoop does not.
-    return from_url(root, retry_config={"max_retries": _TRIES, "retry_timeout": _TRYING})
+    family = FAMILIES[scheme]
+    return Bucket(open_bucket(scheme, authority, StoreOptions({family: dict(given)}), _PATIENCE), family)
 
 
 @contextmanager
-def _told(what: str, place: str) -> Iterator[None]:
+def _told(what: str, place: str, family: str = "") -> Iterator[None]:
     """Every failure of the store as a ``WindowError`` that names the place and the way out."""
     try:
         yield
     except (BaseError, OSError, ValueError) as error:
-        reason = next(iter(str(error).splitlines()), "") or type(error).__name__
-        raise WindowError(f"cannot {what} the window's record {place}: {reason}", _WAY_OUT) from error
+        failure = explain(error, family)
+        raise WindowError(
+            f"cannot {what} the window's record {place}: {failure.reason}", failure.hint or _WAY_OUT
+        ) from error
