@@ -17,7 +17,7 @@ from tablectl.planning.plan_file import load_plan
 from tablectl.specs.config import Config, load_config
 from tablectl.specs.repository import Paths, load_repository
 from tablectl.window.report import RunReport
-from tablectl.workflow import Control, Selection, make_plan, run
+from tablectl.workflow import Control, Selection, make_plan, run, store_options
 
 
 def plan(
@@ -38,7 +38,8 @@ def plan(
     config = load_config(Path(directory), os.environ)
     with Engines(config, spark) as engines:
         specs = load_repository(paths, config, directory, variables or {}, os.environ)
-        return make_plan(specs, Selection(tuple(select), tuple(tags)), config.engine.dialect, engines.locate)
+        selection = Selection(tuple(select), tuple(tags))
+        return make_plan(specs, selection, config.engine.dialect, engines.locate, store_options(config))
 
 
 def apply(
@@ -68,7 +69,7 @@ def apply(
             ready = plan_or_paths if isinstance(plan_or_paths, Plan) else read_plan(Path(str(plan_or_paths)))
         else:
             specs = load_repository(plan_or_paths, config, directory, variables or {}, os.environ)
-            ready = make_plan(specs, selection, config.engine.dialect, engines.locate)
+            ready = make_plan(specs, selection, config.engine.dialect, engines.locate, store_options(config))
         return run(ready, engines.open, config, os.environ, control)
 
 

@@ -30,7 +30,7 @@ from tablectl.window.acquire import Claim
 from tablectl.window.clock import Clock, SystemClock
 from tablectl.window.events import Notify, nobody_watches
 from tablectl.window.owner import current_owner
-from tablectl.window.records import open_records
+from tablectl.window.records import RecordStore, open_records
 from tablectl.window.report import RunReport
 from tablectl.window.run import Wave, real_place, run_plan
 from tablectl.window.setting import Terms, Window
@@ -208,7 +208,7 @@ def run(
 def _window(engine: Engine, stamp: Stamp, config: Config, control: Control) -> Window:
     return Window(
         engine=engine,
-        reader=LogReader(),
+        reader=LogReader(store_options(config)),
         clock=control.clock,
         stamp=stamp,
         stop=control.stop,
@@ -218,6 +218,16 @@ def _window(engine: Engine, stamp: Stamp, config: Config, control: Control) -> W
     )
 
 
+def store_options(config: Config) -> StoreOptions:
+    """How object stores are reached: the log of a table and the records beside it in one way."""
+    return StoreOptions(families=config.stores.families())
+
+
+def record_store(location: str, config: Config) -> RecordStore:
+    """The lease records of the table at a location."""
+    return open_records(location, config.state, canonical_location(location), store_options(config))
+
+
 def _wave(stamp: Stamp, config: Config, environ: Mapping[str, str]) -> Wave:
     claim = Claim(
         owner=current_owner(environ, __version__), run=stamp.run, digest=stamp.plan, ttl=float(config.window.ttl)
@@ -225,7 +235,7 @@ def _wave(stamp: Stamp, config: Config, environ: Mapping[str, str]) -> Wave:
     return Wave(
         parallel=config.window.parallel,
         claim=claim,
-        records=lambda location: open_records(location, config.state, canonical_location(location)),
+        records=lambda location: record_store(location, config),
     )
 
 

@@ -20,7 +20,7 @@ from tablectl.engine.port import Engine
 from tablectl.live.reader import newest_version
 from tablectl.model.as_json import plain
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
-from tablectl.model.names import NameSyntaxError, canonical_location, parse_table
+from tablectl.model.names import NameSyntaxError, parse_table
 from tablectl.model.plan import Plan
 from tablectl.planning.plan_file import dump_plan
 from tablectl.reports.plan_text import plan_text
@@ -33,9 +33,9 @@ from tablectl.window.acquire import break_lease
 from tablectl.window.clock import SystemClock
 from tablectl.window.lease_log import LeaseRecord, tail
 from tablectl.window.owner import current_owner
-from tablectl.window.records import RecordStore, open_records
+from tablectl.window.records import RecordStore
 from tablectl.window.report import RunReport
-from tablectl.workflow import Control, Selection, make_plan, run
+from tablectl.workflow import Control, Selection, make_plan, record_store, run, store_options
 
 
 def plan_command(
@@ -161,10 +161,10 @@ def _signals(control: Control, out: Output) -> Iterator[Callable[[], None]]:
 
 def window_show_command(table: str, request: Request, out: Output, form: Format) -> ExitCode:
     """``tablectl window show``."""
-    store, location = _records(table, request, out)
+    store, must_exist = _records(table, request, out)
     record = tail(store)
     if record is None:
-        newest_version(location)  # a name misspelt is told from a table that nobody ever held
+        must_exist()  # a name misspelt is told from a table that nobody ever held
     if form is Format.JSON:
         out.result(_record_json(record))
     elif record is None:
@@ -183,10 +183,10 @@ def window_break_command(
     table: str, epoch: int | None, reason: str, request: Request, out: Output, form: Format
 ) -> ExitCode:
     """``tablectl window break``."""
-    store, location = _records(table, request, out)
+    store, must_exist = _records(table, request, out)
     held = tail(store)
     if held is None:
-        newest_version(location)
+        must_exist()
     if epoch is None:
         if held is None or not held.held:
             raise UsageError(f"nobody holds {table}", "there is nothing to break: apply may run")
@@ -205,8 +205,8 @@ def _record_json(record: LeaseRecord | None) -> str:
     return json.dumps(record, default=plain, indent=2, sort_keys=True) + "\n"
 
 
-def _records(text: str, request: Request, out: Output) -> tuple[RecordStore, str]:
-    """Where a table's lease records lie, and the table itself."""
+def _records(text: str, request: Request, out: Output) -> tuple[RecordStore, Callable[[], object]]:
+    """Where a table's lease records lie, and what raises ``LiveError`` if there is no such table."""
     config = _config(request)
     try:
         table = parse_table(text, config.engine.catalog)
@@ -214,7 +214,7 @@ def _records(text: str, request: Request, out: Output) -> tuple[RecordStore, str
         raise UsageError(str(error)) from None
     with Engines(config, on_start=out.note) as engines:
         location = table.parts[0] if table.is_path else engines.locate(table)
-    return open_records(location, config.state, canonical_location(location)), location
+    return record_store(location, config), lambda: newest_version(location, options=store_options(config))
 
 
 def _config(request: Request) -> Config:
@@ -226,7 +226,8 @@ def _config(request: Request) -> Config:
 
 def _plan(request: Request, config: Config, engines: Engines) -> Plan:
     specs = load_repository(request.paths, config, ".", request.variables, os.environ)
-    return make_plan(specs, Selection(request.select, request.tags), config.engine.dialect, engines.locate)
+    selection = Selection(request.select, request.tags)
+    return make_plan(specs, selection, config.engine.dialect, engines.locate, store_options(config))
 
 
 def _rendered(plan: Plan, out: Output, form: Format) -> str:

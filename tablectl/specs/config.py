@@ -9,8 +9,9 @@ from typing import Any
 
 from tablectl.model.errors import InputError, Problem
 from tablectl.model.names import DEFAULT_CATALOG, is_absolute
+from tablectl.model.stores import OPTIONS, SECRETS
 from tablectl.specs.config_file import Keys, read_values
-from tablectl.specs.config_keys import MapOf, Section, read_section, text, variables_of, whole, word
+from tablectl.specs.config_keys import MapOf, Options, Section, read_section, text, variables_of, whole, word
 from tablectl.specs.files import shown_path
 from tablectl.specs.identifiers import why_unusable
 from tablectl.specs.tree import Source
@@ -45,6 +46,19 @@ class WindowConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoresConfig:
+    """How object stores are reached, by family: obstore's options, never a secret."""
+
+    s3: Mapping[str, str] = field(default_factory=dict)
+    gs: Mapping[str, str] = field(default_factory=dict)
+    az: Mapping[str, str] = field(default_factory=dict)
+
+    def families(self) -> Mapping[str, Mapping[str, str]]:
+        """The options of each family that has some."""
+        return {family: given for family, given in (("s3", self.s3), ("gs", self.gs), ("az", self.az)) if given}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """The configuration of one repository. Relative paths count from its directory."""
 
@@ -53,6 +67,7 @@ class Config:
     window: WindowConfig = field(default_factory=WindowConfig)
     state: str | None = None
     """Where lease records lie if not beside the tables."""
+    stores: StoresConfig = field(default_factory=StoresConfig)
 
 
 def _clean(given: str) -> str:
@@ -93,6 +108,9 @@ _CONFIG = Section(
             later=("before", "after"),
         ),
         "state": text(_place),
+        "stores": Section(
+            StoresConfig, {family: Options(text(_clean), OPTIONS[family], SECRETS[family]) for family in OPTIONS}
+        ),
     },
     later=("lint", "env", "plans"),
 )

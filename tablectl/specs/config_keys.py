@@ -14,9 +14,10 @@ from typing import Any
 from tablectl.model.errors import Problem
 from tablectl.specs.config_file import Keys, Places, key_text
 from tablectl.specs.tree import Source
-from tablectl.specs.wording import did_you_mean, shown
+from tablectl.specs.wording import did_you_mean, nearest, shown
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
+_PASSWORD = re.compile(r"//[^/@]*:[^/@]*@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +38,21 @@ class MapOf:
 
 
 @dataclass(frozen=True, slots=True)
+class Options:
+    """A map of single values whose keys are another library's, so that nothing but their names is known."""
+
+    of: Value
+    known: frozenset[str]
+    secrets: Mapping[str, str]
+    """Names that are refused, and the environment variable of each: a secret in Git is a secret lost."""
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
     """A map of known keys, each a field of a dataclass that has a default for all of them."""
 
     make: Callable[..., Any]
-    keys: Mapping[str, Value | MapOf | Section]
+    keys: Mapping[str, Value | MapOf | Options | Section]
     later: Sequence[str] = ()
     """Keys of the design that are not built yet."""
 
@@ -116,18 +127,36 @@ class _Reading:
                 made = made if found is None else replace(made, **{key: found})
         return made
 
-    def _read(self, takes: Value | MapOf | Section, value: Any, keys: Keys) -> object | None:
+    def _read(self, takes: Value | MapOf | Options | Section, value: Any, keys: Keys) -> object | None:
         match takes:
             case Value():
                 return self._value(takes, value, keys)
             case MapOf() if isinstance(value, dict):
                 read = {key: self._read(takes.of, each, (*keys, key)) for key, each in value.items()}
                 return {key: each for key, each in read.items() if each is not None}
+            case Options() if isinstance(value, dict):
+                return self._options(takes, value, keys)
             case Section() if isinstance(value, dict):
                 return self.section(takes, value, keys)
             case _:
                 self._report(keys, f"takes a map, not {_kind(value)}", f"put its keys under {key_text(keys)}")
                 return None
+
+    def _options(self, takes: Options, values: Mapping[str, Any], keys: Keys) -> dict[str, object]:
+        read: dict[str, object] = {}
+        for key, value in values.items():
+            path = (*keys, key)
+            if key in takes.secrets:
+                self._report(path, "is a secret", f"put it into the environment, as {takes.secrets[key]}")
+            elif isinstance(value, str) and _PASSWORD.search(value):
+                self._report(path, "holds a password", "put it into the environment")  # and never into a message
+            elif key not in takes.known:
+                hint = f"known are {', '.join(sorted(takes.known))}"
+                meant = nearest(key, takes.known)
+                self._report(path, "is no option", f"did you mean `{meant}`? {hint}" if meant else hint)
+            elif (found := self._value(takes.of, value, path)) is not None:
+                read[key] = found
+        return read
 
     def _value(self, takes: Value, value: Any, keys: Keys) -> object | None:
         if not isinstance(value, str):

@@ -47,6 +47,9 @@ engine:
   remote: sc://spark:15002/;use_ssl=true
   conf: {spark.sql.shuffle.partitions: 8, spark.x: true, spark.y: "no"}
 window: {parallel: 16, ttl: 120}
+stores:
+  s3: {endpoint: "http://minio:9000", region: eu-west-1, allow_http: true, timeout: 20s}
+  az: {account_name: lake, use_azure_cli: true}
 """)
     config = load_config(root, {})
     assert (config.policies, config.state) == ("conf/policies", "s3://lake/leases")
@@ -54,6 +57,10 @@ window: {parallel: 16, ttl: 120}
     assert config.engine.remote == "sc://spark:15002/;use_ssl=true"
     assert config.engine.conf == {"spark.sql.shuffle.partitions": "8", "spark.x": "true", "spark.y": "no"}
     assert config.window == WindowConfig(parallel=16, ttl=120)
+    assert config.stores.families() == {
+        "s3": {"endpoint": "http://minio:9000", "region": "eu-west-1", "allow_http": "true", "timeout": "20s"},
+        "az": {"account_name": "lake", "use_azure_cli": "true"},
+    }
 
 
 def test_variables_win_over_the_file(root: Path) -> None:
@@ -106,6 +113,30 @@ def test_variables_win_over_the_file(root: Path) -> None:
         ("window: {parallel: 65}", '1:10: `window.parallel` needs at most 64, not "65"'),
         ("window: {ttl: 5}", '1:10: `window.ttl` needs at least 10, not "5"'),
         ("window: {ttl: 60s}", '1:10: `window.ttl` needs a whole number, not "60s"'),
+        ("stores: {s4: {}}", '1:10: unknown key "stores.s4"\n  hint: known here: s3, gs, az'),
+        (
+            "stores: {s3: eu-west-1}",
+            '1:10: `stores.s3` takes a map, not "eu-west-1"\n  hint: put its keys under `stores.s3`',
+        ),
+        ("stores: {s3: {region: {}}}", "1:15: `stores.s3.region` needs text, not a map"),
+        (
+            "stores: {s3: {secret_access_key: x}}",
+            (
+                "1:15: `stores.s3.secret_access_key` is a secret\n"
+                "  hint: put it into the environment, as AWS_SECRET_ACCESS_KEY"
+            ),
+        ),
+        (
+            "stores: {gs: {service_account_key: x}}",
+            (
+                "1:15: `stores.gs.service_account_key` is a secret\n"
+                "  hint: put it into the environment, as GOOGLE_SERVICE_ACCOUNT_KEY"
+            ),
+        ),
+        (
+            "stores: {s3: {proxy_url: http://me:hunter2@proxy}}",
+            "1:15: `stores.s3.proxy_url` holds a password\n  hint: put it into the environment",
+        ),
         ("policies: a\npolicies: b", '2:1: the key "policies" stands twice: first on line 1\n  hint: keep one of them'),
         ("[a]", "1:1: the configuration is a map, not a list\n  hint: for example `engine: {dialect: oss}`"),
         ("a: ]", "1:4: this is not valid YAML: did not find expected node content"),
@@ -113,6 +144,14 @@ def test_variables_win_over_the_file(root: Path) -> None:
 )
 def test_what_is_refused(root: Path, text: str, problem: str) -> None:
     assert wrong(root, text) == [f"tablectl.yaml:{problem}"]
+
+
+def test_an_unknown_option_of_a_store_names_those_that_are(root: Path) -> None:
+    (problem,) = wrong(root, "stores: {s3: {regoin: eu-west-1}}")
+    first, hint = problem.split("\n")
+    assert first == "tablectl.yaml:1:15: `stores.s3.regoin` is no option"
+    assert hint.startswith("  hint: did you mean `region`? known are allow_http, ")
+    assert "virtual_hosted_style_request" in hint
 
 
 def test_a_wrong_variable_is_named(root: Path) -> None:
