@@ -51,8 +51,9 @@ class FileAction:
 def parse_json(raw: bytes) -> Any:
     """One JSON value. Raises ``ValueError`` for anything else, what Python reads but cannot print included."""
     try:
-        value = json.loads(raw)
-        if b"\\ud" in raw or b"\\uD" in raw:
+        text = raw.decode()
+        value = json.loads(text)
+        if "\\u" in text and ("\\ud" in text or "\\uD" in text):
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("nested too deeply") from None

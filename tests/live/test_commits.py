@@ -230,6 +230,12 @@ def test_what_is_no_commit_names_its_line(lines: list[Any], line: int) -> None:
     assert caught.value.line == line
 
 
+@pytest.mark.parametrize("raw", [b"\xff", b"\xed\xa0\x80", b"\\ud800", b"\\uDFFF"])
+def test_half_a_character_is_no_text(raw: bytes) -> None:
+    with pytest.raises(CommitSyntaxError, match="not valid Unicode"):
+        parse_commit(0, [b'{"commitInfo":{"operation":"' + raw + b'"}}'])
+
+
 @given(st.lists(st.binary()))
 def test_any_bytes_are_a_commit_or_a_syntax_error(lines: list[bytes]) -> None:
     try:
