@@ -7,6 +7,7 @@ import platform
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import isnan
 
 from _measure import Cost
 
@@ -25,7 +26,7 @@ def machine() -> str:
     return f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores"
 
 
-def costs(lines: Sequence[Line]) -> str:
+def costs(lines: Sequence[Line], title: str = "") -> str:
     """What each line cost; the ratio is wall time per table, the first line being 1."""
     one = lines[0].cost.seconds / lines[0].tables
     many = any(line.tables != 1 for line in lines)
@@ -34,7 +35,7 @@ def costs(lines: Sequence[Line]) -> str:
         each = line.cost.seconds / line.tables
         spent = (time_text(line.cost.seconds), time_text(line.cost.cpu), memory_text(line.cost.memory))
         rows.append((line.what, *spent, *([time_text(each)] if many else []), ratio_text(each / one)))
-    return table(("", "wall", "CPU", "memory", *(["per table"] if many else []), "ratio"), rows)
+    return table((title, "wall", "CPU", "memory", *(["per table"] if many else []), "ratio"), rows)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -52,15 +53,17 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def time_text(seconds: float) -> str:
-    """Three figures are more than such a measurement is worth."""
+    """Two or three figures; not a number is not measured."""
+    if isnan(seconds):
+        return "–"
     if seconds >= 1:
         return f"{seconds:.2f} s" if seconds < 100 else f"{seconds:.0f} s"
     return f"{seconds * 1e3:.1f} ms" if seconds < 0.1 else f"{seconds * 1e3:.0f} ms"
 
 
 def memory_text(size: int) -> str:
-    """In MB of 10⁶ bytes."""
-    return f"{size / 1e6:.0f} MB"
+    """In MB of 10⁶ bytes; nothing is not measured."""
+    return "–" if not size else f"{size / 1e6:.0f} MB"
 
 
 def ratio_text(ratio: float) -> str:

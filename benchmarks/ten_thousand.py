@@ -1,0 +1,81 @@
+"""Ten thousand tables planned in one process: memory, and whether the time grows in line.
+
+`python benchmarks/ten_thousand.py [--tables N]`
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import tempfile
+from collections import Counter
+from pathlib import Path
+from uuid import UUID
+
+from _measure import TABLECTL, run
+from _mix import Lake, build_lake, write_policies
+from _report import Line, costs, machine, memory_text, say
+
+_DISTINCT = 500
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tables", type=int, default=10_000)
+    tables = parser.parse_args().tables
+    say(machine())
+    with tempfile.TemporaryDirectory(prefix="tablectl-benchmark-") as folder:
+        lake = build_lake(Path(folder), min(tables, _DISTINCT))
+        lake = multiply(lake, tables)
+        say(lake.text() + "\n")
+        compare(lake)
+
+
+def multiply(lake: Lake, tables: int) -> Lake:
+    """The same tables again and again, each with an id of its own in its commits and checksums."""
+    locations = list(lake.locations)
+    for number in range(len(locations), tables):
+        source = locations[number % len(lake.locations)]
+        target = lake.folder / "lake" / f"table_{number:05d}"
+        copy_table(source, target, str(UUID(int=number)))
+        locations.append(target)
+    times, rest = divmod(tables, len(lake.locations))
+    assert rest == 0, "a multiple of the distinct tables"
+    return Lake(
+        lake.folder,
+        tuple(locations),
+        Counter({words: count * times for words, count in lake.kinds.items()}),
+        lake.files * times,
+        lake.commits * times,
+    )
+
+
+def copy_table(source: Path, target: Path, table_id: str) -> None:
+    """A table's log under another id; checkpoints keep theirs."""
+    log = target / "_delta_log"
+    log.mkdir(parents=True)
+    first = (source / "_delta_log" / f"{0:020d}.json").read_bytes()
+    before = re.search(rb'"metaData":\{"id":"([^"]+)"', first)
+    assert before is not None
+    for file in (source / "_delta_log").iterdir():
+        data = file.read_bytes()
+        (log / file.name).write_bytes(data.replace(before[1], table_id.encode()) if file.suffix != ".parquet" else data)
+
+
+def compare(lake: Lake) -> None:
+    count = len(lake.locations)
+    lines = []
+    for tables in dict.fromkeys((count // 10, count * 3 // 10, count)):
+        cost, text = run(*TABLECTL, "plan", str(write_policies(lake, tables)), repeat=2)
+        lines.append(Line(f"{tables:,} tables", cost, tables))
+    changing = write_policies(lake, more="properties: {owner.reviewed: yesterday}")
+    saved = lake.folder / "plan.json"
+    cost, all_text = run(*TABLECTL, "plan", str(changing), "--out", str(saved), repeat=2)
+    lines.append(Line(f"{count:,}, all to change", cost, count))
+    say(costs(lines, "tablectl plan"))
+    say(text.splitlines()[-1])
+    say(f"{all_text.splitlines()[-1]}\nSaved in a plan file of {memory_text(saved.stat().st_size)}.")
+
+
+if __name__ == "__main__":
+    main()
