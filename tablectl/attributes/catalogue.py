@@ -146,6 +146,10 @@ _OSS_AND_DATABRICKS = (
     Known("delta.parquet.compression.codec", dialects=frozenset({"databricks"})),
 )
 
+_BY_KEY: Mapping[tuple[str, str], Known] = MappingProxyType(
+    {(dialect, known.key.lower()): known for known in _OSS_AND_DATABRICKS for dialect in known.dialects}
+)
+
 ALIASES: Mapping[str, str] = MappingProxyType({"delta.enablechangedatacapture": "delta.enableChangeDataFeed"})
 """Old names of a key, folded; Delta reads both."""
 
@@ -189,10 +193,8 @@ RESERVED = frozenset(
 
 def find_known(key: str, dialect: str) -> Known | None:
     """The entry of a ``delta.*`` key in a dialect, found without regard to case and by its old names."""
-    folded = ALIASES.get(key.lower(), key).lower()
-    return next(
-        (known for known in _OSS_AND_DATABRICKS if known.key.lower() == folded and dialect in known.dialects), None
-    )
+    folded = key.lower()
+    return _BY_KEY.get((dialect, ALIASES.get(folded, folded).lower()))
 
 
 def find_anywhere(key: str) -> Known | None:
