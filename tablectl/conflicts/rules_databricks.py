@@ -1,0 +1,198 @@
+"""Databricks as the loser, as far as it is documented: runtime, isolation level, row-level concurrency.
+
+Sources are the ids of ``databricks-concurrency.md``. What they do not settle is ``cannot tell``; what they call "can"
+depends on the rows or files that both touch, and is ``may fail``.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from tablectl.conflicts.transactions import (
+    ROW_TRACKING_DOMAIN,
+    Conflict,
+    Kind,
+    Level,
+    Loser,
+    Outcome,
+    Platform,
+    Result,
+    Winner,
+    commits,
+    fails,
+)
+
+Version = tuple[int, ...]
+
+_AUTOMATIC_ON_LIQUID: Version = (13, 3)
+_PREVIEW: Version = (14, 0)
+_GENERAL: Version = (14, 2)
+_WITHOUT_PHOTON: Version = (14, 3)
+
+
+class Group(Enum):
+    """A row of the documented matrices."""
+
+    INSERT = auto()
+    CHANGE = auto()
+    """UPDATE, DELETE, MERGE, and an INSERT that reads its own target (D36)."""
+    OPTIMIZE = auto()
+    """OPTIMIZE, and a REORG that applies deletion vectors (D37)."""
+    OTHER = auto()
+    """Nothing is documented for it (D98)."""
+
+
+_GROUPS = {
+    Kind.APPEND: Group.INSERT,
+    Kind.STREAMING_APPEND: Group.INSERT,
+    Kind.READING_INSERT: Group.CHANGE,
+    Kind.UPDATE: Group.CHANGE,
+    Kind.DELETE: Group.CHANGE,
+    Kind.MERGE: Group.CHANGE,
+    Kind.OPTIMIZE: Group.OPTIMIZE,
+    Kind.REORG: Group.OPTIMIZE,
+}
+
+
+def decide_databricks(winner: Winner, loser: Loser) -> Outcome:
+    """What becomes of a transaction of Databricks after one winner."""
+    return _metadata(winner, loser) or _streams(winner, loser) or _pair(winner, loser)
+
+
+def row_level(loser: Loser) -> tuple[bool | None, str]:
+    """Whether row-level concurrency holds for a transaction, and the facts that say so; ``None`` is unknown."""
+    facts, runtime = loser.platform, loser.client.version[:2]
+    if loser.partitioned:
+        return False, "D42"
+    if facts.vectors is False:
+        return False, "D43"
+    if facts.plain is False:
+        return False, "D44"
+    if not runtime:
+        return None, "D41"
+    enabled, source = _enabled(facts, runtime)
+    possible, why = _possible(loser, runtime)
+    sources = dict.fromkeys(each for each in (source, why) if each)
+    return _all(enabled, possible, facts.plain), ", ".join(sources)
+
+
+def _enabled(facts: Platform, runtime: Version) -> tuple[bool | None, str]:
+    """Whether the table has it: liquid ones by themselves, others where deletion vectors are enabled (D41, D47-D51)."""
+    if runtime < _AUTOMATIC_ON_LIQUID:
+        return False, "D47"
+    source = "D48" if runtime < _PREVIEW else "D49" if runtime < _GENERAL else "D50"
+    source = "D51" if runtime >= _WITHOUT_PHOTON else source
+    if facts.clustered:
+        return True, source
+    if runtime < _GENERAL and not (facts.preview and runtime >= _PREVIEW):
+        return (False if facts.clustered is False else None), source
+    return facts.vectors, source
+
+
+def _possible(loser: Loser, runtime: Version) -> tuple[bool | None, str]:
+    """Whether this compute and this statement can have it (D45, D50, D99)."""
+    if runtime >= _WITHOUT_PHOTON:
+        return True, ""
+    if runtime >= _GENERAL:
+        merge = loser.kind is Kind.MERGE
+        return (_all(loser.platform.photon, loser.platform.filtered), "D45") if merge else (True, "")
+    return (True, "") if loser.kind is Kind.DELETE else (loser.platform.photon, "D99")
+
+
+def _all(*answers: bool | None) -> bool | None:
+    """Whether all hold, as far as is known."""
+    if False in answers:
+        return False
+    return None if None in answers else True
+
+
+def _metadata(winner: Winner, loser: Loser) -> Outcome | None:
+    if winner.protocol is not None and winner.metadata is None:
+        return fails(
+            Conflict.PROTOCOL_CHANGED, "on Databricks every protocol change fails all concurrent writes (D15)", "D15"
+        )
+    if winner.metadata is not None:
+        reason = "on Databricks every metadata change fails all concurrent writes (D15)"
+        return fails(Conflict.METADATA_CHANGED, reason, "D15, D67")
+    if set(winner.domains) - {ROW_TRACKING_DOMAIN}:
+        return Outcome(Result.UNKNOWN, "nothing is documented for CLUSTER BY on Databricks: it may fail", "D98")
+    if loser.platform.identity:
+        return fails(Conflict.METADATA_CHANGED, "tables with identity columns take no concurrent transactions", "D23")
+    return None
+
+
+def _streams(winner: Winner, loser: Loser) -> Outcome | None:
+    shared = sorted(set(winner.app_ids) & set(loser.app_ids))
+    if not shared:
+        return None
+    return fails(Conflict.TRANSACTION, f"two runs of one stream at once: {', '.join(shared)}", "D68")
+
+
+def _pair(winner: Winner, loser: Loser) -> Outcome:
+    won, lost = _GROUPS.get(winner.kind, Group.OTHER), _GROUPS.get(loser.kind, Group.OTHER)
+    if Group.OTHER in (won, lost):
+        return _undocumented(winner, loser)
+    if lost is Group.INSERT:
+        return _insert(won)
+    if won is Group.INSERT:
+        return _beside_insert(winner, loser, lost)
+    if Group.OPTIMIZE in (won, lost):
+        return _beside_optimize(winner, loser, won, lost)
+    return _changes(winner, loser)
+
+
+def _insert(won: Group) -> Outcome:
+    source = {Group.INSERT: "D24, D30", Group.OPTIMIZE: "D27, D33", Group.CHANGE: "D52, D64, D65, D66"}[won]
+    return commits("it reads and removes nothing that another could touch", source)
+
+
+def _beside_insert(winner: Winner, loser: Loser, lost: Group) -> Outcome:
+    if lost is Group.OPTIMIZE:
+        return commits("OPTIMIZE and INSERT never conflict", "D27, D33")
+    if loser.level is Level.WRITE_SERIALIZABLE and winner.blind:
+        return commits("under WriteSerializable an INSERT conflicts with nothing (but see D57)", "D25, D31, D55")
+    holds, source = row_level(loser)
+    if holds:
+        return _can(winner, loser, "rows that it would have matched were inserted", f"D25, D94, {source}")
+    return _can(winner, loser, "rows were inserted where it reads", f"D31, {source}")
+
+
+def _changes(winner: Winner, loser: Loser) -> Outcome:
+    holds, source = row_level(loser)
+    if holds:
+        return _can(winner, loser, "both change a row", f"D26, {source}")
+    return _can(winner, loser, "both touch the same files", f"D32, {source}")
+
+
+def _beside_optimize(winner: Winner, loser: Loser, won: Group, lost: Group) -> Outcome:
+    both = won is lost
+    if winner.zorder or loser.zorder:
+        return _can(winner, loser, "ZORDER BY moves rows that both touch", "D29, D35" if both else "D28, D34")
+    holds, source = row_level(loser)
+    if holds:
+        return commits("with row-level concurrency OPTIMIZE moves no row from under another", "D29" if both else "D28")
+    if loser.platform.vectors:
+        return commits("with deletion vectors OPTIMIZE conflicts with no other write", "D35" if both else "D34")
+    return _can(winner, loser, "both touch the same files", f"{'D35' if both else 'D34'}, {source}")
+
+
+def _can(winner: Winner, loser: Loser, reason: str, source: str) -> Outcome:
+    """What is documented as "can": not where the two share no file (D39, D58), else it depends."""
+    conflict = _shared(winner, loser)
+    if conflict is None:
+        return commits("the two touch no common file", "D39, D58, D63")
+    return Outcome(Result.MAY_FAIL, reason, source, conflict)
+
+
+def _shared(winner: Winner, loser: Loser) -> Conflict | None:
+    if any(loser.reads.admit(file, partitioned=loser.partitioned) for file in winner.added):
+        return Conflict.APPEND
+    removed = {file.path for file in winner.removed}
+    if removed & set(loser.reads.files) or (removed and loser.reads.whole):
+        return Conflict.DELETE_READ
+    return Conflict.DELETE_DELETE if removed & set(loser.removes) else None
+
+
+def _undocumented(winner: Winner, loser: Loser) -> Outcome:
+    kind = loser.kind if winner.kind in _GROUPS else winner.kind
+    return Outcome(Result.UNKNOWN, f"nothing is documented for {kind} on Databricks", "D98")

@@ -1,0 +1,66 @@
+"""Clients that are not Delta Spark as the loser: Delta Kernel (Flink and others), and delta-rs (``deltalake``)."""
+
+from __future__ import annotations
+
+from tablectl.conflicts.transactions import (
+    ROW_TRACKING_DOMAIN,
+    Conflict,
+    Level,
+    Loser,
+    Outcome,
+    Result,
+    Winner,
+    commits,
+    fails,
+)
+
+_KERNEL = "delta.md 2.2, Kernel"
+_DELTA_RS = "delta.md 2.2, delta-rs"
+
+
+def decide_kernel(winner: Winner, loser: Loser) -> Outcome:
+    """Delta Kernel resolves nothing of metadata or protocol, and does not look at added files at all."""
+    if winner.protocol is not None:
+        return fails(Conflict.PROTOCOL_CHANGED, "it fails on every change of the protocol", _KERNEL)
+    if winner.metadata is not None:
+        return fails(Conflict.METADATA_CHANGED, "it fails on every metadata change", _KERNEL)
+    if set(winner.app_ids) & set(loser.app_ids):
+        return fails(Conflict.TRANSACTION, "two runs of one idempotent write at once", _KERNEL)
+    if set(winner.domains) & set(loser.domains) - {ROW_TRACKING_DOMAIN}:
+        return fails(Conflict.WRITE, "both write one domain", _KERNEL)
+    if {file.path for file in winner.removed} & set(loser.removes):
+        return fails(Conflict.WRITE, "both remove or rewrite one file", _KERNEL)
+    return commits("the winner removed no file that it removes too", _KERNEL)
+
+
+def decide_delta_rs(winner: Winner, loser: Loser) -> Outcome:
+    """``deltalake`` knows no domains, never merges metadata, and takes a write without a predicate for a read of all.
+
+    Measured with 1.6.6: an append goes on beside appends and OPTIMIZE, and fails beside whatever removes rows.
+    """
+    if winner.protocol is not None:
+        return fails(Conflict.PROTOCOL_CHANGED, "it fails on every change of the protocol", _DELTA_RS)
+    if winner.metadata is not None:
+        return fails(Conflict.METADATA_CHANGED, "it fails on every metadata change", _DELTA_RS)
+    if set(winner.domains) - {ROW_TRACKING_DOMAIN}:
+        return Outcome(Result.UNKNOWN, "it knows no metadata domains and may fail on them", _DELTA_RS)
+    return _delta_rs_files(winner, loser) or _delta_rs_ids(winner, loser)
+
+
+def _delta_rs_files(winner: Winner, loser: Loser) -> Outcome | None:
+    harmless = winner.blind and loser.level is Level.WRITE_SERIALIZABLE and not loser.metadata
+    if not harmless and any(loser.reads.admit(file, partitioned=loser.partitioned) for file in winner.added):
+        # It asks the statistics of the added files, which are not in the records.
+        return Outcome(Result.MAY_FAIL, "files were added to what it reads", _DELTA_RS, Conflict.APPEND)
+    removed = {file.path for file in winner.removed} if winner.data_change else set()
+    if removed and (loser.reads.nothing or loser.reads.whole or removed & set(loser.reads.files)):
+        return fails(Conflict.DELETE_READ, "rows were removed that it counts as read", _DELTA_RS)
+    if removed & set(loser.removes):
+        return fails(Conflict.DELETE_DELETE, "both remove or rewrite one file", _DELTA_RS)
+    return None
+
+
+def _delta_rs_ids(winner: Winner, loser: Loser) -> Outcome:
+    if set(winner.app_ids) & set(loser.app_ids):
+        return fails(Conflict.TRANSACTION, "two runs of one idempotent write at once", _DELTA_RS)
+    return commits("the winner touched nothing that it reads or removes", _DELTA_RS)

@@ -1,0 +1,271 @@
+"""What a conflict is decided on: the commit that won the race for a version, the transaction that lost it, the outcome.
+
+The loser's own client decides (delta.md 2), so the client belongs to the loser. A partition is the values of a file in
+the order of the table's partition columns, ``()`` on a table without any.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from tablectl.model.live import Client
+
+Partition = tuple[str | None, ...]
+
+CLUSTERING_DOMAIN = "delta.clustering"
+ROW_TRACKING_DOMAIN = "delta.rowTracking"
+
+
+class Kind(StrEnum):
+    """What a transaction does, as far as conflicts care; the text is for people."""
+
+    APPEND = "INSERT"
+    """Reads nothing of the table."""
+    STREAMING_APPEND = "streaming append"
+    READING_INSERT = "INSERT … SELECT from the table itself"
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+    MERGE = "MERGE"
+    OVERWRITE = "full overwrite"
+    DYNAMIC_OVERWRITE = "dynamic partition overwrite"
+    REPLACE_WHERE = "replaceWhere"
+    OPTIMIZE = "OPTIMIZE"
+    REORG = "REORG"
+    BACKFILL = "row tracking backfill"
+    UNBACKFILL = "row tracking unbackfill"
+    SET_PROPERTIES = "SET TBLPROPERTIES"
+    UNSET_PROPERTIES = "UNSET TBLPROPERTIES"
+    CLUSTER_BY = "CLUSTER BY"
+    ADD_COLUMNS = "ADD COLUMNS"
+    CHANGE_COLUMN = "ALTER COLUMN"
+    SET_NOT_NULL = "SET NOT NULL"
+    ADD_CONSTRAINT = "ADD CONSTRAINT"
+    DROP_CONSTRAINT = "DROP CONSTRAINT"
+    DROP_FEATURE = "DROP FEATURE"
+    UPGRADE_PROTOCOL = "UPGRADE PROTOCOL"
+    REMOVE_MAPPING = "REMOVE COLUMN MAPPING"
+    UPGRADE_UNIFORM = "REORG … UPGRADE UNIFORM"
+    REPLACE_TABLE = "REPLACE TABLE"
+    RESTORE = "RESTORE"
+    CLONE = "CLONE"
+
+
+class Level(StrEnum):
+    """An isolation level. Tables have one of the first two; Delta gives the third to commits of its own choice."""
+
+    SERIALIZABLE = "Serializable"
+    WRITE_SERIALIZABLE = "WriteSerializable"
+    SNAPSHOT = "SnapshotIsolation"
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A data file."""
+
+    path: str
+    partition: Partition = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataChange:
+    """A ``metaData`` action, as what differs from the version before it. All empty: it repeats what was there."""
+
+    sets: tuple[tuple[str, str], ...] = ()
+    """Properties with their new values."""
+    renews: tuple[str, ...] = ()
+    """Those of ``sets`` that had another value before; it matters for keys that Delta writes itself."""
+    removes: tuple[str, ...] = ()
+    schema: Literal["same", "mapping", "other"] = "same"
+    """``mapping``: only the column mapping of top-level fields is new."""
+    beyond: bool = False
+    """Whether the table's id, name, description or partition columns differ."""
+    tag: Literal["", "identity", "row tracking"] = ""
+    """What Delta marks the commit with: only identity marks moved, or row tracking turned on and nothing else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtocolChange:
+    """A ``protocol`` action, as what differs from the version before it."""
+
+    adds: tuple[str, ...] = ()
+    removes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Winner:
+    """A commit that took its version before the loser could."""
+
+    kind: Kind
+    metadata: MetadataChange | None = None
+    protocol: ProtocolChange | None = None
+    domains: tuple[str, ...] = ()
+    app_ids: tuple[str, ...] = ()
+    """Of its ``txn`` actions: streams, and idempotent writes."""
+    added: tuple[File, ...] = ()
+    removed: tuple[File, ...] = ()
+    """A file that gets a deletion vector is removed and added again, under one path."""
+    blind: bool = False
+    """What its ``isBlindAppend`` says; Delta Kernel and ``deltalake`` never say true of an append that is one."""
+    data_change: bool = True
+    """Whether its file actions change rows; false for those that only rearrange them."""
+    traces: tuple[str, ...] = ()
+    """Features that it used, so that a transaction that drops one of them finds it in use."""
+    repartitions: bool = False
+    """Whether the table has other partition columns since."""
+    zorder: bool = False
+    """Whether an OPTIMIZE orders by ``ZORDER BY``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reads:
+    """What a transaction read of the table."""
+
+    partitions: tuple[Partition, ...] | None = ()
+    """The partitions that its predicates admit; ``None`` is every one. Data columns and what is not deterministic
+    count as true (delta.md 3)."""
+    files: tuple[str, ...] = ()
+    """Paths, after files were skipped by statistics."""
+    whole: bool = False
+    """Whether it is marked as having read the whole table, whatever its predicates."""
+
+    @property
+    def nothing(self) -> bool:
+        """Whether it read nothing."""
+        return self.partitions == () and not self.files and not self.whole
+
+    def admit(self, file: File, *, partitioned: bool) -> bool:
+        """Whether a file that was added would have been read. Without partitions every file is (delta.md 3)."""
+        if self.nothing:
+            return False
+        if self.whole or not partitioned or self.partitions is None:
+            return True
+        return file.partition in self.partitions
+
+
+NOTHING = Reads()
+EVERYTHING = Reads(partitions=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Platform:
+    """What Databricks' rules ask beside a transaction itself. ``None`` is unknown."""
+
+    vectors: bool | None = None
+    """Whether deletion vectors are enabled, by the property's current value (D97)."""
+    clustered: bool | None = None
+    photon: bool | None = None
+    preview: bool = False
+    """Whether the session opted in to the preview of runtimes 14.0 and 14.1 (D49)."""
+    plain: bool | None = None
+    """Whether the conditions are free of what row-level concurrency cannot take (D44)."""
+    filtered: bool | None = None
+    """Whether a MERGE filters the target explicitly (D45)."""
+    identity: bool = False
+    """Whether the table has identity columns (D23)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loser:
+    """A transaction that read an older version and wants to commit after the winner."""
+
+    kind: Kind
+    client: Client
+    level: Level = Level.SERIALIZABLE
+    """The table's, as this transaction read it. Unset is Serializable to open-source Delta (delta.md 1.2)."""
+    partitioned: bool = False
+    reads: Reads = NOTHING
+    adds: bool = True
+    """Whether it adds files."""
+    removes: tuple[str, ...] = ()
+    """Paths that it removes."""
+    data_change: bool = True
+    """Whether its file actions change rows. False as well where it found no row to change."""
+    metadata: bool = False
+    """Whether it carries a ``metaData`` action."""
+    protocol: bool = False
+    drops: tuple[str, ...] = ()
+    """Features that it takes from the protocol."""
+    domains: tuple[str, ...] = ()
+    app_ids: tuple[str, ...] = ()
+    zorder: bool = False
+    platform: Platform = Platform()
+
+
+class Conflict(StrEnum):
+    """How a transaction fails: Delta's error class."""
+
+    PROTOCOL_CHANGED = "DELTA_PROTOCOL_CHANGED"
+    METADATA_CHANGED = "DELTA_METADATA_CHANGED"
+    TRANSACTION = "DELTA_CONCURRENT_TRANSACTION"
+    APPEND = "DELTA_CONCURRENT_APPEND"
+    DELETE_READ = "DELTA_CONCURRENT_DELETE_READ"
+    DELETE_DELETE = "DELTA_CONCURRENT_DELETE_DELETE"
+    WRITE = "DELTA_CONCURRENT_WRITE"
+    UNSUPPORTED = "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"
+    """The winner made the table one that the loser's client cannot write."""
+    REVALIDATION = "DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL"
+    BACKFILL = "DELTA_ROW_TRACKING_BACKFILL_RUNNING_CONCURRENTLY_WITH_UNBACKFILL"
+
+    @property
+    def exception(self) -> str:
+        """The class that Spark raises."""
+        return _EXCEPTIONS[self.value]
+
+
+_EXCEPTIONS = {
+    "DELTA_PROTOCOL_CHANGED": "ProtocolChangedException",
+    "DELTA_METADATA_CHANGED": "MetadataChangedException",
+    "DELTA_CONCURRENT_TRANSACTION": "ConcurrentTransactionException",
+    "DELTA_CONCURRENT_APPEND": "ConcurrentAppendException",
+    "DELTA_CONCURRENT_DELETE_READ": "ConcurrentDeleteReadException",
+    "DELTA_CONCURRENT_DELETE_DELETE": "ConcurrentDeleteDeleteException",
+    "DELTA_CONCURRENT_WRITE": "ConcurrentWriteException",
+    "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE": "DeltaUnsupportedTableFeatureException",
+    "DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL": "DeltaTableFeatureException",
+    "DELTA_ROW_TRACKING_BACKFILL_RUNNING_CONCURRENTLY_WITH_UNBACKFILL": "DeltaIllegalStateException",
+}
+
+
+class Result(StrEnum):
+    """What becomes of the loser, the better first."""
+
+    COMMITS = "commits"
+    MAY_FAIL = "may fail"
+    """It depends on something that the records do not hold, such as the rows that both touch."""
+    UNKNOWN = "cannot tell"
+    """Nothing documents it: to be treated as a failure."""
+    FAILS = "fails"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What becomes of a loser, why, and who says so."""
+
+    result: Result
+    reason: str
+    source: str
+    """``delta.md 2.2``, or the ids of facts about Databricks (``D15``)."""
+    conflict: Conflict | None = None
+    """How it fails where it does; never set on a commit."""
+
+    @property
+    def survives(self) -> bool:
+        """Whether it certainly commits."""
+        return self.result is Result.COMMITS
+
+    @property
+    def rank(self) -> int:
+        """The higher, the worse."""
+        return list(Result).index(self.result)
+
+
+def commits(reason: str, source: str) -> Outcome:
+    """The outcome of a loser that commits."""
+    return Outcome(Result.COMMITS, reason, source)
+
+
+def fails(conflict: Conflict, reason: str, source: str) -> Outcome:
+    """The outcome of a loser that fails."""
+    return Outcome(Result.FAILS, reason, source, conflict)

@@ -1,0 +1,187 @@
+"""Databricks as the loser: the documented matrices, row-level concurrency by runtime, and what nobody documents."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tablectl.conflicts.rules import decide
+from tablectl.conflicts.rules_databricks import row_level
+from tablectl.conflicts.transactions import Conflict, Kind, Level, Loser, Platform, ProtocolChange, Result, Winner
+from tests.conflicts.examples import (
+    IDENTITY_DRAWN,
+    RECLUSTER,
+    VECTORS_ON,
+    A,
+    B,
+    alter,
+    append,
+    appended,
+    client,
+    in_partition,
+    reader,
+    rewritten,
+)
+
+WS, S = Level.WRITE_SERIALIZABLE, Level.SERIALIZABLE
+CANNOT, CAN = Result.COMMITS, Result.MAY_FAIL
+ROWS = Platform(vectors=True, clustered=False, photon=True, plain=True, filtered=True)
+"""A table and statement for which row-level concurrency holds from 14.2 on."""
+FILES = Platform(vectors=False)
+VECTORS = Platform(vectors=True, plain=False)
+"""Deletion vectors, and a condition that row-level concurrency cannot take."""
+
+
+def on(loser: Loser, level: Level = WS, platform: Platform = ROWS, runtime: str = "16.4", **more: Any) -> Loser:
+    return replace(loser, client=client(f"databricks {runtime}".strip()), level=level, platform=platform, **more)
+
+
+INSERT, CHANGE, SELECTING = append(), reader(Kind.UPDATE), reader(Kind.READING_INSERT)
+OPTIMIZE = reader(Kind.OPTIMIZE, data_change=False)
+WON_INSERT, WON_CHANGE, WON_OPTIMIZE = appended(), rewritten(A), rewritten(A, Kind.OPTIMIZE)
+WON_ZORDER = replace(WON_OPTIMIZE, zorder=True)
+
+
+@pytest.mark.parametrize(
+    ("winner", "loser", "weak", "strong", "fact"),
+    [
+        (WON_INSERT, INSERT, CANNOT, CANNOT, "D24"),
+        (WON_INSERT, CHANGE, CANNOT, CAN, "D25"),
+        (WON_INSERT, SELECTING, CANNOT, CAN, "D25"),
+        (WON_CHANGE, INSERT, CANNOT, CANNOT, "D52"),
+        (WON_CHANGE, CHANGE, CAN, CAN, "D26"),
+        (WON_OPTIMIZE, INSERT, CANNOT, CANNOT, "D27"),
+        (WON_INSERT, OPTIMIZE, CANNOT, CANNOT, "D27"),
+        (WON_OPTIMIZE, CHANGE, CANNOT, CANNOT, "D28"),
+        (WON_ZORDER, CHANGE, CAN, CAN, "D28"),
+        (WON_CHANGE, replace(OPTIMIZE, zorder=True), CAN, CAN, "D28"),
+        (WON_OPTIMIZE, OPTIMIZE, CANNOT, CANNOT, "D29"),
+        (WON_ZORDER, OPTIMIZE, CAN, CAN, "D29"),
+    ],
+)
+def test_the_matrix_with_row_level_concurrency(
+    winner: Winner, loser: Loser, weak: Result, strong: Result, fact: str
+) -> None:
+    for level, result in ((WS, weak), (S, strong)):
+        outcome = decide(winner, on(loser, level))
+        assert outcome.result is result, level
+        assert fact in outcome.source.split(", ")
+
+
+@pytest.mark.parametrize(
+    ("winner", "loser", "weak", "strong", "vectors", "fact"),
+    [
+        (WON_INSERT, INSERT, CANNOT, CANNOT, CANNOT, "D30"),
+        (WON_INSERT, CHANGE, CANNOT, CAN, CAN, "D31"),
+        (WON_CHANGE, CHANGE, CAN, CAN, CAN, "D32"),
+        (WON_OPTIMIZE, INSERT, CANNOT, CANNOT, CANNOT, "D33"),
+        (WON_OPTIMIZE, CHANGE, CAN, CAN, CANNOT, "D34"),
+        (WON_ZORDER, CHANGE, CAN, CAN, CAN, "D34"),
+        (WON_OPTIMIZE, OPTIMIZE, CAN, CAN, CANNOT, "D35"),
+        (WON_ZORDER, OPTIMIZE, CAN, CAN, CAN, "D35"),
+        (replace(WON_OPTIMIZE, kind=Kind.REORG), CHANGE, CAN, CAN, CANNOT, "D34"),
+    ],
+)
+def test_the_matrix_without_row_level_concurrency(
+    winner: Winner, loser: Loser, weak: Result, strong: Result, vectors: Result, fact: str
+) -> None:
+    for level, platform, result in ((WS, FILES, weak), (S, FILES, strong), (S, VECTORS, vectors)):
+        outcome = decide(winner, on(loser, level, platform))
+        assert outcome.result is result, (level, platform)
+        assert fact in outcome.source.split(", ")
+
+
+def test_partitions_that_do_not_meet_never_conflict() -> None:
+    loser = on(in_partition("a"), S, FILES)
+    assert decide(rewritten(A), loser).conflict is Conflict.APPEND
+    outcome = decide(rewritten(B), loser)
+    assert outcome.survives
+    assert outcome.source == "D39, D58, D63"
+
+
+@pytest.mark.parametrize(
+    ("winner", "conflict", "fact"),
+    [
+        (VECTORS_ON, Conflict.METADATA_CHANGED, "D15"),
+        (alter(), Conflict.METADATA_CHANGED, "D15"),
+        (IDENTITY_DRAWN, Conflict.METADATA_CHANGED, "D15"),
+        (Winner(kind=Kind.UPGRADE_PROTOCOL, protocol=ProtocolChange()), Conflict.PROTOCOL_CHANGED, "D15"),
+    ],
+)
+def test_every_metadata_change_fails_every_write(winner: Winner, conflict: Conflict, fact: str) -> None:
+    for loser in (INSERT, CHANGE, OPTIMIZE):
+        outcome = decide(winner, on(loser))
+        assert outcome.result is Result.FAILS
+        assert outcome.conflict is conflict
+        assert fact in outcome.source
+
+
+def test_tables_with_identity_columns_take_one_transaction_at_a_time() -> None:
+    outcome = decide(WON_INSERT, on(INSERT, platform=replace(ROWS, identity=True)))
+    assert outcome.conflict is Conflict.METADATA_CHANGED
+    assert outcome.source == "D23"
+
+
+def test_one_stream_twice_at_once() -> None:
+    stream = append(kind=Kind.STREAMING_APPEND, app_ids=("q",))
+    outcome = decide(replace(appended(), app_ids=("q",)), on(stream))
+    assert (outcome.conflict, outcome.source) == (Conflict.TRANSACTION, "D68")
+
+
+@pytest.mark.parametrize(
+    ("winner", "loser"),
+    [
+        (RECLUSTER, INSERT),
+        (rewritten(A, Kind.OVERWRITE), INSERT),
+        (WON_INSERT, append(kind=Kind.RESTORE)),
+        (WON_INSERT, reader(Kind.REPLACE_WHERE)),
+        (rewritten(A, Kind.BACKFILL), CHANGE),
+    ],
+)
+def test_what_nobody_documents_cannot_be_told(winner: Winner, loser: Loser) -> None:
+    outcome = decide(winner, on(loser))
+    assert outcome.result is Result.UNKNOWN
+    assert not outcome.survives
+    assert outcome.source == "D98"
+
+
+LIQUID = Platform(clustered=True, photon=True, plain=True, filtered=True)
+
+
+@pytest.mark.parametrize(
+    ("runtime", "platform", "merge", "delete", "fact"),
+    [
+        ("12.2", ROWS, False, False, "D47"),
+        ("13.3", ROWS, False, False, "D48"),
+        ("13.3", LIQUID, True, True, "D48"),
+        ("13.3", replace(LIQUID, photon=False), False, True, "D48"),
+        ("14.1", ROWS, False, False, "D49"),
+        ("14.1", replace(ROWS, preview=True), True, True, "D49"),
+        ("13.3", replace(ROWS, preview=True), False, False, "D48"),
+        ("14.0", LIQUID, True, True, "D49"),
+        ("14.2", ROWS, True, True, "D50"),
+        ("14.2", replace(ROWS, photon=False), False, True, "D50"),
+        ("14.2", replace(ROWS, filtered=False), False, True, "D50"),
+        ("14.2", replace(ROWS, filtered=None), None, True, "D50"),
+        ("14.3", replace(ROWS, photon=False, filtered=False), True, True, "D51"),
+        ("16.4", LIQUID, True, True, "D51"),
+        ("16.4", replace(LIQUID, vectors=False), False, False, "D43"),
+        ("16.4", replace(ROWS, plain=False), False, False, "D44"),
+        ("16.4", replace(ROWS, plain=None), None, None, "D51"),
+        ("16.4", replace(ROWS, vectors=None), None, None, "D51"),
+        ("", ROWS, None, None, "D41"),
+    ],
+)
+def test_where_row_level_concurrency_holds(
+    runtime: str, platform: Platform, merge: bool | None, delete: bool | None, fact: str
+) -> None:
+    for kind, expected in ((Kind.MERGE, merge), (Kind.DELETE, delete)):
+        holds, sources = row_level(on(reader(kind), platform=platform, runtime=runtime))
+        assert holds is expected, kind
+        assert fact in sources.split(", ")
+
+
+def test_row_level_concurrency_needs_a_table_without_partitions() -> None:
+    assert row_level(on(in_partition("a"))) == (False, "D42")
