@@ -168,6 +168,11 @@ OWNED: Mapping[str, str] = MappingProxyType(
 )
 """Folded keys that have an attribute of their own."""
 
+_SWITCHES: Mapping[str, str] = MappingProxyType(
+    {"delta.enabledeletionvectors": "deletionVectors", "delta.enablerowtracking": "rowTracking"}
+)
+"""Those of them that bring a protocol feature when they are true."""
+
 _WRITTEN_BY_DELTA = (
     "delta.columnmapping.maxcolumnid",
     "delta.rowtracking.materialized",
@@ -209,8 +214,8 @@ def known_keys(dialect: str) -> tuple[str, ...]:
 
 def feature_of(key: str, value: str) -> str | None:
     """The protocol feature that a property value brings, if any."""
-    if key.lower() == "delta.enabledeletionvectors":
-        return "deletionVectors" if value.lower() == "true" else None
+    if key.lower() in _SWITCHES:
+        return _SWITCHES[key.lower()] if value.lower() == "true" else None
     known = find_anywhere(key)
     return known.feature if known and known.enables(value) else None
 

@@ -2,11 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from tablectl.attributes.catalogue import feature_of
+from tablectl.conflicts.transactions import (
+    CLUSTERING_DOMAIN,
+    File,
+    Kind,
+    MetadataChange,
+    ProtocolChange,
+    Winner,
+)
 from tablectl.model.operations import ClusterBy, Operation, Purge, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, CommitEffect
 
 _CLUSTERING_FEATURES = ("clustering", "domainMetadata")
+_ROW_TRACKING_FEATURES = ("rowTracking", "domainMetadata")
+_ROW_TRACKING = "delta.enablerowtracking"
+_MATERIALIZED = (
+    ("delta.rowTracking.materializedRowIdColumnName", ""),
+    ("delta.rowTracking.materializedRowCommitVersionColumnName", ""),
+)
+_TIMESTAMPS = "delta.enableincommittimestamps"
+_TIMESTAMPS_SINCE = ("delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp")
+_MAPPING = "delta.columnmapping.mode"
+
+LIVE = File("live")
+"""Stands for each file of the table that a statement may rewrite and a writer may have read."""
+NEW = File("new")
 
 
 def effect_of(operation: Operation, basis: Basis) -> CommitEffect:
@@ -15,12 +38,76 @@ def effect_of(operation: Operation, basis: Basis) -> CommitEffect:
     match operation:
         case SetProperties(values):
             brought = {feature for key, value in values if (feature := feature_of(key, value))}
+            if "rowTracking" in brought:
+                brought |= set(_ROW_TRACKING_FEATURES)
             missing = tuple(sorted(feature for feature in brought if not protocol.has(feature)))
             return CommitEffect(sets=values, features=missing)
         case UnsetProperties(keys):
             return CommitEffect(removes=keys)
         case ClusterBy():
             missing = tuple(feature for feature in _CLUSTERING_FEATURES if not protocol.has(feature))
-            return CommitEffect(features=missing, domains=("delta.clustering",))
+            return CommitEffect(features=missing, domains=(CLUSTERING_DOMAIN,))
         case Purge():
             return CommitEffect(rewrites_files=True)
+
+
+def commits_of(effect: CommitEffect, basis: Basis) -> tuple[Winner, ...]:
+    """The commits of a statement, in their order, as winners over whoever writes meanwhile (delta.md 1.1).
+
+    Turning row tracking on is three: the protocol, the files committed again, the property.
+    """
+    metadata = _metadata(effect, basis)
+    features = effect.features
+    before: tuple[Winner, ...] = ()
+    if _ROW_TRACKING in _turned_on(effect):
+        raised = tuple(feature for feature in features if feature in _ROW_TRACKING_FEATURES)
+        features = tuple(feature for feature in features if feature not in raised)
+        upgrade = Winner(kind=Kind.UPGRADE_PROTOCOL, protocol=ProtocolChange(adds=raised), blind=True)
+        backfill = Winner(kind=Kind.BACKFILL, added=(LIVE,), data_change=False)
+        before = (upgrade, backfill) if raised else (backfill,)
+    last = Winner(
+        kind=_kind(effect),
+        metadata=metadata,
+        protocol=ProtocolChange(adds=features) if features else None,
+        domains=effect.domains,
+        added=(NEW,) if effect.rewrites_files else (),
+        removed=(LIVE,) if effect.rewrites_files else (),
+        # ALTERs read nothing and are recorded as blind appends (delta.md 2.4).
+        blind=not effect.rewrites_files,
+        data_change=False,
+    )
+    return (*before, last)
+
+
+def _metadata(effect: CommitEffect, basis: Basis) -> MetadataChange | None:
+    """Delta writes the metadata anew with every property and every feature, be it as it was."""
+    if not (effect.sets or effect.removes or effect.features):
+        return None
+    turned_on = _turned_on(effect)
+    sets = effect.sets
+    renews: tuple[str, ...] = ()
+    tag: Literal["", "row tracking"] = ""
+    if _ROW_TRACKING in turned_on:
+        sets = (*effect.sets, *_MATERIALIZED)
+        tag = "row tracking" if len(effect.sets) == 1 else ""
+    if _TIMESTAMPS in turned_on and basis.protocol.protocol().has("inCommitTimestamp"):
+        # Turning them off leaves behind when they were first turned on, which turning them on again then changes.
+        sets = (*sets, *((key, "") for key in _TIMESTAMPS_SINCE))
+        renews = _TIMESTAMPS_SINCE
+    # Whether a struct column hinders the mapping is not in the basis, so it is taken to (delta.md 1.7).
+    mapped = any(key.lower() == _MAPPING for key, _ in effect.sets)
+    return MetadataChange(
+        sets=sets, renews=renews, removes=effect.removes, schema="other" if mapped else "same", tag=tag
+    )
+
+
+def _turned_on(effect: CommitEffect) -> set[str]:
+    return {key.lower() for key, value in effect.sets if value.lower() == "true"}
+
+
+def _kind(effect: CommitEffect) -> Kind:
+    if effect.rewrites_files:
+        return Kind.REORG
+    if effect.domains:
+        return Kind.CLUSTER_BY
+    return Kind.UNSET_PROPERTIES if effect.removes else Kind.SET_PROPERTIES

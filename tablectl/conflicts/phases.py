@@ -1,29 +1,23 @@
-"""The phase of a statement: it follows from the commit it makes and from who writes the table (delta.md 2.2, 2.6).
+"""The phase of a statement, and who in flight loses to it: both follow from the commits it makes (DESIGN 5).
 
-A commit is free when no transaction in flight can lose to it. Delta Spark decides that in the *loser*, by the
-loser's own version, so the clients seen in the table's history say which rules hold; an unknown client, or no
-history at all, counts as the strictest.
+The conflict rules are asked for every writer that the table's history gives reason to expect. A commit is free when
+all of them survive; it belongs to the rewrite phase when it writes files anew and every append survives.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from tablectl.model.live import Client
+from tablectl.conflicts.effects import commits_of
+from tablectl.conflicts.in_flight import Traffic, Writer, in_flight
+from tablectl.conflicts.rules import RELEASES, decide_all
+from tablectl.conflicts.transactions import Outcome, Winner
 from tablectl.model.plan import Basis, CommitEffect, Phase
 
-_TOLERATED = {
-    ("delta.enabledeletionvectors", "true"): (4, 1),
-    ("delta.checkpointpolicy", "v2"): (4, 3),
-    ("delta.enableincommittimestamps", "true"): (4, 3),
-}
-"""Metadata that a writer of Delta Spark survives, from this version on (delta.md 2.2)."""
-_IDENTICAL_METADATA = (4, 1)
-"""Metadata that changes nothing is survived from this version on (delta.md 2.2, corollary)."""
-_DOMAIN_BLIND = frozenset({"delta-spark", "kernel"})
-"""Clients whose data writes lose to no domain but one that they write themselves (delta.md 2.2, 2.3)."""
 _NO_WRITER = "the table's history names no writer, so none is known to survive it"
-_METADATA_FAILS = "every other write in flight, once, with MetadataChangedException"
+_UNDOCUMENTED = "an error that nobody documents"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,63 +29,81 @@ class Verdict:
     fails: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What becomes of one writer that is in flight while a statement runs."""
+
+    writer: Writer
+    outcome: Outcome
+
+
 def phase_of(effect: CommitEffect, basis: Basis, dialect: str) -> Verdict:
     """When a commit of this effect may run on a table of this basis."""
-    if effect.rewrites_files:
-        return Verdict(
-            Phase.REWRITE,
-            "it writes data files anew, rows unchanged: no append loses to that",
-            "UPDATE, DELETE, MERGE, OPTIMIZE and INSERT … SELECT from the table itself in flight, once, "
-            "with ConcurrentAppendException or ConcurrentDeleteReadException",
-        )
-    closed = _why_closed(effect, basis, dialect)
-    if closed:
-        return Verdict(Phase.CLOSED, closed, _METADATA_FAILS)
-    if effect.domains and not effect.features:
-        return Verdict(Phase.FREE, "only the clustering domain changes, which no data write in flight loses to")
+    forecasts = forecast(effect, basis, dialect)
+    made = commits_of(effect, basis)
+    failing = [each for each in forecasts if not each.outcome.survives]
+    if not failing:
+        return Verdict(Phase.FREE, _why_free(made, basis))
+    casualties = _casualties(forecasts)
+    if effect.rewrites_files and not any(each.writer.appends for each in failing):
+        return Verdict(Phase.REWRITE, "it writes data files anew, rows unchanged: no append loses to that", casualties)
+    return Verdict(Phase.CLOSED, _why_closed(made, failing, basis, dialect), casualties)
+
+
+def forecast(effect: CommitEffect, basis: Basis, dialect: str) -> tuple[Forecast, ...]:
+    """What a statement of this effect does to each writer that may be in flight on the table, client by client."""
+    return _forecast(commits_of(effect, basis), Traffic.of(basis, dialect))
+
+
+@lru_cache(maxsize=1024)
+def _forecast(made: tuple[Winner, ...], traffic: Traffic) -> tuple[Forecast, ...]:
+    """Asked once for all tables of a lake that are alike: the rules take longer than all else that plans a table."""
+    return tuple(Forecast(writer, decide_all(made, writer.loser)) for writer in in_flight(traffic))
+
+
+def _why_free(made: Sequence[Winner], basis: Basis) -> str:
+    if all(winner.metadata is None and winner.protocol is None for winner in made):
+        return "only the clustering domain changes, which no data write in flight loses to"
     clients = ", ".join(client.text() for client in basis.client_list())
-    return Verdict(Phase.FREE, f"writes in flight adopt this change and go on; this table's writers: {clients}")
+    return f"writes in flight adopt this change and go on; this table's writers: {clients}"
 
 
-def _why_closed(effect: CommitEffect, basis: Basis, dialect: str) -> str:
-    if dialect == "databricks":
-        return "on Databricks every metadata change fails all concurrent writes (D15)"
-    if effect.domains and basis.overwrites:
-        return "the table is overwritten whole now and then, and an overwrite and CLUSTER BY fail each other"
-    if effect.domains and not effect.features:
-        return _why_domain_fails(basis.client_list())
-    if effect.removes:
-        return "a property is removed: no write in flight survives that"
-    unsafe = sorted({key for key, value in effect.sets if (key.lower(), value.lower()) not in _TOLERATED})
-    if unsafe:
-        return f"no write in flight survives a change of {', '.join(unsafe)}"
-    if basis.identity:
-        return "the table has identity columns: their inserts carry metadata, and two metadata changes never merge"
-    if basis.schema_writers:
-        return "recent writes changed the schema with their data, and two metadata changes never merge"
-    return _why_clients(effect, basis.client_list())
-
-
-def _why_clients(effect: CommitEffect, clients: tuple[Client, ...]) -> str:
-    if not clients:
+def _why_closed(made: Sequence[Winner], failing: Sequence[Forecast], basis: Basis, dialect: str) -> str:
+    """The most telling of the failures: the dialect's, what nobody survives, what this table adds, what a client is."""
+    first = failing[0]
+    client = first.writer.loser.client
+    if client.engine == dialect:
+        return first.outcome.reason
+    telling = {each.writer.because: each.writer for each in reversed(failing)}
+    for because in sorted(telling):
+        newest = decide_all(made, replace(telling[because].loser, client=RELEASES[-1]))
+        if not newest.survives:
+            return f"{because}: {newest.reason}" if because else newest.reason
+    if not basis.clients:
         return _NO_WRITER
-    needed = max([_TOLERATED[key.lower(), value.lower()] for key, value in effect.sets] or [_IDENTICAL_METADATA])
-    for client in clients:
-        if client.engine != "delta-spark":
-            return f"{client.text()} writes this table and fails on every metadata change"
-        if client.version < needed:
-            return (
-                f"{client.text()} writes this table; writes in flight survive this from Delta Spark {_dots(needed)} on"
-            )
-    return ""
+    if client.engine == "unknown":
+        return "an unknown client writes this table, and counts as the strictest"
+    return f"{client.text()} writes this table: {first.outcome.reason}"
 
 
-def _why_domain_fails(clients: tuple[Client, ...]) -> str:
-    if not clients:
-        return _NO_WRITER
-    strict = next((client for client in clients if client.engine not in _DOMAIN_BLIND), None)
-    return f"{strict.text()} writes this table and may fail on every metadata change" if strict else ""
+def _casualties(forecasts: Sequence[Forecast]) -> str:
+    """Who fails and how, in one line: ``every other write in flight but OPTIMIZE, once, with …Exception``."""
+    ways: dict[str, list[str]] = {each.writer.name: [] for each in forecasts}
+    for each in forecasts:
+        if not each.outcome.survives:
+            ways[each.writer.name].append(each.outcome.conflict.exception if each.outcome.conflict else _UNDOCUMENTED)
+    groups: dict[str, list[str]] = {}
+    for name, ends in ways.items():
+        if ends:
+            groups.setdefault(" or ".join(dict.fromkeys(ends)), []).append(name)
+    return "; ".join(f"{_who(names, list(ways))}, once, with {ends}" for ends, names in groups.items())
 
 
-def _dots(version: tuple[int, ...]) -> str:
-    return ".".join(map(str, version))
+def _who(names: list[str], everyone: list[str]) -> str:
+    others = [name for name in everyone if name not in names]
+    if not others:
+        return "every other write in flight"
+    if len(others) == 1 and len(names) > 1:
+        return f"every other write in flight but {others[0]}"
+    listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+    return f"{listed} in flight"

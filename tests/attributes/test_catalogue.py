@@ -155,6 +155,7 @@ def test_keys_in_deltas_own_spelling() -> None:
     [
         ("delta.enableDeletionVectors", "TRUE", "deletionVectors"),
         ("delta.enableDeletionVectors", "false", None),
+        ("delta.enableRowTracking", "true", "rowTracking"),
         ("delta.checkpointPolicy", "v2", "v2Checkpoint"),
         ("delta.checkpointPolicy", "classic", None),
         ("delta.enableChangeDataCapture", "true", "changeDataFeed"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tablectl.conflicts.effects import effect_of
+from tablectl.conflicts.effects import commits_of, effect_of
+from tablectl.conflicts.transactions import Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations import ClusterBy, Purge, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, CommitEffect, ProtocolFact
 
@@ -39,6 +40,12 @@ def test_a_set_holds_its_keys_and_the_features_that_are_missing() -> None:
     assert effect_of(SetProperties(keys), _MODERN) == CommitEffect(sets=keys, features=("v2Checkpoint",))
 
 
+def test_row_tracking_brings_the_domains_that_it_keeps_its_marks_in() -> None:
+    on = SetProperties((("delta.enableRowTracking", "true"),))
+    assert effect_of(on, _BASIS).features == ("domainMetadata", "rowTracking")
+    assert effect_of(on, _MODERN).features == ("rowTracking",)
+
+
 def test_an_unset_removes_keys_and_never_a_feature() -> None:
     assert effect_of(UnsetProperties(("a", "b")), _MODERN) == CommitEffect(removes=("a", "b"))
 
@@ -51,3 +58,37 @@ def test_clustering_writes_its_domain_and_brings_two_features_once() -> None:
 
 def test_a_purge_rewrites_files_and_no_metadata() -> None:
     assert effect_of(Purge(), _MODERN) == CommitEffect(rewrites_files=True)
+
+
+def test_every_alter_writes_the_metadata_but_a_clustering_of_a_clustered_table() -> None:
+    (unset,) = commits_of(CommitEffect(removes=("a",)), _BASIS)
+    assert (unset.kind, unset.metadata) == (Kind.UNSET_PROPERTIES, MetadataChange(removes=("a",)))
+    (first,) = commits_of(effect_of(ClusterBy((("id",),)), _BASIS), _BASIS)
+    assert first.metadata == MetadataChange()
+    assert first.protocol == ProtocolChange(adds=("clustering", "domainMetadata"))
+    (again,) = commits_of(effect_of(ClusterBy(()), _MODERN), _MODERN)
+    assert (again.metadata, again.protocol, again.domains) == (None, None, ("delta.clustering",))
+
+
+def test_a_purge_is_no_blind_append_and_an_alter_is_one() -> None:
+    (purge,) = commits_of(CommitEffect(rewrites_files=True), _MODERN)
+    assert (purge.blind, purge.data_change, len(purge.added), len(purge.removed)) == (False, False, 1, 1)
+    (alter,) = commits_of(CommitEffect(sets=(("a", "1"),)), _MODERN)
+    assert (alter.blind, alter.added, alter.removed) == (True, (), ())
+
+
+def test_row_tracking_on_is_three_commits_and_two_where_the_protocol_has_it() -> None:
+    on = CommitEffect(
+        sets=(("delta.enableRowTracking", "true"),), features=("deletionVectors", "domainMetadata", "rowTracking")
+    )
+    upgrade, backfill, last = commits_of(on, _BASIS)
+    assert upgrade.protocol == ProtocolChange(adds=("domainMetadata", "rowTracking"))
+    assert (backfill.kind, backfill.data_change) == (Kind.BACKFILL, False)
+    assert last.metadata is not None
+    assert (last.metadata.tag, last.protocol) == ("row tracking", ProtocolChange(adds=("deletionVectors",)))
+    assert [winner.kind for winner in commits_of(CommitEffect(sets=on.sets), _BASIS)] == [
+        Kind.BACKFILL,
+        Kind.SET_PROPERTIES,
+    ]
+    off = CommitEffect(sets=(("delta.enableRowTracking", "false"),))
+    assert len(commits_of(off, _BASIS)) == 1

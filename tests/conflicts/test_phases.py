@@ -1,4 +1,4 @@
-"""The phase of a commit, from what it holds and who writes the table; each reason says why."""
+"""The phase of a commit and its casualties, from what it holds and who writes the table; each reason says why."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
-from tablectl.conflicts.phases import phase_of
+from tablectl.conflicts.phases import forecast, phase_of
+from tablectl.conflicts.transactions import Conflict
 from tablectl.model.plan import Basis, ClientFact, CommitEffect, Phase, ProtocolFact
 
 _VECTORS = CommitEffect(sets=(("delta.enableDeletionVectors", "true"),), features=("deletionVectors",))
 _CHECKPOINTS = CommitEffect(sets=(("delta.checkpointPolicy", "v2"),), features=("v2Checkpoint",))
+_AGAIN_TIMESTAMPS = CommitEffect(sets=(("delta.enableInCommitTimestamps", "true"),))
+_ROW_TRACKING = CommitEffect(sets=(("delta.enableRowTracking", "true"),), features=("domainMetadata", "rowTracking"))
 _TIMESTAMPS = CommitEffect(sets=(("delta.enableInCommitTimestamps", "TRUE"),), features=("inCommitTimestamp",))
 _FIRST = CommitEffect(features=("clustering", "domainMetadata"), domains=("delta.clustering",))
 _AGAIN = CommitEffect(domains=("delta.clustering",))
@@ -57,6 +60,10 @@ def _basis(*clients: str, **facts: Any) -> Basis:
         (_CHECKPOINTS, ["delta-spark 4.2.0"], Phase.CLOSED),
         (_TIMESTAMPS, ["delta-spark 4.3.0"], Phase.FREE),
         (_TIMESTAMPS, ["delta-spark 4.1.0"], Phase.CLOSED),
+        (_ROW_TRACKING, ["delta-spark 4.1.0"], Phase.FREE),
+        (_ROW_TRACKING, ["delta-spark 3.3.0"], Phase.FREE),
+        (_ROW_TRACKING, ["delta-spark 3.2.0"], Phase.CLOSED),
+        (_ROW_TRACKING, ["kernel 4.4.0"], Phase.CLOSED),
         (_FIRST, ["delta-spark 4.1.0"], Phase.FREE),
         (_FIRST, ["delta-spark 4.0.0"], Phase.CLOSED),
         (_FIRST, ["kernel 4.4.0"], Phase.CLOSED),
@@ -102,10 +109,28 @@ def test_two_metadata_changes_never_merge(effect: CommitEffect, fact: str) -> No
     assert "two metadata changes never merge" in verdict.reason
 
 
-@pytest.mark.parametrize("effect", [_FIRST, _AGAIN])
-def test_clustering_and_overwrites_fail_each_other(effect: CommitEffect) -> None:
-    assert phase_of(effect, _basis("delta-spark 4.4.0", overwrites=True), "oss").phase is Phase.CLOSED
-    assert phase_of(_VECTORS, _basis("delta-spark 4.4.0", overwrites=True), "oss").phase is Phase.FREE
+def test_clustering_again_and_overwrites_fail_each_other() -> None:
+    overwritten = _basis("delta-spark 4.4.0", overwrites=True, clustered=True)
+    verdict = phase_of(_AGAIN, overwritten, "oss")
+    assert verdict.phase is Phase.CLOSED
+    assert verdict.fails == "full overwrite in flight, once, with ConcurrentTransactionException"
+    assert phase_of(_VECTORS, overwritten, "oss").phase is Phase.FREE
+    # An overwrite writes clustering columns where the table has some, so a first clustering meets none.
+    assert phase_of(_FIRST, _basis("delta-spark 4.4.0", overwrites=True), "oss").phase is Phase.FREE
+
+
+def test_on_databricks_a_table_with_identity_columns_takes_no_append_beside_a_rewrite() -> None:
+    assert phase_of(_PURGE, _basis("databricks 16.4"), "databricks").phase is Phase.REWRITE
+    verdict = phase_of(_PURGE, _basis("databricks 16.4", identity=True), "databricks")
+    assert verdict.phase is Phase.CLOSED
+    assert "identity columns" in verdict.reason
+
+
+def test_turning_timestamps_on_again_changes_what_delta_noted_the_first_time() -> None:
+    """Turning them off leaves version and time of the first enablement in the metadata (measured)."""
+    seen = ProtocolFact(reader=1, writer=7, writer_features=("inCommitTimestamp",))
+    assert phase_of(_TIMESTAMPS, _basis("delta-spark 4.4.0"), "oss").phase is Phase.FREE
+    assert phase_of(_AGAIN_TIMESTAMPS, _basis("delta-spark 4.4.0", protocol=seen), "oss").phase is Phase.CLOSED
 
 
 @pytest.mark.parametrize("effect", [_VECTORS, _FIRST, _AGAIN])
@@ -119,14 +144,18 @@ def test_on_databricks_nothing_that_changes_metadata_is_free(effect: CommitEffec
     ("effect", "basis", "why"),
     [
         (_VECTORS, _basis("delta-spark 4.4.0"), "go on; this table's writers: Delta Spark 4.4.0"),
-        (_VECTORS, _basis("delta-spark 3.3.2"), "Delta Spark 3.3.2 writes this table; .* from Delta Spark 4.1 on"),
+        (_VECTORS, _basis("delta-spark 3.3.2"), "Delta Spark 3.3.2 writes this table: .* from Delta Spark 4.1 on"),
         (_CHECKPOINTS, _basis("delta-spark 4.2.0"), "from Delta Spark 4.3 on"),
-        (_VECTORS, _basis("kernel 4.4.0"), "Delta Kernel 4.4.0 writes this table and fails"),
+        (
+            _VECTORS,
+            _basis("kernel 4.4.0"),
+            "Delta Kernel 4.4.0 writes this table: it fails on every change of the protocol",
+        ),
         (_VECTORS, _basis("unknown"), "an unknown client writes this table"),
         (_VECTORS, _basis(), "the table's history names no writer"),
         (_AGAIN, _basis("delta-spark 4.4.0"), "only the clustering domain changes"),
-        (_AGAIN, _basis("delta-spark 4.4.0", overwrites=True), "overwritten whole"),
-        (_AGAIN, _basis("databricks 16.4"), "Databricks 16.4 writes this table and may fail"),
+        (_AGAIN, _basis("delta-spark 4.4.0", overwrites=True, clustered=True), "overwritten whole"),
+        (_AGAIN, _basis("databricks 16.4"), "Databricks 16.4 writes this table: .* it may fail"),
         (CommitEffect(removes=("a",)), _basis("delta-spark 4.4.0"), "a property is removed"),
         (
             CommitEffect(sets=(("b", "1"), ("a", "1"))),
@@ -140,3 +169,45 @@ def test_on_databricks_nothing_that_changes_metadata_is_free(effect: CommitEffec
 )
 def test_the_reason_says_why(effect: CommitEffect, basis: Basis, why: str) -> None:
     assert re.search(why, phase_of(effect, basis, "oss").reason)
+
+
+@pytest.mark.parametrize(
+    ("effect", "basis", "fails"),
+    [
+        (
+            CommitEffect(removes=("a",)),
+            _basis("delta-spark 4.4.0"),
+            "every other write in flight but OPTIMIZE, once, with MetadataChangedException",
+        ),
+        (
+            _PURGE,
+            _basis("delta-spark 4.4.0"),
+            (
+                "INSERT … SELECT from the table itself, UPDATE, DELETE and MERGE in flight, once, with "
+                "ConcurrentAppendException; OPTIMIZE in flight, once, with ConcurrentDeleteReadException"
+            ),
+        ),
+        (
+            _VECTORS,
+            _basis("kernel", "delta-spark 3.3.0"),
+            (
+                "every other write in flight but OPTIMIZE, once, with ProtocolChangedException or "
+                "MetadataChangedException; OPTIMIZE in flight, once, with ProtocolChangedException"
+            ),
+        ),
+        (_AGAIN, _basis("databricks 16.4"), "every other write in flight, once, with an error that nobody documents"),
+    ],
+)
+def test_the_casualties_are_named_with_their_exceptions(effect: CommitEffect, basis: Basis, fails: str) -> None:
+    assert phase_of(effect, basis, "oss").fails == fails
+
+
+def test_a_forecast_names_each_writer_of_each_client() -> None:
+    basis = _basis("delta-spark 4.4.0", "kernel 4.4.0", identity=True)
+    found = {
+        (each.writer.loser.client.engine, each.writer.name): each.outcome for each in forecast(_VECTORS, basis, "oss")
+    }
+    assert found["delta-spark", "MERGE"].survives
+    assert found["delta-spark", "INSERT that draws identity values"].conflict is Conflict.METADATA_CHANGED
+    assert found["kernel", "MERGE"].conflict is Conflict.PROTOCOL_CHANGED
+    assert all(outcome.reason and outcome.source for outcome in found.values())
