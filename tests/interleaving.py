@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from tablectl.engine.errors import engine_error
+from tablectl.engine.errors import conflict_in, engine_error
 
-TIMEOUT = 120.0
+TIMEOUT = 300.0
 """Seconds after which a wait fails the test: only a test that is wrong ever waits so long."""
 
 
@@ -38,7 +38,11 @@ class Ended:
         """Delta's error class, such as ``DELTA_METADATA_CHANGED``; empty where it committed."""
         if self.error is None:
             return ""
-        return engine_error(self.error).condition or f"{type(self.error).__name__}: {self.error}"
+        return (
+            conflict_in(self.error)
+            or engine_error(self.error).condition
+            or f"{type(self.error).__name__}: {self.error}"
+        )
 
 
 class Writer:
