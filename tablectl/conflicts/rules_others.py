@@ -49,11 +49,13 @@ def decide_delta_rs(winner: Winner, loser: Loser) -> Outcome:
 
 def _delta_rs_files(winner: Winner, loser: Loser) -> Outcome | None:
     harmless = winner.blind and loser.level is Level.WRITE_SERIALIZABLE and not loser.metadata
-    if not harmless and any(loser.reads.admit(file, partitioned=loser.partitioned) for file in winner.added):
-        # It asks the statistics of the added files, which are not in the records.
-        return Outcome(Result.MAY_FAIL, "files were added to what it reads", _DELTA_RS, Conflict.APPEND)
     removed = {file.path for file in winner.removed} if winner.data_change else set()
-    if removed and (loser.reads.nothing or loser.reads.whole or removed & set(loser.reads.files)):
+    lost = bool(removed and (loser.reads.nothing or loser.reads.whole or removed & set(loser.reads.files)))
+    if not harmless and any(loser.reads.admit(file, partitioned=loser.partitioned) for file in winner.added):
+        # It asks the statistics of the added files first, which are not in the records.
+        result = Result.FAILS if lost else Result.MAY_FAIL
+        return Outcome(result, "files were added to what it reads", _DELTA_RS, Conflict.APPEND)
+    if lost:
         return fails(Conflict.DELETE_READ, "rows were removed that it counts as read", _DELTA_RS)
     if removed & set(loser.removes):
         return fails(Conflict.DELETE_DELETE, "both remove or rewrite one file", _DELTA_RS)

@@ -69,6 +69,14 @@ def test_delta_rs_knows_no_domains() -> None:
     assert not outcome.survives
 
 
+def test_delta_rs_may_be_lucky_with_added_files_and_never_with_removed_ones() -> None:
+    assert decide(appended(), reader(**DELTA_RS)).result is Result.MAY_FAIL
+    assert decide(rewritten(A, Kind.OPTIMIZE), reader(**DELTA_RS)).result is Result.MAY_FAIL
+    assert decide(rewritten(A), reader(**DELTA_RS)).result is Result.FAILS
+    assert decide(rewritten(A), append(**DELTA_RS)).conflict is Conflict.DELETE_READ
+    assert decide(rewritten(A, Kind.OPTIMIZE), append(**DELTA_RS)).survives
+
+
 @pytest.mark.parametrize(
     ("winner", "loser", "survives"),
     [
