@@ -1,9 +1,11 @@
-"""The one small protocol through which statements reach an engine."""
+"""The small protocols through which an engine is reached: what runs statements, and what knows tables by name."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
+from tablectl.model.errors import TablectlError
 from tablectl.model.names import TableName
 
 
@@ -28,4 +30,27 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Give the session back; harmless to call twice."""
+        ...
+
+
+class Catalog(Protocol):
+    """Knows where named tables lie, by statements that read no table. Safe to use from several threads.
+
+    All methods raise ``EngineError``, and ``LiveError`` for what does not exist.
+    """
+
+    def location(self, table: TableName) -> str:
+        """As ``Engine.location``."""
+        ...
+
+    def schemas(self, catalog: str) -> tuple[str, ...]:
+        """The schemas of a catalog, by one statement."""
+        ...
+
+    def tables(self, catalog: str, schema: str, like: str = "*") -> Mapping[TableName, str | TablectlError]:
+        """Where each table of a schema lies, by one statement; ``LiveError`` for what is no Delta table.
+
+        ``like`` narrows it to names of letters, digits and ``_``, with ``*`` for any characters and ``|`` between
+        several; letter case does not count.
+        """
         ...

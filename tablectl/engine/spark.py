@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import sys
 import tempfile
@@ -14,14 +15,17 @@ from typing import IO, Any, cast
 from urllib.parse import urlsplit
 
 from tablectl.engine.errors import engine_error
+from tablectl.engine.facts import delta_location, described_facts, not_found, schema_name, shown_facts
 from tablectl.engine.java import java_problem
-from tablectl.model.errors import EngineError, LiveError
+from tablectl.model.errors import EngineError, LiveError, TablectlError
 from tablectl.model.live import NOTHING_SET
-from tablectl.model.names import TableName, split_parts
-from tablectl.model.sql import quote_name
+from tablectl.model.names import TableName, find_name, split_parts
+from tablectl.model.sql import quote_name, quote_text
 
 INSTALL = "pip install 'tablectl[spark]'"
 _CONNECT_PORT = 15002
+_SIMPLE = re.compile(r"[A-Za-z0-9_]+")
+"""What stands for itself in ``LIKE``, which takes regular expressions."""
 STAMP_KEY = "spark.databricks.delta.commitInfo.userMetadata"
 
 
@@ -35,7 +39,7 @@ class SparkOptions:
 
 
 class SparkEngine:
-    """``Engine`` over a Spark session that nobody else uses."""
+    """``Engine`` and ``Catalog`` over a Spark session that nobody else uses."""
 
     def __init__(self, session: Any, dialect: str, *, stop: bool) -> None:
         self._session = session
@@ -55,8 +59,51 @@ class SparkEngine:
             raise engine_error(error) from error
 
     def location(self, table: TableName) -> str:
-        """One ``DESCRIBE EXTENDED``, which reads no table state."""
+        """By what the catalog itself says, else by ``DESCRIBE TABLE``, which loads the table's log for its answer."""
+        schema, name = table.parts
+        if _SIMPLE.fullmatch(name):
+            where = find_name(self.tables(table.catalog, schema, name), table)
+            if isinstance(where, TablectlError):
+                raise where
+            if where:
+                return where
+        return self._described(table)
+
+    def schemas(self, catalog: str) -> tuple[str, ...]:
+        """One ``SHOW SCHEMAS``."""
+        try:
+            rows = self._rows(f"SHOW SCHEMAS IN {quote_name(catalog)}")
+        except EngineError as error:
+            raise not_found(f"the catalog {catalog}", error) or error from error
+        return tuple(name for row in rows if (name := schema_name(row[0])))
+
+    def tables(self, catalog: str, schema: str, like: str = "*") -> Mapping[TableName, str | TablectlError]:
+        """One ``SHOW TABLE EXTENDED``, which asks the catalog alone; a ``DESCRIBE TABLE`` for each whose facts cannot
+        be told from it, and for all where a catalog knows only ``SHOW TABLES``.
+        """
+        within = f"IN {quote_name(catalog)}.{quote_name(schema)} LIKE {quote_text(like)}"
+        try:
+            rows = self._rows(f"SHOW TABLE EXTENDED {within}")
+        except EngineError as error:
+            missing = not_found(f"the schema {catalog}.{schema}", error)
+            if missing:
+                raise missing from error
+            rows = self._rows(f"SHOW TABLES {within}")
+        names = ((TableName(catalog, (schema, row[1])), row) for row in rows if not row[2])  # [2]: a temporary view
+        return {name: self._where(name, row[3] if len(row) > 3 else "") for name, row in names}
+
+    def _where(self, table: TableName, information: str) -> str | TablectlError:
+        facts = shown_facts(information)
+        try:
+            return delta_location(table.text, facts) if facts else self._described(table)
+        except (LiveError, EngineError) as error:
+            return error
+
+    def _described(self, table: TableName) -> str:
         return _describe(self._session, table.sql, table.text)
+
+    def _rows(self, sql: str) -> list[Any]:
+        return _rows(self._session, sql)
 
     def close(self) -> None:
         """Stop the session if it was made here."""
@@ -223,22 +270,14 @@ def _stderr_to(log: IO[str]) -> Iterator[None]:
 
 def _describe(session: Any, sql: str, text: str) -> str:
     try:
-        rows = session.sql(f"DESCRIBE TABLE EXTENDED {sql}").collect()
-    except Exception as error:  # as above
-        raise _not_found(text, engine_error(error)) from error
-    return _location(text, {row[0]: row[1] for row in rows})
+        rows = _rows(session, f"DESCRIBE TABLE EXTENDED {sql}")
+    except EngineError as error:
+        raise not_found(text, error) or error from error
+    return delta_location(text, described_facts(rows))
 
 
-def _location(table: str, details: Mapping[str, str]) -> str:
-    kind, provider, location = details.get("Type", ""), details.get("Provider", ""), details.get("Location", "")
-    if "VIEW" in kind.upper():
-        raise LiveError(f"{table} is a view", "policies are for tables: name the tables under the view")
-    if provider.lower() != "delta" or not location:
-        raise LiveError(f"{table} is not a Delta table (its provider is {provider or 'unknown'})")
-    return location
-
-
-def _not_found(table: str, error: EngineError) -> Exception:
-    if error.condition in {"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "DELTA_TABLE_NOT_FOUND"}:
-        return LiveError(f"{table} does not exist", "check the name and engine.catalog in tablectl.yaml")
-    return error
+def _rows(session: Any, sql: str) -> list[Any]:
+    try:
+        return list(session.sql(sql).collect())
+    except Exception as error:  # whatever Spark, py4j or gRPC raise is the engine's answer
+        raise engine_error(error) from error

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tablectl.model.sql import quote_name
 
@@ -12,6 +14,7 @@ _UNQUOTED = re.compile(r"[A-Za-z0-9_]+")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 DEFAULT_CATALOG = "spark_catalog"
+_Named = TypeVar("_Named")
 
 
 class NameSyntaxError(ValueError):
@@ -112,6 +115,12 @@ def parse_table(text: str, catalog: str = DEFAULT_CATALOG) -> TableName:
         f"{text!r} has {len(parts)} part{'s' if len(parts) > 1 else ''}: "
         "a table is schema.table, catalog.schema.table, or delta.`/path`"
     )
+
+
+def find_name(named: Mapping[TableName, _Named], wanted: TableName) -> _Named | None:
+    """The entry of a table: that of its very spelling, else the only one of the same ``key``."""
+    alike = [entry for name, entry in named.items() if name.key == wanted.key]
+    return named.get(wanted) or (alike[0] if len(alike) == 1 else None)
 
 
 def _checked_location(location: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -169,6 +170,127 @@ def test_a_catalog_knows_where_its_tables_lie(spark: Any, engine: SparkEngine, t
         spark.sql("DROP DATABASE engine_db CASCADE")
 
 
+@pytest.fixture
+def schema(spark: Any) -> Iterator[str]:
+    spark.sql("CREATE DATABASE engine_list")
+    yield "engine_list"
+    spark.sql("DROP DATABASE engine_list CASCADE")
+
+
+def test_one_statement_lists_the_tables_of_a_schema(
+    spark: Any, engine: SparkEngine, schema: str, tmp_path: Path
+) -> None:
+    spark.sql(f"CREATE TABLE {schema}.Managed (id BIGINT) USING delta")
+    spark.sql(f"CREATE TABLE {schema}.moved (id BIGINT) USING delta LOCATION '{tmp_path}/some where 100%25#'")
+    forged = "x\\nLocation: /evil\\nProvider: parquet\\nType: VIEW"
+    spark.sql(f"CREATE TABLE {schema}.forged (`Location` BIGINT) USING delta COMMENT '{forged}'")
+    spark.sql(f"CREATE TABLE {schema}.plain (id BIGINT) USING parquet")
+    spark.sql(f"CREATE VIEW {schema}.seen AS SELECT 1 AS one")
+    spark.sql("CREATE OR REPLACE GLOBAL TEMPORARY VIEW engine_global AS SELECT 1 AS one")
+    engine.execute("CREATE OR REPLACE TEMPORARY VIEW engine_temporary AS SELECT 1 AS one")
+    found = {name.parts[1]: where for name, where in engine.tables("spark_catalog", schema.upper()).items()}
+    assert sorted(found) == ["forged", "managed", "moved", "plain", "seen"]
+    assert isinstance(found["seen"], LiveError)
+    assert isinstance(found["plain"], LiveError)
+    for name in ("forged", "managed", "moved"):
+        where = found[name]
+        assert isinstance(where, str)
+        assert where == engine.location(parse_table(f"{schema}.{name}"))
+        assert read_table(parse_table(f"{schema}.{name}"), where).version == 0
+    assert found["moved"] == f"file:{tmp_path}/some where 100%25#"
+
+
+@pytest.mark.parametrize(
+    ("like", "names"),
+    [
+        ("*", ["a_1", "a_2", "ab1", "b_1"]),
+        ("A*", ["a_1", "a_2", "ab1"]),
+        ("a_1|B_1|nix", ["a_1", "b_1"]),
+        ("a_*", ["a_1", "a_2"]),
+        ("*1", ["a_1", "ab1", "b_1"]),
+        ("nix", []),
+    ],
+)
+def test_a_listing_is_narrowed_by_the_catalog(
+    spark: Any, engine: SparkEngine, schema: str, like: str, names: list[str]
+) -> None:
+    for name in ("a_1", "a_2", "ab1", "b_1"):
+        spark.sql(f"CREATE TABLE {schema}.{name} (id BIGINT) USING delta")
+    assert sorted(name.parts[1] for name in engine.tables("spark_catalog", schema, like)) == names
+
+
+def test_schemas_are_listed_and_missing_ones_told(engine: SparkEngine, schema: str) -> None:
+    assert schema in engine.schemas("spark_catalog")
+    with pytest.raises(LiveError, match=r"the schema spark_catalog\.nonesuch does not exist"):
+        engine.tables("spark_catalog", "nonesuch")
+    with pytest.raises(LiveError, match="the engine has no such catalog"):
+        engine.tables("nonesuch", "sales")
+    with pytest.raises(LiveError, match="catalog nonesuch"):
+        engine.schemas("nonesuch")
+    with pytest.raises(LiveError, match="the engine has no such catalog"):
+        engine.location(parse_table("nonesuch.sales.`a b`"))
+
+
+def test_where_a_table_lies_is_told_without_loading_it(
+    spark: Any, engine: SparkEngine, schema: str, tmp_path: Path
+) -> None:
+    """A ``DESCRIBE TABLE`` of a clustered table rebuilds its state: seconds, and an error where the log is broken."""
+    spark.sql(f"CREATE TABLE {schema}.t (id BIGINT) USING delta CLUSTER BY (id) LOCATION '{tmp_path}/t'")
+    shutil.rmtree(tmp_path / "t" / "_delta_log")
+    assert engine.location(parse_table(f"{schema}.t")) == f"file:{tmp_path}/t"
+    assert list(engine.tables("spark_catalog", schema).values()) == [f"file:{tmp_path}/t"]
+
+
+@pytest.fixture
+def other_catalog(spark: Any, tmp_path: Path) -> Iterator[str]:
+    """A catalog of Spark's second kind, with names of any sort and no Delta tables: Derby behind JDBC."""
+    settings = {
+        "": "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog",
+        ".url": f"jdbc:derby:{tmp_path}/other;create=true",
+        ".driver": "org.apache.derby.jdbc.EmbeddedDriver",
+    }
+    for key, value in settings.items():
+        spark.conf.set(f"spark.sql.catalog.engine_other{key}", value)
+    yield "engine_other"
+    for key in settings:
+        spark.conf.unset(f"spark.sql.catalog.engine_other{key}")
+
+
+def test_catalogs_of_the_second_kind(spark: Any, other_catalog: str) -> None:
+    engine = SparkEngine(spark, "oss", stop=False)
+    spark.sql(f"CREATE SCHEMA {other_catalog}.`Odd One`")
+    spark.sql(f"CREATE TABLE {other_catalog}.`Odd One`.`A b.c` (id INT)")
+    assert "Odd One" in engine.schemas(other_catalog)
+    ((name, why),) = engine.tables(other_catalog, "Odd One").items()
+    assert name == TableName(other_catalog, ("Odd One", "A b.c"))
+    assert "not a Delta table" in str(why)
+    with pytest.raises(LiveError, match="not a Delta table"):
+        engine.location(name)
+    assert engine.tables(other_catalog, "nonesuch") == {}
+
+
+class OldSession:
+    """A session whose catalog knows no ``SHOW TABLE EXTENDED``."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    def sql(self, text: str) -> Any:
+        if text.startswith("SHOW TABLE EXTENDED"):
+            raise RuntimeError("[NOT_SUPPORTED_COMMAND_FOR_V2_TABLE] SHOW TABLE EXTENDED is not supported")
+        return self._session.sql(text)
+
+
+def test_a_catalog_without_the_statement_is_asked_table_by_table(spark: Any, schema: str, tmp_path: Path) -> None:
+    spark.sql(f"CREATE TABLE {schema}.t (id BIGINT) USING delta LOCATION '{tmp_path}/t'")
+    spark.sql(f"CREATE TABLE {schema}.u (id BIGINT) USING parquet")
+    engine = SparkEngine(OldSession(spark), "oss", stop=False)
+    assert engine.tables("spark_catalog", schema, "t|x") == {
+        TableName("spark_catalog", (schema, "t")): f"file:{tmp_path}/t"
+    }
+    assert len(engine.tables("spark_catalog", schema)) == 2
+
+
 CONNECT_SCRIPT = """
 import json, sys
 from pyspark.sql import SparkSession
@@ -179,6 +301,7 @@ alter = f"ALTER TABLE {table} SET TBLPROPERTIES "
 found = {}
 engine = open_spark(SparkOptions(remote=url), stamp)
 engine.execute(alter + "('by.remote' = '${env:HOME}')")
+found["listed"] = {name.text: where for name, where in engine.tables("spark_catalog", "engine_connect").items()}
 wrong = {"unknown": "('delta.nonesuch' = '1')", "level": "('delta.isolationLevel' = 'WriteSerializable')"}
 for name, sql in wrong.items():
     try:
@@ -202,10 +325,14 @@ print(json.dumps(found))
 def test_spark_connect_behaves_the_same(spark: Any, connect_url: str, tmp_path: Path) -> None:
     """In a process of its own: PySpark keeps classic and Connect sessions of one process apart."""
     table = create(spark, tmp_path / "t")
+    spark.sql("CREATE DATABASE engine_connect")
+    spark.sql(f"CREATE TABLE engine_connect.t (id BIGINT) USING delta LOCATION '{tmp_path}/named'")
     script = [sys.executable, "-c", CONNECT_SCRIPT, connect_url, table.sql, STAMP]
     answer = subprocess.run(script, capture_output=True, text=True, timeout=120, check=False)
     assert answer.returncode == 0, answer.stderr
+    spark.sql("DROP DATABASE engine_connect CASCADE")
     found = json.loads(answer.stdout)
+    assert found["listed"] == {"engine_connect.t": f"file:{tmp_path}/named"}
     assert found["unknown"][0] == "DELTA_UNKNOWN_CONFIGURATION"
     assert "must be Serializable" in found["level"][1]
     assert "JVM stacktrace" not in found["level"][1]

@@ -1,0 +1,64 @@
+"""What Spark says of a table of a catalog, in the rows of one statement or the text of another, and where it lies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tablectl.model.errors import EngineError, LiveError
+from tablectl.model.names import split_parts
+
+_DETAILS = "# Detailed Table Information"
+_FACT = re.compile(r"^(Type|Provider|Location): ?(.*)$", re.MULTILINE)
+_MISSING = frozenset({"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "DELTA_TABLE_NOT_FOUND"})
+_MISSING_CATALOG = frozenset({"CATALOG_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE", "_LEGACY_ERROR_TEMP_1126"})
+"""How Spark says that it has no such catalog; the last two take the name for a schema of the session's own."""
+
+
+def described_facts(rows: Iterable[Sequence[Any]]) -> Mapping[str, str]:
+    """The facts in the rows of ``DESCRIBE TABLE EXTENDED``; above them stand the columns, whose names are anybody's."""
+    facts: dict[str, str] = {}
+    for row in rows:
+        if row[0] == _DETAILS:
+            facts.clear()
+        facts[row[0]] = row[1]
+    return facts
+
+
+def shown_facts(information: str) -> Mapping[str, str] | None:
+    """The facts in the text of ``SHOW TABLE EXTENDED``, ``None`` where it cannot be told which they are.
+
+    The text also holds comments and property values as they are, so that a line of it may be anybody's. But the true
+    lines are always among them: a fact that stands there once is the true one.
+    """
+    found = _FACT.findall(information)
+    facts = dict(found)
+    incomplete = facts.get("Provider", "").lower() == "delta" and not facts.get("Location")
+    return None if len(facts) < len(found) or "Type" not in facts or incomplete else facts
+
+
+def delta_location(table: str, facts: Mapping[str, str]) -> str:
+    """Where the table lies. Raises ``LiveError`` for a view, and for a table that is not Delta's."""
+    kind, provider, location = facts.get("Type", ""), facts.get("Provider", ""), facts.get("Location", "")
+    if "VIEW" in kind.upper():
+        raise LiveError(f"{table} is a view", "policies are for tables: name the tables under the view")
+    if provider.lower() != "delta" or not location:
+        raise LiveError(f"{table} is not a Delta table (its provider is {provider or 'unknown'})")
+    return location
+
+
+def schema_name(shown: str) -> str | None:
+    """A schema as ``SHOW SCHEMAS`` quotes it; ``None`` for one inside another, whose tables have four parts."""
+    parts = split_parts(shown)
+    return parts[0] if len(parts) == 1 else None
+
+
+def not_found(what: str, error: EngineError) -> LiveError | None:
+    """The error that says that something does not exist, if the engine's own says so."""
+    if error.condition in _MISSING_CATALOG:
+        hint = "configure it under engine.conf as spark.sql.catalog.NAME, or check its name"
+        return LiveError(f"{what} does not exist: the engine has no such catalog", hint)
+    if error.condition in _MISSING:
+        return LiveError(f"{what} does not exist", "check the name and engine.catalog in tablectl.yaml")
+    return None
