@@ -65,10 +65,13 @@ class Stores:
 
     def open(self, location: str) -> TableLog:
         """The log of the table at a location. Raises ``LiveError`` where no store can be made of it."""
+        place = canonical_location(location)
+        return self.open_object(place) if "://" in place else _local(place)
+
+    def open_object(self, location: str) -> ObjectLog:
+        """The log of the table at a location in an object store. Raises as ``open``."""
+        place = canonical_location(location)
         try:
-            place = canonical_location(location)
-            if "://" not in place:
-                return _local(place)
             split = urlsplit(place.replace("#", "%23").replace("?", "%3F"))
         except ValueError as error:
             raise LiveError(f"{location!r} is no location: {error}") from error
@@ -115,6 +118,7 @@ class ObjectLog:
         self.location = location
         self._bucket = bucket
         self._store = bucket.store
+        self._prefix = prefix
         self._root = f"{prefix}/{LOG}" if prefix else LOG
 
     def file(self, name: str) -> str:
@@ -132,6 +136,17 @@ class ObjectLog:
     def exists(self) -> bool:
         """Never: there are no directories."""
         return False
+
+    def begun(self) -> bool:
+        """Whether this is a table at all, be its log damaged. One request."""
+        with self._translated(""):
+            return any(page for page in obstore.list(self._store, self._root))
+
+    def folders(self) -> list[str]:
+        """The names of the directories beside the log, in no order, at the cost of listing what lies beside it."""
+        with self._translated(""):
+            found = obstore.list_with_delimiter(self._store, self._prefix or None)["common_prefixes"]
+            return [path.rpartition("/")[2] for path in found]
 
     def read(self, name: str) -> bytes:
         """As ``TableLog.read``."""
