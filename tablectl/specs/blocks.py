@@ -32,16 +32,26 @@ _TABLE_ONLY: Mapping[str, str] = MappingProxyType(
     }
 )
 _LATER = (*LATER_ATTRIBUTES, *LATER_KEYS)
+_OF_A_PATTERN: Mapping[str, str] = MappingProxyType({"location": "a location belongs to one table, not to a pattern"})
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """One name in ``unmanaged``, as it is written there."""
+
+    text: str
+    source: Source
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What one entry of ``tables`` declares."""
+    """What ``defaults`` or one entry of ``tables`` declares."""
 
     declared: Declared = field(default_factory=dict)
     named: frozenset[str] = frozenset()
     """What it names, declared rightly or not."""
-    unmanaged: tuple[str, ...] = ()
+    unmanaged: Mapping[str, Cancelled] = field(default_factory=dict)
+    """By attribute, or ``properties.<key>``."""
 
 
 def read_defaults(node: Node, reading: Reading) -> Block:
@@ -53,16 +63,16 @@ def read_defaults(node: Node, reading: Reading) -> Block:
     return Block(_read_entries(node, reading, (*_ATTRIBUTES, "tags"), _TABLE_ONLY), _names(node, reading))
 
 
-def read_block(node: Node, defaults: Block, reading: Reading) -> Block:
-    """The entry of one table. Nothing at all is an entry too: the defaults hold."""
+def read_block(node: Node, reading: Reading, *, pattern: bool = False) -> Block:
+    """The entry of a table or pattern. Nothing at all is an entry too: what it inherits holds."""
     match node:
         case Scalar() if node.is_null:
             return Block()
         case MapNode():
-            declared = _read_entries(node, reading, (*_ATTRIBUTES, "tags", "location", "unmanaged"), {})
+            known = (*_ATTRIBUTES, "tags", "unmanaged", *(() if pattern else ("location",)))
+            declared = _read_entries(node, reading, known, _OF_A_PATTERN if pattern else {})
             named, entry = _names(node, reading), node.find("unmanaged")
-            cancelled = _read_unmanaged(entry, named, defaults.named, reading) if entry else ()
-            return Block(declared, named, cancelled)
+            return Block(declared, named, _read_unmanaged(entry, named, reading) if entry else {})
         case _:
             hint = f"for example {next(iter(SHAPES.values())).example}"
             reading.report(node.source, f"a table takes a map of attributes, not {kind_of(node)}", hint)
@@ -136,36 +146,33 @@ def _names(node: MapNode, reading: Reading) -> frozenset[str]:
     return frozenset(inner | {entry.key for entry in node.entries})
 
 
-def _read_unmanaged(
-    entry: Entry, named: frozenset[str], inherited: frozenset[str], reading: Reading
-) -> tuple[str, ...]:
-    cancelled = []
+def _read_unmanaged(entry: Entry, named: frozenset[str], reading: Reading) -> dict[str, Cancelled]:
+    cancelled: dict[str, Cancelled] = {}
     for text, source in _texts(entry, "`unmanaged: [isolation]`", reading) or ():
-        name = _unmanaged_name(text, source, inherited, reading)
-        if name is None:
-            continue
+        name = text if text in SHAPES else f"properties.{canonical_key(text, reading.dialect)}"
         if name in named:
             hint = "remove it from `unmanaged`, or remove its declaration"
             reading.report(source, f"{shown(text)} is declared by this table and cannot be unmanaged as well", hint)
-        cancelled.append(name)
-    return tuple(cancelled)
+        cancelled.setdefault(name, Cancelled(text, source))
+    return cancelled
 
 
-def _unmanaged_name(text: str, source: Source, inherited: frozenset[str], reading: Reading) -> str | None:
-    if text in SHAPES:
-        return text
-    name = f"properties.{canonical_key(text, reading.dialect)}"
-    delta = text.lower().startswith("delta.")
-    if name in inherited or (delta and find_known(text, reading.dialect)):
-        return name
+def check_unmanaged(block: Block, inherited: frozenset[str], reading: Reading) -> None:
+    """Every name in ``unmanaged`` is an attribute, or a property that Delta knows or that a table may inherit."""
+    for name, cancelled in block.unmanaged.items():
+        known = cancelled.text.lower().startswith("delta.") and find_known(cancelled.text, reading.dialect)
+        if name not in SHAPES and name not in inherited and name not in block.named and not known:
+            message, hint = _why_not_inherited(cancelled.text, inherited, reading.dialect)
+            reading.report(cancelled.source, message, hint)
+
+
+def _why_not_inherited(text: str, inherited: frozenset[str], dialect: str) -> tuple[str, str]:
     if text in _LATER:
-        reading.report(source, f"`{text}` is not supported yet", "remove it")
-    elif text.lower() in OWNED:
-        reading.report(source, f"{shown(text)} has an attribute of its own", f"write {OWNED[text.lower()]}")
-    elif delta:
-        reading.report(source, f"{shown(text)} is not known to Delta", refused_hint(text, "", reading.dialect))
-    else:
-        keys = sorted(key.removeprefix("properties.") for key in inherited if key.startswith("properties."))
-        hint = did_you_mean(text, (*_ATTRIBUTES, *keys))
-        reading.report(source, f"{shown(text)} is no attribute and no inherited property", hint)
-    return None
+        return f"`{text}` is not supported yet", "remove it"
+    if text.lower() in OWNED:
+        return f"{shown(text)} has an attribute of its own", f"write {OWNED[text.lower()]}"
+    if text.lower().startswith("delta."):
+        return f"{shown(text)} is not known to Delta", refused_hint(text, "", dialect)
+    keys = sorted(key.removeprefix("properties.") for key in inherited if key.startswith("properties."))
+    hint = did_you_mean(text, (*_ATTRIBUTES, *keys))
+    return f"{shown(text)} is no attribute and no inherited property", hint

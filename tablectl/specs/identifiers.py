@@ -1,8 +1,6 @@
-"""Names of tables and columns as policies write them: variables filled in, patterns told apart."""
+"""Names of tables and columns as policies write them, variables filled in."""
 
 from __future__ import annotations
-
-import re
 
 from tablectl.model.names import (
     NameSyntaxError,
@@ -15,13 +13,6 @@ from tablectl.model.names import (
 from tablectl.model.sql import quote_name
 from tablectl.specs.variables import Variables, quote_variables
 
-_QUOTED = re.compile(r"`(?:[^`]|``)*`")
-
-
-def is_pattern(text: str) -> bool:
-    """Whether an identifier names many tables: ``*``, ``?`` or ``[`` outside backticks."""
-    return any(char in _QUOTED.sub("", text) for char in "*?[")
-
 
 def read_table(text: str, variables: Variables, catalog: str) -> TableName:
     """The table that an identifier with variables names; two parts lie in ``catalog``.
@@ -29,21 +20,21 @@ def read_table(text: str, variables: Variables, catalog: str) -> TableName:
     Raises ``NameSyntaxError`` and ``UndefinedVariableError``.
     """
     parts = variables.expand_parts(text, _split_table)
-    _check_characters(parts)
+    check_characters(parts)
     return parse_table(".".join(quote_name(part) for part in parts) if "${" in text else text, catalog)
 
 
 def read_location(text: str, variables: Variables) -> str:
     """An absolute location, as a path table of that place would have it. Raises as ``read_table``."""
     location = variables.expand(text)
-    _check_characters((location,))
+    check_characters((location,))
     return parse_table(f"delta.{quote_name(location)}").parts[0]
 
 
 def read_column(text: str, variables: Variables) -> str:
     """A column in its shortest spelling. Raises as ``read_table``."""
     parts = variables.expand_parts(text, _split_table if "`" in text else parse_column)
-    _check_characters(parts)
+    check_characters(parts)
     return column_text(parts)
 
 
@@ -60,7 +51,8 @@ def _split_table(text: str) -> tuple[str, ...]:
     return split_parts(quote_variables(text))
 
 
-def _check_characters(parts: tuple[str, ...]) -> None:
+def check_characters(parts: tuple[str, ...]) -> None:
+    """Raises ``NameSyntaxError`` where a part of a name can be stored nowhere."""
     for part in parts:
         reason = why_unusable(part)
         if reason:

@@ -41,10 +41,14 @@ def policy_schema() -> Schema:
                 "properties": {**_attributes(), "tags": {"$ref": "#/$defs/tags"}},
             },
             "tables": {
-                "description": "Tables by identifier: schema.table, catalog.schema.table, or delta.`/path`.",
+                "description": "Tables by identifier: schema.table, catalog.schema.table, or delta.`/path`. "
+                "Patterns with *, ? and [ab] stand for every live table that matches: lake.sales.*, delta.`/lake/*`.",
                 "type": "object",
                 "additionalProperties": {"$ref": "#/$defs/table"},
-                "examples": [{"lake.sales.orders": {"isolation": "Serializable"}}],
+                "examples": [
+                    {"lake.sales.orders": {"isolation": "Serializable"}},
+                    {"lake.finance.*": {"isolation": "Serializable"}},
+                ],
             },
         },
         "$defs": {
@@ -61,7 +65,7 @@ def _attributes() -> Schema:
 
 def _table() -> Schema:
     return {
-        "description": "What one table shall be; an empty entry takes the defaults.",
+        "description": "What one table, or each that a pattern matches, shall be; an empty entry takes the defaults.",
         "type": ["object", "null"],
         "additionalProperties": False,
         "properties": {

@@ -1,48 +1,125 @@
-"""From what files declare to what holds for a table: defaults, then the table's own, attribute by attribute."""
+"""From what files declare to what holds for a table: defaults < patterns < the table's own, attribute by attribute."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from tablectl.attributes.policy import Policy
+from tablectl.attributes.policy import Policy, attribute
 from tablectl.model.errors import Problem
 from tablectl.specs.reading import Given
 from tablectl.specs.shapes import EXCLUSIVE, SHAPES
+from tablectl.specs.tree import Source
 
 Declared = Mapping[str, Given]
 """What a map declares, flat: ``isolation``, ``properties.owner.team``, ``tags``, ``location``."""
 
 
-def merge(defaults: Declared, own: Declared, unmanaged: Iterable[str]) -> Declared:
-    """The effective declarations. A list replaces a list, and properties merge by key, since each is an entry here.
+DEFAULTS = "defaults"
 
-    ``unmanaged`` takes inherited entries away; ``properties`` takes all of them.
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One map of a file, as far as it holds for a table."""
+
+    title: str
+    """``DEFAULTS``, or the pattern; empty for the table's own entry."""
+    declared: Declared
+    unmanaged: Mapping[str, Source] = field(default_factory=dict)
+    """What it cancels of the layers below: attributes, and ``properties.<key>``."""
+
+    def voice(self, key: str) -> Voice | None:
+        """What it says about a key."""
+        if key in self.declared:
+            return Voice(self.title, self.declared[key], self.declared[key].source)
+        for name in (key, key.partition(".")[0]):
+            if name in self.unmanaged:
+                return Voice(self.title, None, self.unmanaged[name])
+        return None
+
+
+Ranks = Sequence[Sequence[Layer]]
+"""Strongest first; the layers of one rank must not contradict each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """What one layer says about one key: a value, or with ``None`` that it is not managed."""
+
+    title: str
+    given: Given | None
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What all layers together say about one key."""
+
+    key: str
+    rank: int
+    won: Voice
+    over: tuple[Voice, ...]
+    """What it overrides, strongest first."""
+    tie: Voice | None = None
+    """Another of the same rank that says something else."""
+
+
+def merge(ranks: Ranks) -> tuple[Heard, ...]:
+    """What holds, by key, attributes in the order of plans. A list replaces a list; properties merge by key, since each
+    is a key here. ``unmanaged`` takes away what the layers below give; ``properties`` takes all of them.
     """
-    cancelled = frozenset(unmanaged)
-    inherited = {
-        key: given for key, given in defaults.items() if key not in cancelled and key.split(".")[0] not in cancelled
-    }
-    return {**inherited, **own}
+    layers = [layer for rank in ranks for layer in rank]
+    keys = {key for layer in layers for key in (*layer.declared, *layer.unmanaged)}
+    order = {name: index for index, name in enumerate((*SHAPES, "tags", "location"))}
+    return tuple(_hear(key, ranks) for key in sorted(keys, key=lambda key: (order[key.partition(".")[0]], key)))
 
 
-def check_exclusive(effective: Declared, own: Declared) -> Problem | None:
+def _hear(key: str, ranks: Ranks) -> Heard:
+    voices = [(rank, voice) for rank, layers in enumerate(ranks) for voice in _voices(key, layers)]
+    (best, won), *rest = voices
+    tie = next((voice for rank, voice in rest if rank == best and not _same(key, won, voice)), None)
+    return Heard(key, best, won, tuple(voice for _, voice in rest), tie)
+
+
+def _voices(key: str, layers: Sequence[Layer]) -> list[Voice]:
+    found = (layer.voice(key) for layer in layers)
+    return sorted((voice for voice in found if voice), key=lambda voice: voice.source)
+
+
+def _same(key: str, one: Voice, other: Voice) -> bool:
+    """By meaning, as a live table is compared: two spellings of an interval are no contradiction."""
+    if one.given is None or other.given is None:
+        return one.given is other.given
+    name, _, inner = key.partition(".")
+    first, second = one.given.value, other.given.value
+    if first is None or second is None or name not in SHAPES:
+        return first == second
+    agrees = attribute(name).agrees
+    return agrees(first, second, inner) and agrees(second, first, inner)
+
+
+def effective(heard: Sequence[Heard]) -> Declared:
+    """The values that hold."""
+    return {each.key: each.won.given for each in heard if each.won.given}
+
+
+def check_exclusive(heard: Sequence[Heard]) -> Problem | None:
     """Clustering and partitioning exclude each other unless one is ``none``.
 
-    The problem lies at the table's own entry where it has one, else in the defaults.
+    The problem lies where the stronger of the two is given.
     """
-    listed = [(name, effective[name].source) for name in EXCLUSIVE if _lists(effective, name)]
+    listed = sorted((each for each in heard if each.key in EXCLUSIVE and _lists(each)), key=lambda each: each.rank)
     if len(listed) < 2:
         return None
-    listed.sort(key=lambda found: found[0] not in own)
-    (name, source), (other, elsewhere) = listed
+    (name, source), (other, elsewhere) = ((each.key, each.won.source) for each in listed)
     message = f"`{name}` and `{other}` exclude each other, and `{other}` stands at {elsewhere}"
     hint = f"remove one, or declare it `none`; `unmanaged: [{other}]` cancels an inherited one"
     return source.problem(message, hint)
 
 
-def _lists(effective: Declared, name: str) -> bool:
-    return name in effective and isinstance(effective[name].value, tuple)
+def _lists(heard: Heard) -> bool:
+    return heard.won.given is not None and isinstance(heard.won.given.value, tuple)
 
 
 def policy_of(effective: Declared) -> Policy:

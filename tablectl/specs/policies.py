@@ -8,13 +8,14 @@ from pathlib import Path
 
 from tablectl.model.errors import InputError, Problem
 from tablectl.model.names import DEFAULT_CATALOG, TableName
-from tablectl.specs.blocks import Block, read_block, read_defaults
+from tablectl.specs.blocks import Block, check_unmanaged, read_block, read_defaults
+from tablectl.specs.declarations import Declaration, Declarations
 from tablectl.specs.document import parse_document
 from tablectl.specs.files import find_files, read_bytes, shown_path
-from tablectl.specs.identifiers import is_pattern, read_table
-from tablectl.specs.merge import check_exclusive, merge, policy_of
 from tablectl.specs.reading import Reading
-from tablectl.specs.spec import Specs, TableSpec, find_repeats
+from tablectl.specs.resolve import check_patterns, resolve
+from tablectl.specs.spec import Specs, find_repeated_patterns, find_repeats
+from tablectl.specs.targets import read_target
 from tablectl.specs.tree import Entry, MapNode, Scalar, Source, kind_of
 from tablectl.specs.variables import Variables
 from tablectl.specs.wording import shown
@@ -45,15 +46,26 @@ def load_specs(
 
 def read_specs(files: Iterable[tuple[str, bytes]], reading: Reading) -> Specs:
     """The policies in the bytes of named files. Raises as ``load_specs``."""
-    specs = [spec for file, data in files for spec in _read_file(file, data, reading)]
-    reading.problems.extend(find_repeats(specs))
+    declarations = Declarations.of(each for file, data in files for each in _read_file(file, data, reading))
+    _check_unmanaged(declarations, reading)
+    speaking = ((name, (each, *declarations.matching(name))) for each in declarations.named if (name := each.name))
+    specs = resolve(speaking, reading.problems)
+    reading.problems.extend((*find_repeats(specs), *find_repeated_patterns(declarations.patterns)))
+    reading.problems.extend(check_patterns(declarations.patterns))
     if reading.problems:
-        # A problem in `defaults` or behind an alias is met once for each table that inherits it.
+        # A problem behind an alias is met once for each table that has it.
         raise InputError(tuple(dict.fromkeys(reading.problems)))
-    return Specs.of(specs)
+    return Specs.of(specs, declarations)
 
 
-def _read_file(file: str, data: bytes, reading: Reading) -> list[TableSpec]:
+def _check_unmanaged(declarations: Declarations, reading: Reading) -> None:
+    """Only now is it known what a table may inherit, since patterns for it may lie in any file."""
+    inherited = frozenset[str]().union(*(each.block.named | each.defaults.named for each in declarations.patterns))
+    for each in (*declarations.named, *declarations.patterns):
+        check_unmanaged(each.block, inherited | each.defaults.named, reading)
+
+
+def _read_file(file: str, data: bytes, reading: Reading) -> list[Declaration]:
     found = len(reading.problems)
     root = parse_document(data, file, reading.problems)
     if not isinstance(root, MapNode):
@@ -92,44 +104,25 @@ def _check_version(root: MapNode, reading: Reading) -> bool:
     return False
 
 
-def _read_tables(entry: Entry | None, defaults: Block, reading: Reading) -> list[TableSpec]:
+def _read_tables(entry: Entry | None, defaults: Block, reading: Reading) -> list[Declaration]:
     if entry is None:
         return []
     if not isinstance(entry.value, MapNode):
         hint = "for example `tables: {lake.sales.orders: {isolation: Serializable}}`"
         reading.report(entry.value.source, f"`tables` takes a map of tables, not {kind_of(entry.value)}", hint)
         return []
-    specs = (_read_table(table, defaults, reading) for table in entry.value.entries)
-    return [spec for spec in specs if spec is not None]
+    read = (_read_table(table, defaults, reading) for table in entry.value.entries)
+    return [declaration for declaration in read if declaration is not None]
 
 
-def _read_table(entry: Entry, defaults: Block, reading: Reading) -> TableSpec | None:
-    name = _read_name(entry, reading)
-    block = read_block(entry.value, defaults, reading)
-    effective = merge(defaults.declared, block.declared, block.unmanaged)
-    exclusive = check_exclusive(effective, block.declared)
-    if exclusive:
-        reading.problems.append(exclusive)
-    if name is None:
+def _read_table(entry: Entry, defaults: Block, reading: Reading) -> Declaration | None:
+    read = partial(read_target, variables=reading.variables, catalog=reading.catalog)
+    target = reading.name(entry.key, entry.source, read)
+    pattern = target is not None and not isinstance(target, TableName)
+    block = read_block(entry.value, reading, pattern=pattern)
+    if target is None:
         return None
-    location = effective.get("location")
-    if location and name.is_path:
+    location = block.declared.get("location")
+    if location and isinstance(target, TableName) and target.is_path:
         reading.report(location.source, "a table known by its path takes no `location`", "remove it")
-    tags = effective.get("tags")
-    return TableSpec(
-        name=name,
-        policy=policy_of(effective),
-        location=str(location.value) if location else None,
-        tags=tuple(tags.value or ()) if tags else (),
-        sources={key: given.source for key, given in effective.items() if key != "tags"},
-        declared=entry.source,
-    )
-
-
-def _read_name(entry: Entry, reading: Reading) -> TableName | None:
-    if is_pattern(entry.key):
-        hint = "name each table; a name that holds * ? or [ goes in backticks"
-        reading.report(entry.source, f"patterns are not supported yet: {shown(entry.key)}", hint)
-        return None
-    read = partial(read_table, variables=reading.variables, catalog=reading.catalog)
-    return reading.name(entry.key, entry.source, read)
+    return Declaration(target, block, defaults, entry.source)

@@ -10,23 +10,29 @@ from dataclasses import dataclass
 from tablectl.attributes.policy import Policy
 from tablectl.model.errors import Problem
 from tablectl.model.names import TableName, canonical_location
+from tablectl.model.patterns import TablePattern
+from tablectl.specs.declarations import Declaration, Declarations
+from tablectl.specs.merge import Declared
 from tablectl.specs.tree import Source
 from tablectl.specs.wording import shown
+
+_NONE = Declarations()
 
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """What is declared of one table, defaults and all."""
+    """What is declared of one table, defaults and patterns and all."""
 
     name: TableName
     policy: Policy
     location: str | None
-    """Where the log of a catalog table lies, as declared; ``None`` for a path table, whose name says it."""
+    """Where the log of a catalog table lies, as declared or as a listing found it; ``None`` where nobody said yet, and
+    for a path table, whose name says it."""
     tags: tuple[str, ...]
     sources: Mapping[str, Source]
     """Where each effective attribute was given, and each ``properties.<key>``, and ``location``."""
     declared: Source
-    """The place of the identifier."""
+    """The place of its identifier, else of the most literal pattern that matches it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +40,57 @@ class Specs:
     """All tables of all files, in the order of ``name.key``."""
 
     tables: tuple[TableSpec, ...]
+    """Those named in the files; after ``expand`` also those that patterns matched."""
     digest: str
-    """SHA-256 over what holds for the tables, in hex: the layout of files and their comments do not change it."""
+    """SHA-256 over what holds for tables and patterns, in hex: the layout of files and their comments do not change
+    it, and neither do the live tables that patterns match."""
+    declarations: Declarations = _NONE
+
+    @property
+    def patterns(self) -> tuple[TablePattern, ...]:
+        """The patterns of all files."""
+        return tuple(each.pattern for each in self.declarations.patterns if each.pattern)
 
     @staticmethod
-    def of(specs: Iterable[TableSpec]) -> Specs:
+    def of(specs: Iterable[TableSpec], declarations: Declarations = _NONE) -> Specs:
         """The specs in order and their digest."""
-        tables = tuple(sorted(specs, key=lambda spec: spec.name.key))
-        effective = [_effective(spec) for spec in tables]
+        tables = in_order(specs)
+        effective = [*map(_effective, tables), *sorted(map(_pattern, declarations.patterns), key=str)]
         canonical = json.dumps(effective, sort_keys=True, separators=(",", ":"))
-        return Specs(tables, hashlib.sha256(canonical.encode()).hexdigest())
+        return Specs(tables, hashlib.sha256(canonical.encode()).hexdigest(), declarations)
+
+
+def in_order(specs: Iterable[TableSpec]) -> tuple[TableSpec, ...]:
+    """The order of plans."""
+    return tuple(sorted(specs, key=lambda spec: spec.name.key))
 
 
 def _effective(spec: TableSpec) -> dict[str, object]:
     return {"table": spec.name.key, "policy": spec.policy.declared(), "location": spec.location, "tags": spec.tags}
+
+
+def _pattern(declaration: Declaration) -> dict[str, object]:
+    block = declaration.block
+    return {
+        "pattern": declaration.target.key,
+        "declared": _values(block.declared),
+        "unmanaged": sorted(block.unmanaged),
+        "defaults": _values(declaration.defaults.declared),
+    }
+
+
+def _values(declared: Declared) -> dict[str, object]:
+    return {key: given.value for key, given in declared.items()}
+
+
+def find_repeated_patterns(patterns: Iterable[Declaration]) -> Iterator[Problem]:
+    """Patterns declared twice; each problem names both places."""
+    seen: dict[str, Declaration] = {}
+    for each in sorted(patterns, key=lambda each: each.source):
+        first = seen.setdefault(each.target.key, each)
+        if first is not each:
+            message = f"the pattern {shown(each.target.text)} is declared twice: first at {first.source}"
+            yield each.source.problem(message, "make one entry of the two")
 
 
 def find_repeats(specs: Sequence[TableSpec]) -> Iterator[Problem]:

@@ -17,7 +17,7 @@ VARIABLE = r"\$\{[A-Za-z_][A-Za-z0-9_]*\}"
 
 _TOKEN = re.compile(r"\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _QUOTED_OR_BARE = re.compile(rf"`(?:[^`]|``)*`|(?:[A-Za-z0-9_]|{VARIABLE})+")
-_LONGEST_NAME = 4096
+LONGEST_NAME = 4096
 
 
 class UndefinedVariableError(ValueError):
@@ -36,8 +36,8 @@ class Variables:
     given: Mapping[str, str] = field(default_factory=dict)
     environ: Mapping[str, str] = field(default_factory=dict)
 
-    def expand(self, text: str) -> str:
-        """The text with every variable replaced, once: a value is never expanded again.
+    def expand(self, text: str, quote: Callable[[str], str] = str) -> str:
+        """The text with every variable replaced, once: a value is never expanded again. ``quote`` is put to each value.
 
         Raises ``UndefinedVariableError``.
         """
@@ -48,7 +48,7 @@ class Variables:
         missing = tuple(name for name, value in values.items() if value is None)
         if missing:
             raise UndefinedVariableError(missing)
-        return _TOKEN.sub(lambda token: values[token[1]] or "" if token[1] else "${", text)
+        return _TOKEN.sub(lambda token: quote(values[token[1]] or "") if token[1] else "${", text)
 
     def _find(self, name: str) -> str | None:
         return self.given.get(name, self.environ.get(ENVIRON_PREFIX + name))
@@ -58,8 +58,8 @@ class Variables:
 
         Raises ``NameSyntaxError`` and ``UndefinedVariableError``.
         """
-        if len(text) > _LONGEST_NAME:
-            raise NameSyntaxError(f"a name of {len(text)} characters: at most {_LONGEST_NAME} are taken")
+        if len(text) > LONGEST_NAME:
+            raise NameSyntaxError(f"a name of {len(text)} characters: at most {LONGEST_NAME} are taken")
         self.expand(text)  # names all that is undefined, not only what the first part lacks
         parts = tuple(self.expand(part) for part in split(text))
         if not all(parts):

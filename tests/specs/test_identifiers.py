@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tablectl.model.names import NameSyntaxError, parse_column, parse_table
 from tablectl.model.sql import quote_name
-from tablectl.specs.identifiers import is_pattern, read_column, read_location, read_table, why_unusable
+from tablectl.specs.identifiers import read_column, read_location, read_table, why_unusable
 from tablectl.specs.variables import Variables
 
 NONE = Variables()
@@ -25,7 +25,6 @@ NONE = Variables()
     ],
 )
 def test_tables(text: str, sql: str) -> None:
-    assert not is_pattern(text)
     assert read_table(text, NONE, "lake").sql == sql
 
 
@@ -49,11 +48,6 @@ def test_tables(text: str, sql: str) -> None:
 def test_what_is_no_table(text: str, words: str) -> None:
     with pytest.raises(NameSyntaxError, match=words):
         read_table(text, NONE, "lake")
-
-
-@pytest.mark.parametrize("text", ["lake.sales.*", "lake.sale?.x", "lake.[ab].x", "*"])
-def test_patterns_are_told_apart(text: str) -> None:
-    assert is_pattern(text)
 
 
 @settings(deadline=None)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tablectl.attributes.policy import Policy
-from tablectl.specs.merge import merge, policy_of
+from tablectl.specs.merge import Layer, effective, merge, policy_of
 from tablectl.specs.reading import Given
 from tablectl.specs.spec import Specs
 from tablectl.specs.tree import Source
@@ -115,5 +115,6 @@ def test_where_both_are_defaults_it_is_said_once_and_there(wrong: Wrong) -> None
 
 
 def test_no_property_left_is_no_properties() -> None:
-    given = {"properties.a": Given("1", Source("f", 1, 1))}
-    assert policy_of(merge(given, {}, ["properties"])) == Policy()
+    here = Source("f", 1, 1)
+    own, defaults = Layer("", {}, {"properties": here}), Layer("defaults", {"properties.a": Given("1", here)})
+    assert policy_of(effective(merge([[own], [defaults]]))) == Policy()

@@ -101,13 +101,6 @@ START = "start it with `version: 1`, and declare `tables:`"
             ),
         ),
         (
-            "version: 1\ntables: {lake.sales.*: }",
-            (
-                '2:10: patterns are not supported yet: "lake.sales.*"\n'
-                "  hint: name each table; a name that holds * ? or [ goes in backticks"
-            ),
-        ),
-        (
             "version: 1\ntables: {orders: }",
             ("2:10: 'orders' has 1 part: a table is schema.table, catalog.schema.table, or delta.`/path`"),
         ),

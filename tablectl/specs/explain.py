@@ -1,0 +1,72 @@
+"""What holds for one table, which line says so, and what that line overrides. No live table is looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tablectl.attributes.catalogue import OWNED, find_known
+from tablectl.model.errors import InputError, Problem, UsageError
+from tablectl.model.names import DEFAULT_CATALOG, NameSyntaxError, TableName, canonical_location, parse_table
+from tablectl.model.patterns import MAGIC
+from tablectl.specs.declarations import Declaration, rank
+from tablectl.specs.merge import Heard, merge
+from tablectl.specs.resolve import resolve
+from tablectl.specs.shapes import SHAPES
+from tablectl.specs.spec import Specs
+from tablectl.specs.wording import nearest, shown
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Everything that policies say about one table."""
+
+    table: TableName
+    declarations: tuple[Declaration, ...]
+    """Its own entry and the patterns that match it, the strongest first."""
+    heard: tuple[Heard, ...]
+    """What holds and what is cancelled, in the order of plans."""
+
+    @property
+    def silent(self) -> tuple[str, ...]:
+        """The attributes that nobody names: they are not managed."""
+        named = {each.key.partition(".")[0] for each in self.heard}
+        return tuple(name for name in SHAPES if name not in named)
+
+
+def explain(specs: Specs, text: str, catalog: str = DEFAULT_CATALOG, dialect: str = "oss") -> Explanation:
+    """What the policies say about the table of an identifier; two parts lie in ``catalog``.
+
+    Whether there is such a table is not asked: a pattern speaks for every name that it matches. Raises ``UsageError``
+    where no policy speaks for it, and ``InputError`` where patterns contradict each other about it.
+    """
+    name = _parse(text, catalog, dialect)
+    own = (each for each in specs.declarations.named if each.target.key == name.key)
+    declarations = (*own, *specs.declarations.matching(name))
+    if not declarations:
+        raise UsageError(f"no policy declares {name.text}", _instead(specs, name))
+    problems: list[Problem] = []
+    resolve([(name, declarations)], problems)
+    if problems:
+        raise InputError(tuple(problems))
+    return Explanation(name, declarations, merge(rank(declarations)))
+
+
+def _parse(text: str, catalog: str, dialect: str) -> TableName:
+    if text in SHAPES or text.lower() in OWNED:
+        name = OWNED.get(text.lower(), text)
+        about = SHAPES[name].description if name in SHAPES else ""
+        raise UsageError(f"{shown(text)} is an attribute of tables, not a table", about)
+    if find_known(text, dialect):
+        raise UsageError(f"{shown(text)} is a property of tables, not a table", "it goes under `properties:`")
+    try:
+        return parse_table(text, catalog)
+    except NameSyntaxError as error:
+        raise UsageError(str(error), "name one table that it matches" if any(map(text.count, MAGIC)) else "") from None
+
+
+def _instead(specs: Specs, name: TableName) -> str:
+    for spec in specs.tables:
+        if name.is_path and spec.location and canonical_location(spec.location) == name.key:
+            return f"what lies there is declared as {spec.name.text}"
+    near = nearest(name.text, [each.target.text for each in (*specs.declarations.named, *specs.declarations.patterns)])
+    return f"did you mean {near}?" if near else "what no policy names is not managed"
