@@ -8,16 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from tablectl.engine.port import Engine
-from tablectl.engine.spark import SparkOptions, open_spark, wrap_spark
+from tablectl.engine.spark import SparkEngine, SparkOptions, open_spark, wrap_spark
 from tablectl.model.errors import EngineError, TablectlError, UsageError
 from tablectl.model.names import TableName
 from tablectl.model.plan import Plan
 from tablectl.planning.plan_file import load_plan
+from tablectl.scope import Selection
 from tablectl.specs.config import Config, load_config
+from tablectl.specs.explain import Explanation
+from tablectl.specs.explain import explain as explain_table
 from tablectl.specs.repository import Paths, load_repository
 from tablectl.window.report import RunReport
-from tablectl.workflow import Control, Selection, make_plan, run, store_options
+from tablectl.workflow import Control, make_plan, run, store_options
 
 
 def plan(
@@ -32,14 +34,14 @@ def plan(
     """What would change: policies against live tables. Changes nothing.
 
     ``paths`` are policy files or folders, by default those of ``tablectl.yaml`` in ``directory``. ``spark`` is asked
-    only for where catalog tables lie. Raises ``InputError`` with everything wrong in the policies; a table that cannot
-    be read is in ``Plan.failures`` and the others are planned.
+    only for which catalog tables there are and where they lie. Raises ``InputError`` with everything wrong in the
+    policies; a table that cannot be read is in ``Plan.failures`` and the others are planned.
     """
     config = load_config(Path(directory), os.environ)
     with Engines(config, spark) as engines:
         specs = load_repository(paths, config, directory, variables or {}, os.environ)
         selection = Selection(tuple(select), tuple(tags))
-        return make_plan(specs, selection, config.engine.dialect, engines.locate, store_options(config))
+        return make_plan(specs, selection, config.engine.dialect, engines.start, store_options(config))
 
 
 def apply(
@@ -69,8 +71,20 @@ def apply(
             ready = plan_or_paths if isinstance(plan_or_paths, Plan) else read_plan(Path(str(plan_or_paths)))
         else:
             specs = load_repository(plan_or_paths, config, directory, variables or {}, os.environ)
-            ready = make_plan(specs, selection, config.engine.dialect, engines.locate, store_options(config))
+            ready = make_plan(specs, selection, config.engine.dialect, engines.start, store_options(config))
         return run(ready, engines.open, config, os.environ, control)
+
+
+def explain(
+    table: str, paths: Paths = None, *, variables: Mapping[str, str] | None = None, directory: str | Path = "."
+) -> Explanation:
+    """What the policies say about a table: each value, the line that gave it, and what it overrides.
+
+    No live table is looked at. Raises ``UsageError`` where no policy speaks for the table.
+    """
+    config = load_config(Path(directory), os.environ)
+    specs = load_repository(paths, config, directory, variables or {}, os.environ)
+    return explain_table(specs, table, config.engine.catalog, config.engine.dialect)
 
 
 def _is_plan_file(given: Paths) -> bool:
@@ -95,7 +109,7 @@ class Engines:
         self._config = config
         self._spark = spark
         self._on_start = on_start
-        self._lookup: Engine | None = None
+        self._lookup: SparkEngine | None = None
         self._broken: EngineError | None = None
         self._started = False
 
@@ -110,7 +124,7 @@ class Engines:
         """Where a catalog table lies."""
         return self.start().location(table)
 
-    def start(self) -> Engine:
+    def start(self) -> SparkEngine:
         """An engine without a stamp, shared by all look-ups of the command; one that does not start is tried once."""
         if self._broken is not None:
             raise self._broken
@@ -122,7 +136,7 @@ class Engines:
                 raise
         return self._lookup
 
-    def open(self, stamp: str) -> Engine:
+    def open(self, stamp: str) -> SparkEngine:
         """An engine whose commits carry a stamp."""
         dialect = self._config.engine.dialect
         if self._spark is not None:

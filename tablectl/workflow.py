@@ -1,14 +1,13 @@
 """The two lines that everything else is in the service of.
 
-plan :  load specs → inspect live → diff → decide → lint → order → save → show
+plan :  load specs → expand patterns → inspect live → diff → decide → lint → order → save → show
 apply:  load plan → open window → check fresh → run phases → verify → close window → show
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from threading import Event
 from uuid import uuid4
 
@@ -16,15 +15,16 @@ from tablectl.attributes.policy import Policy, needs_vectors
 from tablectl.engine.port import Engine
 from tablectl.live.buckets import StoreOptions
 from tablectl.live.reader import LOOK_BACK, Depth, Request, read_commits, read_many, read_table
-from tablectl.model.errors import EngineError, LiveError, PlanFileError, TablectlError, UsageError
+from tablectl.model.errors import EngineError, LiveError, PlanFileError
 from tablectl.model.live import Commit, LiveTable
 from tablectl.model.names import TableName, canonical_location
-from tablectl.model.plan import Plan, TableFailure, TablePlan
+from tablectl.model.plan import Plan, TablePlan
 from tablectl.planning.diff import diff
 from tablectl.planning.plan_file import FORMAT, digest_of
 from tablectl.planning.table import plan_table
+from tablectl.scope import OpenCatalog, Selection, failure_of, place
 from tablectl.specs.config import Config
-from tablectl.specs.spec import Specs, TableSpec
+from tablectl.specs.spec import Specs
 from tablectl.version import __version__
 from tablectl.window.acquire import Claim
 from tablectl.window.clock import Clock, SystemClock
@@ -32,7 +32,7 @@ from tablectl.window.events import Notify, nobody_watches
 from tablectl.window.owner import current_owner
 from tablectl.window.records import RecordStore, open_records
 from tablectl.window.report import RunReport
-from tablectl.window.run import Wave, real_place, run_plan
+from tablectl.window.run import Wave, run_plan
 from tablectl.window.setting import Terms, Window
 from tablectl.window.stamp import Stamp
 
@@ -40,68 +40,32 @@ _DEFAULT_STORES = StoreOptions()
 _MOST_COMMITS = 100_000
 """Commits that are looked through for our own; a bound, so that an absurd log ends somewhere."""
 
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Which tables a command is about: any of the globs, and any of the tags; nothing given is everything."""
-
-    globs: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-
-    def of(self, specs: Specs) -> tuple[TableSpec, ...]:
-        """The selected tables. A glob or tag that matches none is a ``UsageError``: a typo must not pass as success."""
-        for glob in self.globs:
-            if not any(_matches(spec.name, glob) for spec in specs.tables):
-                raise UsageError(
-                    f"--select {glob!r} matches no table", "try a glob such as 'lake.sales.*' or '*orders*'"
-                )
-        for tag in self.tags:
-            if not any(tag in spec.tags for spec in specs.tables):
-                known = ", ".join(sorted({each for spec in specs.tables for each in spec.tags})) or "there are none"
-                raise UsageError(f"--tag {tag!r} is on no table", f"tags in these policies: {known}")
-        selected = tuple(
-            spec
-            for spec in specs.tables
-            if (not self.globs or any(_matches(spec.name, glob) for glob in self.globs))
-            and (not self.tags or set(self.tags) & set(spec.tags))
-        )
-        if specs.tables and not selected:
-            raise UsageError("no table is both in --select and in --tag", "leave one of the two out")
-        return selected
-
-
-def _matches(name: TableName, glob: str) -> bool:
-    if name.is_path:
-        texts = {name.text, name.parts[0], canonical_location(name.parts[0])}
-        return glob in texts or any(fnmatchcase(text, glob) for text in texts)
-    texts, glob = {name.text.casefold(), name.key}, glob.casefold()
-    return glob in texts or any(fnmatchcase(text, glob) for text in texts)
-
-
-Locate = Callable[[TableName], str]
-"""Where a catalog table lies. Called only for tables whose policy does not say it; starts the engine if need be."""
+OnRead = Callable[[int, int], None]
+"""How many tables are read, of how many."""
 
 
 def make_plan(
-    specs: Specs, selection: Selection, dialect: str, locate: Locate, stores: StoreOptions = _DEFAULT_STORES
+    specs: Specs,
+    selection: Selection,
+    dialect: str,
+    catalog: OpenCatalog,
+    stores: StoreOptions = _DEFAULT_STORES,
+    on_read: OnRead = lambda _done, _all: None,
 ) -> Plan:
-    """The plan for the selected tables. A table that cannot be read is a failure in it, and the others are planned."""
-    selected = selection.of(specs)
-    failures: list[TableFailure] = []
-    placed: list[tuple[TableSpec, str]] = []
-    for spec in selected:
-        try:
-            placed.append((spec, _location(spec, locate)))
-        except (LiveError, EngineError) as error:
-            failures.append(_failure(spec.name, error))
-    placed, shared = _one_name_each(placed)
-    failures += shared
+    """The plan for the selected tables. A table that cannot be read is a failure in it, and the others are planned.
+
+    Raises ``InputError`` where patterns contradict each other about a live table.
+    """
+    placed = place(specs, selection, catalog, stores)
+    failures = list(placed.failures)
     tables: list[TablePlan] = []
     unchanged: list[str] = []
-    requests = (Request(spec.name, location, _depth(spec.policy)) for spec, location in placed)
-    for (spec, _), found in zip(placed, read_many(requests, options=stores), strict=True):
+    requests = (Request(spec.name, location, _depth(spec.policy)) for spec, location in placed.tables)
+    for done, found in enumerate(read_many(requests, options=stores)):
+        on_read(done + 1, len(placed.tables))
+        spec, _ = placed.tables[done]
         if isinstance(found, LiveError):
-            failures.append(_failure(spec.name, found))
+            failures.append(failure_of(spec.name.text, found))
             continue
         table = plan_table(spec.policy, found, dialect)
         if table:
@@ -114,32 +78,10 @@ def make_plan(
         dialect=dialect,
         policies=specs.digest,
         tables=tuple(sorted(tables, key=lambda table: table.name)),
-        failures=tuple(sorted(failures, key=lambda failure: failure.name)),
+        failures=tuple(sorted(failures, key=lambda failure: (failure.name, failure.message))),
         unchanged=tuple(sorted(unchanged)),
+        unmatched=placed.unmatched,
     )
-
-
-def _location(spec: TableSpec, locate: Locate) -> str:
-    if spec.name.is_path:
-        return spec.name.parts[0]
-    return spec.location or locate(spec.name)
-
-
-def _one_name_each(placed: Sequence[tuple[TableSpec, str]]) -> tuple[list[tuple[TableSpec, str]], list[TableFailure]]:
-    """The tables that one name leads to. Two policies for one table would undo each other, run after run."""
-    places = [real_place(location) for _, location in placed]
-    names: dict[str, list[TableName]] = {}
-    for (spec, _), place in zip(placed, places, strict=True):
-        names.setdefault(place, []).append(spec.name)
-    alone, shared = list[tuple[TableSpec, str]](), list[TableFailure]()
-    for (spec, location), place in zip(placed, places, strict=True):
-        others = [name.text for name in names[place] if name != spec.name]
-        if others:
-            message = f"the policies name this table twice: {' and '.join(others)} lies in {location} too"
-            shared.append(TableFailure(name=spec.name.text, message=message, hint="declare it under one name"))
-        else:
-            alone.append((spec, location))
-    return alone, shared
 
 
 def _depth(policy: Policy) -> Callable[[LiveTable], Depth]:
@@ -151,10 +93,6 @@ def _depth(policy: Policy) -> Callable[[LiveTable], Depth]:
         return Depth(LOOK_BACK if counts or diff(policy, live) else 0, counts)
 
     return depth
-
-
-def _failure(name: TableName, error: TablectlError) -> TableFailure:
-    return TableFailure(name=name.text, message=error.message, hint=error.hint)
 
 
 @dataclass(frozen=True, slots=True)

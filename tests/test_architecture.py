@@ -92,6 +92,8 @@ _OFTEN_TOO_MUCH = (*_FOR_READING_RECORDS, *_FOR_SPARK, *_FOR_CHECKPOINTS, *_FOR_
         (["plan", "--help"], (*_FOR_FILES, *_FOR_TABLES, *_OFTEN_TOO_MUCH)),
         (["schema"], (*_FOR_FILES, *_FOR_TABLES, *_OFTEN_TOO_MUCH)),
         (["validate", "policies/one.yaml"], (*_FOR_TABLES, *_OFTEN_TOO_MUCH)),
+        (["validate", "patterns.yaml"], (*_FOR_TABLES, *_OFTEN_TOO_MUCH)),
+        (["explain", "lake.sales.orders", "patterns.yaml"], (*_FOR_TABLES, *_OFTEN_TOO_MUCH)),
         (["plan", "policies"], _OFTEN_TOO_MUCH),
         (["plan", "--out", "plan.json"], _OFTEN_TOO_MUCH),
         (["plan", "--format", "json"], _OFTEN_TOO_MUCH),
@@ -103,6 +105,7 @@ def test_a_command_loads_only_what_it_needs(tmp_path: Path, args: list[str], unu
     (tmp_path / "policies").mkdir()
     policy = f"version: 1\ntables:\n  delta.`{tmp_path}/orders`: {{isolation: Serializable}}\n"
     (tmp_path / "policies" / "one.yaml").write_text(policy)
+    (tmp_path / "patterns.yaml").write_text("version: 1\ntables: {lake.sales.*: {isolation: Serializable}}\n")
     command = [sys.executable, "-X", "importtime", "-m", "tablectl", *args]
     path = os.pathsep.join(each or str(Path.cwd()) for each in sys.path)
     ran = subprocess.run(

@@ -5,12 +5,19 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 import typer
 
+import tablectl
 from tablectl.cli.app import app
 from tablectl.model.errors import ExitCode
+from tablectl.model.names import TableName
+from tablectl.reports.explain_text import explain_text
+from tablectl.reports.style import Style
 from tablectl.specs.config import load_config
 from tablectl.specs.policies import load_specs
+from tablectl.specs.targets import read_target
+from tablectl.specs.variables import Variables
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -56,3 +63,36 @@ def test_every_command_and_option_is_named() -> None:
         "--reason",
     }
     assert known <= options
+
+
+def test_its_patterns_are_patterns() -> None:
+    table = README.split("| key | stands for |")[1].split("\n\n")[0]
+    keys = [
+        first or second for first, second in re.findall(r"`` (.+?) ``|`([^`]+)`", table.replace("`_delta_log`", ""))
+    ]
+    assert len(keys) == 5
+    for key in keys:
+        assert not isinstance(read_target(key.strip('"'), Variables({"LAKE": "/lake"}), "lake"), TableName), key
+
+
+EXPLAINED = """version: 1
+defaults:
+  isolation: default
+  properties: {owner.team: nobody}
+tables:
+  "lake.sales.*":
+    isolation: Serializable
+
+  lake.sales.orders:
+    clustering: [customer_id]
+
+    unmanaged: [owner.team]
+"""
+
+
+def test_what_it_says_that_explain_says_is_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("policies").mkdir()
+    Path("policies/sales.yaml").write_text(EXPLAINED, encoding="utf-8")
+    said = explain_text(tablectl.explain("lake.sales.orders"), Style())
+    assert f"```\n$ tablectl explain lake.sales.orders\n{said}```\n" in README

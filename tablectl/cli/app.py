@@ -44,6 +44,7 @@ VarOpt = Annotated[
     list[str] | None,
     typer.Option("--var", metavar="NAME=VALUE", help="A value for ${NAME}; else the variable TABLECTL_VAR_NAME."),
 ]
+TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="An identifier, as in policies.")]
 FormatOpt = Annotated[Format, typer.Option("--format", help="How the result is printed.")]
 RemoteOpt = Annotated[
     str | None,
@@ -125,9 +126,11 @@ def validate(paths: PathsArg = None, var: VarOpt = None, format: FormatOpt = For
             return error.exit_code
         raise
     if format is Format.JSON:
-        out.result(json.dumps({"valid": True, "tables": [spec.name.text for spec in specs.tables]}, indent=2) + "\n")
+        tables, patterns = [spec.name.text for spec in specs.tables], [each.text for each in specs.patterns]
+        out.result(json.dumps({"valid": True, "tables": tables, "patterns": patterns}, indent=2) + "\n")
     else:
-        out.result(f"{plural(len(specs.tables), 'table')}: every policy is valid.\n")
+        also = f" and {plural(len(specs.patterns), 'pattern')}" if specs.patterns else ""
+        out.result(f"{plural(len(specs.tables), 'table')}{also}: every policy is valid.\n")
     return ExitCode.DONE
 
 
@@ -212,6 +215,32 @@ def apply(
 
 
 @app.command()
+def explain(
+    table: TableArg,
+    paths: PathsArg = None,
+    var: VarOpt = None,
+    format: FormatOpt = Format.TEXT,  # noqa: A002
+) -> int:
+    """What the policies say about a table: each value, the line that gave it, and what it overrides.
+
+    Example: tablectl explain lake.sales.orders
+    """
+    from tablectl.reports.explain_text import explain_json, explain_text  # noqa: PLC0415
+    from tablectl.specs.config import load_config  # noqa: PLC0415
+    from tablectl.specs.explain import explain as explained  # noqa: PLC0415
+    from tablectl.specs.repository import load_repository  # noqa: PLC0415
+
+    out, config = Output(os.environ), load_config(Path(), os.environ)
+    specs = load_repository(paths, config, ".", variables(var), os.environ)
+    found = explained(specs, table, config.engine.catalog, config.engine.dialect)
+    if format is Format.JSON:
+        out.result(json.dumps(explain_json(found), indent=2) + "\n")
+    else:
+        out.result(explain_text(found, out.style))
+    return ExitCode.DONE
+
+
+@app.command()
 def schema() -> int:
     """Print the JSON Schema of policy files, for editors.
 
@@ -236,9 +265,6 @@ def demo(
     from tablectl.cli.demo import demo_command  # noqa: PLC0415
 
     return demo_command(directory or Path("demo-lake"), Output(os.environ))
-
-
-TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="An identifier, as in policies.")]
 
 
 @window_app.command("show")

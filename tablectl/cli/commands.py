@@ -26,6 +26,7 @@ from tablectl.planning.plan_file import dump_plan
 from tablectl.reports.plan_text import plan_text
 from tablectl.reports.run_text import run_text
 from tablectl.reports.style import Style
+from tablectl.scope import Selection
 from tablectl.specs.config import Config, load_config
 from tablectl.specs.repository import load_repository
 from tablectl.version import __version__
@@ -35,7 +36,7 @@ from tablectl.window.lease_log import LeaseRecord, tail
 from tablectl.window.owner import current_owner
 from tablectl.window.records import RecordStore
 from tablectl.window.report import RunReport
-from tablectl.workflow import Control, Selection, make_plan, record_store, run, store_options
+from tablectl.workflow import Control, make_plan, record_store, run, store_options
 
 
 def plan_command(
@@ -44,7 +45,7 @@ def plan_command(
     """``tablectl plan``."""
     config = _config(request)
     with Engines(config, on_start=out.note) as engines:
-        plan = _plan(request, config, engines)
+        plan = _plan(request, config, engines, out)
     if save:
         write_file(save, dump_plan(plan))
     out.result(_rendered(plan, out, form))
@@ -83,7 +84,7 @@ def apply_command(
         if saved:
             plan = read_plan(saved)
         else:
-            plan = _plan(request, config, engines)
+            plan = _plan(request, config, engines, out)
             if not _agreed(plan, out, form, yes=yes):
                 out.note("nothing was changed")
                 return ExitCode.ERROR
@@ -224,10 +225,15 @@ def _config(request: Request) -> Config:
     return replace(config, engine=replace(config.engine, remote=request.remote))
 
 
-def _plan(request: Request, config: Config, engines: Engines) -> Plan:
+def _plan(request: Request, config: Config, engines: Engines, out: Output) -> Plan:
     specs = load_repository(request.paths, config, ".", request.variables, os.environ)
     selection = Selection(request.select, request.tags)
-    return make_plan(specs, selection, config.engine.dialect, engines.locate, store_options(config))
+    with out.progress() as on_read:
+        plan = make_plan(specs, selection, config.engine.dialect, engines.start, store_options(config), on_read)
+    for each in specs.declarations.patterns:
+        if each.target.text in plan.unmatched:
+            out.note(f"warning: {each.source.file}:{each.source.line}: {each.target.text} matches no table")
+    return plan
 
 
 def _rendered(plan: Plan, out: Output, form: Format) -> str:

@@ -16,10 +16,11 @@ from tablectl.model.sql import quote_name
 from tablectl.planning.plan_file import dump_plan
 from tablectl.reports.plan_text import plan_text
 from tablectl.reports.run_text import run_text
+from tablectl.scope import Selection
 from tablectl.specs.config import Config
 from tablectl.specs.policies import load_specs
 from tablectl.specs.spec import Specs
-from tablectl.workflow import Control, Selection, make_plan, run
+from tablectl.workflow import Control, make_plan, run
 
 _CONFIG = """# Relative paths count from this folder.
 policies: policies
@@ -120,7 +121,7 @@ def _show_case(specs: Specs, engines: Engines, root: Path, out: Output) -> ExitC
 
 
 def _plan(specs: Specs, engines: Engines) -> Plan:
-    return make_plan(specs, Selection(), "oss", engines.locate)
+    return make_plan(specs, Selection(), "oss", engines.start)
 
 
 def _say(out: Output, command: str, text: str) -> None:

@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
+from time import monotonic
 from typing import TextIO
 
+from tablectl.cli.progress import Progress
 from tablectl.model.errors import TablectlError
 from tablectl.reports.style import Style, printable_lines
 from tablectl.window.events import Event
@@ -64,6 +66,16 @@ class Output:
         """A step of an apply that people care about."""
         if event.words and not event.waited:
             self.note(f"{event.table}: {event.words}")
+
+    def progress(self) -> Progress:
+        """How far the reading of tables is; a terminal that cannot rewrite a line is none."""
+        live = self._err is not None and self._err.isatty() and self._environ.get("TERM") != "dumb"
+
+        def write(text: str) -> None:
+            with suppress(OSError):
+                _write(self._err, text)
+
+        return Progress(write, monotonic, live=live)
 
     def error(self, error: TablectlError) -> None:
         """What is wrong, and the way out."""

@@ -255,3 +255,5 @@ class Plan:
     failures: tuple[TableFailure, ...] = ()
     unchanged: tuple[str, ...] = ()
     """Tables that are already as declared."""
+    unmatched: tuple[str, ...] = ()
+    """Patterns that match no live table."""

@@ -23,6 +23,9 @@ def plan_text(plan: Plan, style: Style) -> str:
         lines += [*_table(table, style), ""]
     for failure in plan.failures:
         lines += [*_failure(failure, style), ""]
+    for pattern in plan.unmatched:
+        mark = style.paint("?", "yellow", "bold")
+        lines += [f"{mark} {style.paint(printable(pattern), 'bold')}  {style.paint('matches no table', 'yellow')}", ""]
     return "\n".join([*lines, *_summary(plan, style)]) + "\n"
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from tablectl.model.errors import EngineError, LiveError
+from tablectl.model.errors import EngineError, LiveError, TablectlError
 from tablectl.model.names import TableName
 from tests.window.fake_lake import Sql, changed_properties, features_of, parse_sql
 
@@ -131,7 +132,10 @@ def set_property(path: Path, key: str, value: str) -> None:
 
 @dataclass
 class LogEngine:
-    """An ``Engine`` on real logs. ``catalog`` says where catalog tables lie; ``after`` is told of each statement."""
+    """An ``Engine`` and a ``Catalog`` on real logs.
+
+    ``catalog`` says where catalog tables lie; ``after`` is told of each statement.
+    """
 
     stamp: str = ""
     dialect: str = "oss"
@@ -142,6 +146,19 @@ class LogEngine:
 
     def location(self, table: TableName) -> str:
         return str(self._path((table.catalog, *table.parts)))
+
+    def schemas(self, catalog: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(parts[1] for parts in self.catalog if parts[0] == catalog))
+
+    def tables(self, catalog: str, schema: str, like: str = "*") -> Mapping[TableName, str | TablectlError]:
+        if schema not in self.schemas(catalog):
+            raise LiveError(f"the schema {catalog}.{schema} does not exist")
+        names = {parts: path for parts, path in self.catalog.items() if parts[:2] == (catalog, schema)}
+        return {
+            TableName(catalog, parts[1:]): str(path)
+            for parts, path in names.items()
+            if any(fnmatchcase(parts[2].lower(), glob.lower()) for glob in like.split("|"))
+        }
 
     def execute(self, sql: str) -> None:
         parsed = parse_sql(sql)

@@ -94,7 +94,7 @@ def test_tables_are_selected(cli: Cli, two: Repository, args: list[str], found: 
 
 def test_an_exact_name_selects_whatever_is_in_it(cli: Cli, repo: Repository) -> None:
     repo.table("odd[1]")
-    repo.policies({"odd[1]": "{isolation: Serializable}"})
+    repo.policies({"odd[[]1]": "{isolation: Serializable}"})
     assert names(cli("plan", "--format", "json", "--select", repo.name("odd[1]")).out) == ["odd[1]"]
     assert names(cli("plan", "--format", "json", "--select", repo.lake / "odd[1]").out) == ["odd[1]"]
 

@@ -69,3 +69,36 @@ def test_a_declared_location_is_read_without_asking_the_catalog_and_checked_befo
     assert cli("apply", "p.json").code == 3
     policies(f"\n  sales.t: {{isolation: Serializable, location: {tmp_path}/real}}\n")
     assert cli("apply", "--yes").code == 0
+
+
+def test_a_pattern_takes_every_delta_table_of_a_schema_and_a_new_one_with_the_next_plan(
+    spark: Any, database: str, cli: Callable[..., Any], policies: Callable[[str], None], tmp_path: Path
+) -> None:
+    for number in range(3):
+        spark.sql(f"CREATE TABLE sales.Orders_{number} (id BIGINT) USING delta")
+    spark.sql("CREATE TABLE sales.orders_plain (id BIGINT) USING parquet")
+    spark.sql("CREATE VIEW sales.orders_seen AS SELECT 1 AS one")
+    spark.sql("CREATE TABLE sales.returns (id BIGINT) USING delta")
+    policies("""
+  sales.ORDERS_*: {isolation: Serializable}
+  spark_catalog.sal?s.*_1: {clustering: [id]}
+  sales.orders_2: {isolation: default, deletion_vectors: enabled}
+  sales.nix*: {isolation: Serializable}
+  nix.*: {isolation: Serializable}
+""")
+    planned = cli("plan", "--out", "p.json")
+    assert planned.code == 1
+    assert "tables.yaml:7: sales.nix* matches no table" in planned.err
+    assert "the schema spark_catalog.nix does not exist" in planned.out
+    assert planned.out.count("default → Serializable") == 2
+    assert planned.out.count("CLUSTER BY (`id`)") == 1
+    assert planned.out.count("'delta.enableDeletionVectors' = 'true'") == 1
+    assert "returns" not in planned.out
+    assert cli("apply", "p.json").code == 5
+    policies("\n  sales.orders_*: {isolation: Serializable}\n  sales.orders_2: {unmanaged: [isolation]}\n")
+    assert cli("plan", "--detailed-exitcode").out == "Nothing to do: 3 tables are as declared.\n"
+    spark.sql("CREATE TABLE sales.orders_3 (id BIGINT) USING delta")
+    again = cli("plan", "--detailed-exitcode")
+    assert (again.code, again.out.count("ALTER TABLE")) == (2, 2)
+    assert cli("apply", "--yes").code == 0
+    assert cli("plan", "--detailed-exitcode").code == 0

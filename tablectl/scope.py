@@ -1,0 +1,154 @@
+"""Which tables a command is about, and where each lies: patterns expanded, a selection made, names looked up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from tablectl.engine.port import Catalog
+from tablectl.live.buckets import StoreOptions
+from tablectl.live.catalog import find_tables, locate_tables
+from tablectl.live.directories import find_paths
+from tablectl.live.found import Found
+from tablectl.model.errors import EngineError, TablectlError, UsageError
+from tablectl.model.names import TableName, canonical_location
+from tablectl.model.patterns import CatalogPattern, PathPattern, TablePattern
+from tablectl.model.plan import TableFailure
+from tablectl.specs.resolve import expand
+from tablectl.specs.spec import Specs, TableSpec
+from tablectl.window.run import real_place
+
+_DEFAULT_STORES = StoreOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which tables a command is about: any of the globs, and any of the tags; nothing given is everything."""
+
+    globs: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+
+    def of(self, specs: Specs, *, complete: bool = True) -> tuple[TableSpec, ...]:
+        """The selected tables. A glob or tag that matches none is a ``UsageError``: a typo must not pass as success.
+
+        Where the specs are not ``complete``, since a pattern could not be looked up, nothing is known to be a typo.
+        """
+        selected = tuple(
+            spec
+            for spec in specs.tables
+            if (not self.globs or any(_matches(spec.name, glob) for glob in self.globs))
+            and (not self.tags or set(self.tags) & set(spec.tags))
+        )
+        if complete:
+            self._check(specs, selected)
+        return selected
+
+    def _check(self, specs: Specs, selected: Sequence[TableSpec]) -> None:
+        for glob in self.globs:
+            if not any(_matches(spec.name, glob) for spec in specs.tables):
+                raise UsageError(
+                    f"--select {glob!r} matches no table", "try a glob such as 'lake.sales.*' or '*orders*'"
+                )
+        for tag in self.tags:
+            if not any(tag in spec.tags for spec in specs.tables):
+                known = ", ".join(sorted({each for spec in specs.tables for each in spec.tags})) or "there are none"
+                raise UsageError(f"--tag {tag!r} is on no table", f"tags in these policies: {known}")
+        if specs.tables and not selected:
+            raise UsageError("no table is both in --select and in --tag", "leave one of the two out")
+
+    def concerns(self, pattern: TablePattern) -> bool:
+        """Whether a selected table may come from a pattern. Told by how names begin, so that a plan of one table lists
+        no catalog that the table cannot lie in.
+        """
+        return not self.globs or any(_may_meet(glob, pattern) for glob in self.globs)
+
+
+def _matches(name: TableName, glob: str) -> bool:
+    if name.is_path:
+        texts = {name.text, name.parts[0], canonical_location(name.parts[0])}
+        return glob in texts or any(fnmatchcase(text, glob) for text in texts)
+    texts, glob = {name.text.casefold(), name.key}, glob.casefold()
+    return glob in texts or any(fnmatchcase(text, glob) for text in texts)
+
+
+def _may_meet(glob: str, pattern: TablePattern) -> bool:
+    begins = re.split(r"[*?\[]", glob, maxsplit=1)[0]
+    if isinstance(pattern, CatalogPattern):
+        begins = begins.casefold()
+    return any(prefix.startswith(begins) or begins.startswith(prefix) for prefix in pattern.prefixes)
+
+
+OpenCatalog = Callable[[], Catalog]
+"""The catalog of an engine, which is started if need be. Called only where no policy says where a table lies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The tables that a command is about, and where each lies."""
+
+    tables: tuple[tuple[TableSpec, str], ...]
+    failures: tuple[TableFailure, ...]
+    """Tables that nobody can find, and patterns that could not be looked up."""
+    unmatched: tuple[str, ...]
+    """Patterns that match no live table."""
+
+
+def place(specs: Specs, selection: Selection, catalog: OpenCatalog, stores: StoreOptions = _DEFAULT_STORES) -> Placed:
+    """Expand patterns, select, and find out where each table lies. Raises as ``expand`` and ``Selection.of``."""
+    patterns = [each for each in specs.patterns if selection.concerns(each)]
+    found = _find(patterns, catalog, stores)
+    selected = selection.of(expand(specs, found.tables), complete=not found.failures)
+    failures = [failure_of(name, error) for name, error in found.failures]
+    failed = {failure.name for failure in failures}
+    unmatched = (each.text for each in patterns if each.text not in failed and not any(map(each.matches, found.tables)))
+    locations = _locate(selected, catalog)
+    failures += [failure_of(name.text, where) for name, where in locations.items() if not isinstance(where, str)]
+    known = ((spec, locations[spec.name]) for spec in selected)
+    placed, shared = _one_name_each([(spec, where) for spec, where in known if isinstance(where, str)])
+    return Placed(tuple(placed), (*failures, *shared), tuple(sorted(unmatched)))
+
+
+def _find(patterns: Sequence[TablePattern], catalog: OpenCatalog, stores: StoreOptions) -> Found:
+    found = find_paths([each for each in patterns if isinstance(each, PathPattern)], stores)
+    named = [each for each in patterns if isinstance(each, CatalogPattern)]
+    if not named:
+        return found
+    try:
+        return Found.all((found, find_tables(named, catalog())))
+    except EngineError as error:  # the engine does not start
+        return Found.all((found, Found(failures=tuple((each.text, error) for each in named))))
+
+
+def _locate(specs: Sequence[TableSpec], catalog: OpenCatalog) -> Mapping[TableName, str | TablectlError]:
+    known = {spec.name: spec.name.parts[0] if spec.name.is_path else spec.location for spec in specs}
+    asked = [name for name, where in known.items() if not where]
+    try:
+        looked = locate_tables(asked, catalog()) if asked else {}
+    except EngineError as error:  # as above
+        looked = dict.fromkeys(asked, error)
+    return {name: where or looked[name] for name, where in known.items()}
+
+
+def _one_name_each(placed: Sequence[tuple[TableSpec, str]]) -> tuple[list[tuple[TableSpec, str]], list[TableFailure]]:
+    """The tables that one name leads to. Two policies for one table would undo each other, run after run."""
+    places = [real_place(location) for _, location in placed]
+    names: dict[str, list[TableName]] = {}
+    for (spec, _), where in zip(placed, places, strict=True):
+        names.setdefault(where, []).append(spec.name)
+    alone, shared = list[tuple[TableSpec, str]](), list[TableFailure]()
+    for (spec, location), where in zip(placed, places, strict=True):
+        others = [name.text for name in names[where] if name != spec.name]
+        if others:
+            message = f"the policies name this table twice: {' and '.join(others)} lies in {location} too"
+            hint = "declare it under one name, and match it by no pattern under another"
+            shared.append(TableFailure(name=spec.name.text, message=message, hint=hint))
+        else:
+            alone.append((spec, location))
+    return alone, shared
+
+
+def failure_of(name: str, error: TablectlError) -> TableFailure:
+    """The part of a plan that says so."""
+    return TableFailure(name=name, message=error.message, hint=error.hint)

@@ -1,0 +1,99 @@
+"""Patterns from the command line, over real logs and a catalog that stands in for Spark's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli, FakeSpark, Repository
+from tests.cli.log_lake import Logged
+
+
+@pytest.fixture
+def lake(repo: Repository) -> Repository:
+    repo.table("raw/a")
+    repo.table("raw/b", properties={"debug": "on"})
+    repo.table("raw/_staging")
+    (repo.lake / "raw" / "plain").mkdir()
+    repo.policies({"raw/*": "{isolation: Serializable, tags: [raw]}", "raw/b": "{properties: {debug: null}}"})
+    return repo
+
+
+def names(out: str) -> list[str]:
+    return [Path(table["location"]).name for table in json.loads(out)["tables"]]
+
+
+def test_a_pattern_of_paths_is_planned_and_applied_without_a_catalog(
+    cli: Cli, lake: Repository, fake_spark: FakeSpark
+) -> None:
+    planned = cli("plan", "--out", "p.json")
+    assert (planned.code, fake_spark.engines) == (0, [])
+    assert planned.out.count("default → Serializable") == 2
+    assert planned.out.endswith("Plan: 2 tables to change, 3 statements (3 closed).\n")
+    assert cli("apply", "p.json").code == 0
+    assert Logged(lake.lake / "raw" / "a").properties == {"delta.isolationLevel": "Serializable"}
+    assert Logged(lake.lake / "raw" / "b").properties == {"delta.isolationLevel": "Serializable"}
+    again = cli("plan", "--detailed-exitcode")
+    assert (again.code, again.out) == (0, "Nothing to do: 2 tables are as declared.\n")
+
+
+def test_new_tables_are_picked_up_and_the_digest_of_the_policies_stays(cli: Cli, lake: Repository) -> None:
+    before = json.loads(cli("plan", "--format", "json").out)
+    lake.table("raw/c")
+    after = json.loads(cli("plan", "--format", "json").out)
+    assert (len(before["tables"]), len(after["tables"])) == (2, 3)
+    assert before["policies"] == after["policies"]
+
+
+@pytest.mark.parametrize(
+    ("args", "found"),
+    [(["--select", "*/a"], ["a"]), (["--tag", "raw"], ["a", "b"]), (["--select", "*/raw/?"], ["a", "b"])],
+)
+def test_tables_are_selected_among_those_found(cli: Cli, lake: Repository, args: list[str], found: list[str]) -> None:
+    assert names(cli("plan", "--format", "json", *args).out) == found
+
+
+def test_a_pattern_that_matches_nothing_is_a_warning_in_every_form(cli: Cli, lake: Repository) -> None:
+    name = lake.name("rwa/*")
+    (lake.lake / "rwa").mkdir()
+    lake.policies({"rwa/*": "{isolation: Serializable}"})
+    result = cli("plan", "--out", "p.json")
+    assert result.code == 0
+    assert result.out == f"? {name}  matches no table\n\nNothing to do: no tables.\n"
+    assert f"warning: policies/lake.yaml:3: {name} matches no table\n" in result.err
+    assert json.loads((lake.root / "p.json").read_text())["unmatched"] == [name]
+    assert cli("show", "p.json").out == result.out
+    assert f"warning: policies/lake.yaml:3: {name} matches no table\n" in cli("apply", "--yes").err
+
+
+def test_catalog_tables_are_listed_by_schema(cli: Cli, repo: Repository, fake_spark: FakeSpark) -> None:
+    for name in ("orders", "returns"):
+        fake_spark.catalog["lake", "sales", name] = repo.table(name)
+    fake_spark.catalog["lake", "web", "orders"] = repo.table("web")
+    repo.policies("version: 1\ntables:\n  lake.*.orders: {isolation: Serializable}\n  lake.nix.*:\n")
+    result = cli("plan", "--out", "p.json")
+    assert result.code == 1
+    assert "~ lake.sales.orders" in result.out
+    assert "~ lake.web.orders" in result.out
+    assert "lake.sales.returns" not in result.out
+    assert "x lake.nix.*\n    error    the schema lake.nix does not exist" in result.out
+    assert result.out.endswith("Plan: 2 tables to change, 2 statements (2 closed); 1 not readable.\n")
+    assert cli("apply", "p.json").code == 5
+    assert Logged(repo.lake / "web").properties == {"delta.isolationLevel": "Serializable"}
+
+
+def test_patterns_that_contradict_each_other_are_told_with_their_places(cli: Cli, lake: Repository) -> None:
+    lake.policies({"*/a": "{isolation: Serializable}", "r*/?": "{isolation: default}"})
+    result = cli("plan")
+    assert (result.code, result.out) == (1, "")
+    assert "policies/lake.yaml:4:" in result.err
+    assert "at policies/lake.yaml:3:" in result.err
+    assert cli("validate").out == "0 tables and 2 patterns: every policy is valid.\n"
+    assert cli("plan", "--select", "*/nix").code == 1
+
+
+def test_the_lease_of_a_table_that_a_pattern_found_is_shown(cli: Cli, lake: Repository) -> None:
+    cli("apply", "--yes")
+    assert "free; last held" in cli("window", "show", lake.name("raw/a")).out
