@@ -220,16 +220,15 @@ def open_records(
 
 
 def is_new(location: str, options: StoreOptions = _DEFAULT) -> bool:
-    """Whether neither a Delta log nor a record lies at a location: a first one would keep Delta from creating a table.
+    """Whether no Delta log lies at a location, nor, on a disk, a directory of ours.
 
-    Costs one small request where the log is as usual. Raises ``WindowError`` as ``open_records``.
+    A first record in such a place would keep Delta from creating a table there. Costs one small request where there is
+    a log that is as usual. Raises ``WindowError`` as ``open_records``.
     """
     log, ours = _open(location, LOG, options), _open(location, FOLDER, options)
-    if isinstance(log, ObjectRecords) and (log.has("_last_checkpoint") or log.has(f"{0:020d}.json")):
-        return False
     if isinstance(log, DiskRecords):
         return not Path(str(log)).exists() and not Path(str(ours)).exists()
-    return not log.names("") and not ours.names("")
+    return not (log.has("_last_checkpoint") or log.has(f"{0:020d}.json") or log.names(""))
 
 
 def key_folder(key: str) -> str:

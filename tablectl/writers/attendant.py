@@ -24,14 +24,16 @@ _Result = TypeVar("_Result")
 
 
 class Attendant:
-    """Makes the calls of one guard in the order in which they are asked for, and renews the guard between them.
+    """Makes the calls of one write in the order in which they are asked for, and renews its guard between them.
 
     The thread is a daemon: the end of the interpreter does not wait for it. ``dismiss`` ends it.
     """
 
-    def __init__(self, guard: StoredGuard, table: str) -> None:
-        self._guard = guard
+    def __init__(self, table: str, ttl: float) -> None:
+        """``table`` for people, ``ttl`` of the guard."""
         self._table = table
+        self._ttl = ttl
+        self._guard: StoredGuard | None = None
         self._failed = False
         self._calls: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
         threading.Thread(target=self._attend, name="tablectl-guard", daemon=True).start()
@@ -54,6 +56,10 @@ class Attendant:
                 raise
             raise WindowError(f"its records did not answer within {patience:g} s") from error
 
+    def keep(self, guard: StoredGuard) -> None:
+        """Renews this guard from now on, while it is in the store."""
+        self._guard = guard
+
     def dismiss(self) -> None:
         """No call comes after this."""
         self._calls.put(None)
@@ -62,7 +68,7 @@ class Attendant:
         pause = RENEW_EVERY
         while True:
             try:
-                asked = self._calls.get(timeout=pause * self._guard.ttl)
+                asked = self._calls.get(timeout=pause * self._ttl)
             except Empty:
                 pause = RENEW_EVERY if self._renewed() else RETRY_EVERY
                 continue
@@ -79,7 +85,8 @@ class Attendant:
     def _renewed(self) -> bool:
         """Whether the guard was renewed. Who writes goes on in any case: an apply may take the guard for dead."""
         try:
-            self._guard.renew()
+            if self._guard is not None:
+                self._guard.renew()
         except Exception as error:  # noqa: BLE001  # see above
             self.fail(f"the guard of this write is not renewed, and an apply may take it for dead: {one_line(error)}")
             return False

@@ -17,12 +17,14 @@ from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
 from tablectl.engine.spark import locate
+from tablectl.live.store import is_local
 from tablectl.model.errors import one_line
 from tablectl.model.names import canonical_location
 from tablectl.version import __version__
 from tablectl.window.clock import SystemClock
 from tablectl.window.guards import TTL, GuardRecord, Mode
 from tablectl.window.lease import random_id
+from tablectl.window.lease_log import LeaseRecord
 from tablectl.window.owner import current_owner
 from tablectl.window.records import is_new, open_records
 from tablectl.writers.attendant import Attendant
@@ -178,20 +180,25 @@ class _StrongerModeError(ValueError):
 
 
 class _Visit:
-    """A guard in the store, or on its way there, and the thread that looks after it."""
+    """One write: its guard in the store, or on its way there, and the thread that looks after it."""
 
     def __init__(self, terms: Terms, location: str, state: str | None) -> None:
         self._terms = terms
+        self._location = location
+        self._state = state
+        self._guard: StoredGuard | None = None
+        self.attendant = Attendant(terms.target.text, terms.ttl)
+
+    def begin(self) -> LeaseRecord | None:
+        """Passes the gate, as ``Passage.enter``."""
+        terms, ask, location = self._terms, self.attendant.ask, self._location
         owner = current_owner(os.environ, __version__)
         writer = f"{terms.name}, {owner}" if terms.name else str(owner)
-        record = GuardRecord(random_id(), 0, writer, terms.mode, terms.ttl)
-        self._guard = StoredGuard(open_records(location, state, canonical_location(location)), record)
-        self.attendant = Attendant(self._guard, terms.target.text)
-
-    def begin(self) -> None:
-        """Passes the gate, as ``Passage.enter``."""
-        target, timeout = self._terms.target.text, self._terms.timeout
-        Passage(self._guard, target, timeout, SystemClock(), self.attendant.ask).enter()
+        # Asked for, too: the credentials of a bucket may be some requests away.
+        store = ask(lambda: open_records(location, self._state, canonical_location(location)))
+        self._guard = StoredGuard(store, GuardRecord(random_id(), 0, writer, terms.mode, terms.ttl))
+        self.attendant.keep(self._guard)
+        return Passage(self._guard, terms.target.text, terms.timeout, SystemClock(), ask).enter()
 
     def fail_open(self, error: Exception) -> None:
         """Tells what is wrong. A guard that is in the store stays: an apply that comes later can wait for it."""
@@ -200,7 +207,8 @@ class _Visit:
     def end(self) -> None:
         """Takes the guard away. Never raises an ``Exception``, which could hide the writer's own."""
         try:
-            self.attendant.ask(self._guard.withdraw)
+            if self._guard is not None:
+                self.attendant.ask(self._guard.withdraw)
         except Exception as error:  # noqa: BLE001  # see above
             message = "the guard of this write was not deleted, and an apply may wait for it to age"
             self.attendant.fail(f"{message}: {one_line(error)}")
@@ -209,15 +217,18 @@ class _Visit:
 
 
 def _begin(terms: Terms, location: str) -> _Visit | None:
-    """Passes the gate. ``None`` where there is no table yet: then there is no apply either."""
+    """Passes the gate. ``None`` where there is no table yet, and so no apply: the guard must not be in its way."""
     state = terms.state or os.environ.get("TABLECTL_STATE") or None
+    may_be_new = terms.target.location is not None and state is None
+    if may_be_new and is_local(location) and is_new(location):
+        return None
     visit = _Visit(terms, location, state)
     try:
-        if terms.target.location and state is None and visit.attendant.ask(lambda: is_new(location)):
-            _log.debug("%s: there is no table yet, and so no guard", terms.target.text)
-            visit.attendant.dismiss()
+        seen = visit.begin()
+        # A bucket has no directories that stay behind, so the question can wait until no lease was found.
+        if may_be_new and seen is None and not is_local(location) and visit.attendant.ask(lambda: is_new(location)):
+            visit.end()
             return None
-        visit.begin()
     except GuardTimeout:
         visit.end()
         raise

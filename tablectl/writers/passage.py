@@ -108,11 +108,12 @@ class Passage:
     clock: Clock
     ask: Ask
 
-    def enter(self) -> None:
+    def enter(self) -> LeaseRecord | None:
         """Returns when the write may begin: the guard is in the store, and the gate read after it lets it through.
 
-        A gate whose holder gave no sign of life for its ttl × 1.25 on our clock is no gate. Raises ``GuardTimeout``,
-        the guard withdrawn, and ``WindowError`` where the store fails, the guard as it may be.
+        Gives the tail of the lease as it was then. A gate whose holder gave no sign of life for its ttl × 1.25 on our
+        clock is no gate. Raises ``GuardTimeout``, the guard withdrawn, and ``WindowError`` where the store fails, the
+        guard as it may be.
         """
         arrived = self.clock.monotonic()
         dead: set[str] = set()
@@ -125,7 +126,7 @@ class Passage:
                 sent = self.clock.monotonic()
                 seen = self.ask(self.guard.knock)
             if self.clock.monotonic() - sent < self.guard.ttl:
-                return
+                return seen
             # By now an apply may have taken our guard for dead, so the gate must be read again.
             self.ask(self.guard.withdraw)
         raise WindowError(f"its records take longer than the guard's ttl of {self.guard.ttl:g} s")

@@ -37,14 +37,14 @@ def stored(store: MemoryRecords, ttl: float = 60.0) -> StoredGuard:
 
 
 def test_calls_are_answered_in_their_order() -> None:
-    attendant = Attendant(stored(MemoryRecords()), "t")
+    attendant = Attendant("t", 60)
     assert [attendant.ask(lambda n=n: n) for n in range(3)] == [0, 1, 2]  # type: ignore[misc]
     attendant.dismiss()
 
 
 @pytest.mark.parametrize("error", [WindowError("down"), ValueError("no"), TimeoutError("the store's own")])
 def test_what_a_call_raises_is_the_askers(error: Exception) -> None:
-    attendant = Attendant(stored(MemoryRecords()), "t")
+    attendant = Attendant("t", 60)
 
     def fail() -> None:
         raise error
@@ -60,7 +60,7 @@ class PanicException(BaseException):
 
 
 def test_a_panic_of_a_library_ends_neither_the_thread_nor_the_write() -> None:
-    attendant = Attendant(stored(MemoryRecords()), "t")
+    attendant = Attendant("t", 60)
 
     def panic() -> None:
         raise PanicException("poisoned")
@@ -83,7 +83,8 @@ def test_a_store_that_hangs_is_waited_for_in_bounds_and_cleaned_up_when_it_answe
         answers.wait(60)
 
     store.before_create = hang
-    attendant = Attendant(guard, "t")
+    attendant = Attendant("t", guard.ttl)
+    attendant.keep(guard)
     with pytest.raises(WindowError, match=r"did not answer within 0.05 s"):
         attendant.ask(guard.knock)
     attendant.fail("it hangs")
@@ -99,7 +100,8 @@ def test_a_store_that_hangs_is_waited_for_in_bounds_and_cleaned_up_when_it_answe
 def test_a_long_write_is_renewed() -> None:
     store = Watched()
     guard = stored(store, ttl=0.06)
-    attendant = Attendant(guard, "t")
+    attendant = Attendant("t", guard.ttl)
+    attendant.keep(guard)
     attendant.ask(guard.knock)
     for _ in range(5):
         assert store.puts.acquire(timeout=60)
@@ -111,7 +113,8 @@ def test_a_long_write_is_renewed() -> None:
 def test_a_renewal_that_fails_is_told_once_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
     store = Watched()
     guard = stored(store, ttl=0.06)
-    attendant = Attendant(guard, "sales.orders")
+    attendant = Attendant("sales.orders", guard.ttl)
+    attendant.keep(guard)
     attendant.ask(guard.knock)
     store.faults.extend([Fault.REFUSED] * 3)
     for _ in range(6):
@@ -127,7 +130,7 @@ def test_a_renewal_that_fails_is_told_once_and_tried_again(caplog: pytest.LogCap
 
 def test_the_thread_ends_with_its_guard() -> None:
     before = set(threading.enumerate())
-    attendant = Attendant(stored(MemoryRecords()), "t")
+    attendant = Attendant("t", 60)
     (thread,) = set(threading.enumerate()) - before
     assert thread.daemon
     attendant.dismiss()
@@ -140,10 +143,8 @@ import time
 import tablectl.writers.attendant
 from tablectl.writers.attendant import Attendant
 from tablectl.model.errors import WindowError
-class Guard:
-    ttl = 60
 tablectl.writers.attendant.ANSWER = 0.01
-attendant = Attendant(Guard(), "t")
+attendant = Attendant("t", 60)
 try:
     attendant.ask(lambda: time.sleep(3600))
 except WindowError:

@@ -1,0 +1,101 @@
+"""Guards on S3, through the real client: what they ask of it, and what they do when it does not answer."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+import tablectl
+from tablectl.window.guards import newest_beats
+from tablectl.window.lease_log import Gate
+from tablectl.window.records import open_records
+from tests.s3 import S3Server
+from tests.writers.conftest import lease_of
+
+
+@pytest.fixture
+def orders(s3: S3Server, bucket: str) -> str:
+    """A table of one commit."""
+    s3.put(bucket, f"lake/orders/_delta_log/{0:020d}.json", b"{}")
+    return f"{bucket}/lake/orders"
+
+
+def asked(s3: S3Server, location: str) -> list[str]:
+    """The methods of the requests of one guard; one before it has shown that the store refuses second puts."""
+    with tablectl.guard(None, location):
+        pass
+    with s3.faulty() as faults, tablectl.guard(None, location):
+        pass
+    return [request.split()[0] for request in faults.seen]
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.message for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def test_a_guard_costs_four_requests_beside_an_apply(s3: S3Server, orders: str, bucket: str) -> None:
+    lease_of(open_records(orders))
+    assert asked(s3, orders) == ["PUT", "GET", "GET", "POST"]  # put, list, read the tail, delete
+
+
+def test_and_one_or_two_more_until_then_to_see_that_there_is_a_table(s3: S3Server, orders: str) -> None:
+    assert asked(s3, orders) == ["PUT", "GET", "HEAD", "HEAD", "POST"]
+
+
+def test_it_is_there_while_the_write_runs_and_waits_at_the_gate(orders: str) -> None:
+    records = open_records(orders)
+    lease_of(records).gate(Gate.APPENDS_ONLY)
+    with tablectl.guard(None, orders.replace("s3://", "s3a://"), "append"):
+        assert len(newest_beats(records)) == 1
+    with pytest.raises(tablectl.GuardTimeout), tablectl.guard(None, orders, "rewrite", timeout=0):
+        pytest.fail("it went through")
+    assert newest_beats(records) == {}
+
+
+def test_where_there_is_no_table_yet_nothing_stays(s3: S3Server, bucket: str, caplog: pytest.LogCaptureFixture) -> None:
+    with tablectl.guard(None, f"{bucket}/lake/new"):
+        assert s3.client.list_objects_v2(Bucket=bucket.removeprefix("s3://"))["KeyCount"] == 0
+    assert warnings(caplog) == []
+
+
+def test_the_records_may_lie_in_another_bucket(s3: S3Server, orders: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = s3.make_bucket("state-of-guards")
+    monkeypatch.setenv("TABLECTL_STATE", state)
+    lease_of(open_records(orders, state, orders)).gate(Gate.CLOSED)
+    with pytest.raises(tablectl.GuardTimeout), tablectl.guard(None, orders, "append", timeout=0):
+        pytest.fail("it went through")
+
+
+def test_a_writer_that_may_not_write_records_writes_on(
+    s3: S3Server, orders: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with s3.faulty(denied=("_tablectl",)), tablectl.guard(None, orders):
+        pass
+    (warning,) = warnings(caplog)
+    assert "goes on without a look at the gate" in warning
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """A server that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_a_store_that_never_answers_delays_a_write_in_bounds(
+    orders: str, silent: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", silent)
+    monkeypatch.setattr("tablectl.writers.attendant.ANSWER", 0.5)
+    monkeypatch.setattr("tablectl.writers.attendant.SHORT_ANSWER", 0.1)
+    began = time.monotonic()
+    with tablectl.guard(None, orders):
+        entered = time.monotonic()
+    assert entered - began < 5
+    assert time.monotonic() - entered < 5
+    (warning,) = warnings(caplog)
+    assert "did not answer within 0.5 s" in warning
