@@ -1,0 +1,113 @@
+"""Every schedule of the real code of one writer and one apply, as the small model has them (T5).
+
+Both stand still where the other can notice: at their records, and at the ends of the write and of each statement.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tablectl.window.guards import Mode
+from tablectl.window.lease_log import LeaseRecord
+from tablectl.window.report import Outcome
+from tablectl.writers.passage import StoredGuard
+from tests.writers.stepping import Actor, Apply, World, Writer
+
+_WRITER_STOPS = re.compile(r"create guards/.*|names lease/|begin|commit|delete guards/.*")
+_APPLY_STOPS = re.compile(r"create lease/0*2\.json|names guards/|statement|landed")
+"""The first record is the lease, the second the gate."""
+_CLOSED: dict[str, Any] = {"isolation": "Serializable"}
+_FREE: dict[str, Any] = {"deletion_vectors": "enabled"}
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What came of one schedule."""
+
+    choices: tuple[int, ...]
+    """How many could have gone on at each step."""
+    harmed: list[str]
+    outcomes: list[Outcome]
+    wrote: int
+
+
+def run(mode: Mode, policy: dict[str, Any], schedule: tuple[int, ...]) -> Ran:
+    """The schedule, and the first who can go on wherever it says nothing more."""
+    world = World()
+    apply = Apply(world, "apply", stops=lambda at: _APPLY_STOPS.fullmatch(at) is not None)
+    writer = Writer(world, "writer", stops=lambda at: _WRITER_STOPS.fullmatch(at) is not None)
+    choices, harmed = list[int](), list[str]()
+    looked: Actor | None = None  # saw nothing to do, and would see the same again
+    try:
+        apply.begin(**policy)
+        writer.begin(mode)
+        while not (apply.ended and writer.ended):
+            actors = [actor for actor in (apply, writer) if not actor.ended]
+            if len(actors) == 2:
+                actors = [actor for actor in actors if actor is not looked]
+            chosen = actors[schedule[len(choices)] if len(choices) < len(schedule) else 0]
+            choices.append(len(actors))
+            assert len(choices) < 200, "they wait for each other"
+            world.now = max(world.now, chosen.wakes)
+            chosen.step()
+            harmed += world.harmed()
+            looked = chosen if chosen.at == "sleep" else None
+        return Ran(tuple(choices), harmed, [each.outcome for each in apply.runs], writer.wrote)
+    finally:
+        for actor in world.actors:
+            actor.kill()
+
+
+def schedules(mode: Mode, policy: dict[str, Any]) -> Iterator[Ran]:
+    """All of them, depth first."""
+    schedule: tuple[int, ...] | None = ()
+    while schedule is not None:
+        ran = run(mode, policy, schedule)
+        yield ran
+        taken = schedule + (0,) * (len(ran.choices) - len(schedule))
+        schedule = next(
+            (
+                (*taken[:place], taken[place] + 1)
+                for place in range(len(taken) - 1, -1, -1)
+                if taken[place] + 1 < ran.choices[place]
+            ),
+            None,
+        )
+
+
+@pytest.mark.parametrize(("mode", "policy"), [(Mode.APPEND, _CLOSED), (Mode.ANY, _FREE)])
+def test_no_schedule_harms_the_writer_and_all_come_to_their_end(mode: Mode, policy: dict[str, Any]) -> None:
+    number = 0
+    for ran in schedules(mode, policy):
+        number += 1
+        assert (ran.harmed, ran.outcomes, ran.wrote) == ([], [Outcome.APPLIED], 1)
+    assert number > 1000
+
+
+def read_then_put(guard: StoredGuard) -> LeaseRecord | None:
+    seen = guard.gate()
+    guard.put()
+    return seen
+
+
+def put_and_do_not_read(guard: StoredGuard) -> LeaseRecord | None:
+    guard.put()
+    return None
+
+
+@pytest.mark.parametrize("wrong", [read_then_put, put_and_do_not_read])
+def test_otherwise_some_schedule_harms_the_writer(
+    wrong: Callable[[StoredGuard], LeaseRecord | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(StoredGuard, "knock", wrong)
+    assert any(ran.harmed for ran in schedules(Mode.APPEND, _CLOSED))
+
+
+def test_an_apply_that_does_not_drain_harms_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tablectl.window.drain.newest_beats", lambda _store: {})
+    assert any(ran.harmed for ran in schedules(Mode.APPEND, _CLOSED))
