@@ -124,6 +124,29 @@ def test_the_package_alone_costs_nothing() -> None:
     assert {"pydantic", "yaml", "typer"}.isdisjoint(loaded)
 
 
+def test_no_module_hides_a_function_of_the_package() -> None:
+    """An imported submodule becomes an attribute of its package, before the package's ``__getattr__`` is asked."""
+    assert {path.stem for path in _PACKAGE.iterdir()}.isdisjoint(tablectl.__all__)
+    for name in tablectl.__all__:
+        assert getattr(tablectl, name) is not None
+
+
+_GUARDED = """
+import os, sys, tablectl
+os.mkdir(sys.argv[1] + "/_delta_log")
+with tablectl.guard(None, sys.argv[1], "append"):
+    assert os.listdir(sys.argv[1] + "/_tablectl/guards")
+print(*{name.partition(".")[0] for name in sys.modules})
+"""
+
+
+def test_a_guard_by_location_loads_no_spark(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _GUARDED, str(tmp_path)], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert set(done.stdout.split()).isdisjoint({*_HEAVY, "yaml", "typer", "pydantic"})
+
+
 def test_every_field_of_a_policy_has_its_attribute_in_the_same_order() -> None:
     assert [attribute.name for attribute in ATTRIBUTES] == [field.name for field in fields(Policy)]
 

@@ -96,3 +96,11 @@ def test_what_it_says_that_explain_says_is_what_it_says(tmp_path: Path, monkeypa
     Path("policies/sales.yaml").write_text(EXPLAINED, encoding="utf-8")
     said = explain_text(tablectl.explain("lake.sales.orders"), Style())
     assert f"```\n$ tablectl explain lake.sales.orders\n{said}```\n" in README
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.name
+)
+def test_the_python_of_every_page_is_python(page: Path) -> None:
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+        compile(block, page.name, "exec")
