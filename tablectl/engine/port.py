@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Protocol
 
 from tablectl.model.errors import TablectlError
 from tablectl.model.names import TableName
+
+SIMPLE_NAME = re.compile(r"[A-Za-z0-9_]+")
+"""A name that stands for itself in ``like``; in any other some character may mean something."""
 
 
 class Engine(Protocol):
@@ -50,7 +54,7 @@ class Catalog(Protocol):
     def tables(self, catalog: str, schema: str, like: str = "*") -> Mapping[TableName, str | TablectlError]:
         """Where each table of a schema lies, by one statement; ``LiveError`` for what is no Delta table.
 
-        ``like`` narrows it to names of letters, digits and ``_``, with ``*`` for any characters and ``|`` between
-        several; letter case does not count.
+        ``like`` narrows it: a ``SIMPLE_NAME``, ``*`` in it for any characters, ``|`` between several; letter case does
+        not count.
         """
         ...

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import socket
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from urllib.parse import urlsplit
 from tablectl.engine.errors import engine_error
 from tablectl.engine.facts import delta_location, described_facts, not_found, schema_name, shown_facts
 from tablectl.engine.java import java_problem
+from tablectl.engine.port import SIMPLE_NAME
 from tablectl.model.errors import EngineError, LiveError, TablectlError
 from tablectl.model.live import NOTHING_SET
 from tablectl.model.names import TableName, find_name, split_parts
@@ -24,8 +24,6 @@ from tablectl.model.sql import quote_name, quote_text
 
 INSTALL = "pip install 'tablectl[spark]'"
 _CONNECT_PORT = 15002
-_SIMPLE = re.compile(r"[A-Za-z0-9_]+")
-"""What stands for itself in ``LIKE``, which takes regular expressions."""
 STAMP_KEY = "spark.databricks.delta.commitInfo.userMetadata"
 
 
@@ -61,7 +59,7 @@ class SparkEngine:
     def location(self, table: TableName) -> str:
         """By what the catalog itself says, else by ``DESCRIBE TABLE``, which loads the table's log for its answer."""
         schema, name = table.parts
-        if _SIMPLE.fullmatch(name):
+        if SIMPLE_NAME.fullmatch(name):
             where = find_name(self.tables(table.catalog, schema, name), table)
             if isinstance(where, TablectlError):
                 raise where

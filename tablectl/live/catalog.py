@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tablectl.engine.port import Catalog
+from tablectl.engine.port import SIMPLE_NAME, Catalog
 from tablectl.live.found import Found
 from tablectl.model.errors import EngineError, LiveError, TablectlError
 from tablectl.model.names import TableName, find_name
@@ -15,9 +14,6 @@ from tablectl.model.patterns import CatalogPattern, literal_text
 _CONCURRENCY = 8
 _AT_ONCE = 100
 """Names in one statement."""
-_SIMPLE = re.compile(r"[A-Za-z0-9_]+")
-_SIMPLE_GLOB = re.compile(r"[A-Za-z0-9_*]+")
-"""What an engine's ``LIKE`` takes as a policy means it."""
 _Schema = tuple[str, str]
 _Looked = dict[TableName, str | TablectlError]
 
@@ -65,7 +61,7 @@ def locate_tables(names: Iterable[TableName], catalog: Catalog) -> _Looked:
     schemas: dict[tuple[str, str, str], list[TableName]] = {}
     for name in names:
         # A name that LIKE would read in a way of its own is asked for by itself.
-        alone = "" if _SIMPLE.fullmatch(name.parts[1]) else name.parts[1]
+        alone = "" if SIMPLE_NAME.fullmatch(name.parts[1]) else name.parts[1]
         schemas.setdefault((name.catalog, name.parts[0], alone), []).append(name)
     groups = [
         tables[start : start + _AT_ONCE] for tables in schemas.values() for start in range(0, len(tables), _AT_ONCE)
@@ -93,4 +89,6 @@ def _location(name: TableName, catalog: Catalog) -> str | TablectlError:
 
 
 def _like(globs: Sequence[str]) -> str:
-    return "|".join(globs) if all(map(_SIMPLE_GLOB.fullmatch, globs)) else "*"
+    """The globs as an engine takes them; everything where one of them is more than it takes."""
+    simple = all(SIMPLE_NAME.fullmatch(part) for glob in globs for part in glob.split("*") if part)
+    return "|".join(globs) if simple else "*"
