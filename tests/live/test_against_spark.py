@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -194,6 +195,43 @@ def dropped_reader_feature(lake: Lake, name: str) -> None:
     lake.sql(name, "alter table $t drop feature v2Checkpoint")
 
 
+def dropped_vectors(lake: Lake, name: str) -> None:
+    lake.create(name, **{"delta.enableDeletionVectors": "true"})
+    values = ", ".join(f"({number}, 'x', null)" for number in range(1, 9))
+    lake.sql(name, f"insert into $t select /*+ coalesce(1) */ * from values {values}", "delete from $t where a = 2")
+    lake.sql(name, "alter table $t drop feature deletionVectors")
+    table = read(lake.path(name))
+    assert (table.vectors, table.protocol.has("deletionVectors")) == (0, False)
+
+
+def cleaned_by_delta(lake: Lake, name: str) -> None:
+    lake.create(name, "cluster by (a)", **{"delta.checkpointInterval": "3"})
+    lake.insert(name, 4)
+    log = lake.folder / name / "_delta_log"
+    for file in log.iterdir():
+        os.utime(file, (0, 0))
+    lake.sql(name, "alter table $t set tblproperties ('delta.logRetentionDuration' = 'interval 8 days')")
+    lake.insert(name)
+    assert not (log / f"{0:020d}.json").exists(), "Delta has not cleaned its log"
+    assert len(read(lake.path(name)).history) < 6
+
+
+def streamed(lake: Lake, name: str) -> None:
+    lake.create(f"{name}_source", columns="(a bigint)")
+    lake.sql(f"{name}_source", "insert into $t values (1)")
+    source = lake.spark.readStream.format("delta").load(lake.path(f"{name}_source"))
+    writer = source.writeStream.format("delta").option("checkpointLocation", lake.path("progress"))
+    query = writer.trigger(availableNow=True).start(lake.path(name))
+    query.awaitTermination()
+    newest = read(lake.path(name)).history[0]
+    assert newest.operation == "STREAMING UPDATE"
+    assert [each.app_id for each in newest.transactions] == [newest.parameters["queryId"]]
+    assert newest.transactions[0].last_updated > 0
+    frame = lake.spark.sql("select cast(2 as bigint) a").write.format("delta").mode("append")
+    frame.option("txnAppId", "a job").option("txnVersion", 7).save(lake.path(name))
+    assert read(lake.path(name)).app_ids == tuple(sorted(["a job", newest.parameters["queryId"]]))
+
+
 def row_tracking(lake: Lake, name: str) -> None:
     lake.create(name, **{"delta.enableRowTracking": "true"})
     lake.insert(name, 2)
@@ -237,6 +275,20 @@ def by_both(lake: Lake, name: str) -> None:
     assert [client.engine for client in read(lake.path(name)).clients] == ["delta-rs", "delta-spark"]
 
 
+def three_hundred_commits(lake: Lake, name: str) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    lake.create(name, "partitioned by (p)", "(a bigint, p string)", **{"delta.checkpointInterval": "100", "n": "0"})
+    table, data = deltalake.DeltaTable(lake.path(name)), pa.table({"a": [1], "p": ["x"]})
+    for version in range(1, 301):
+        if version % 10:
+            table.alter.set_table_properties({"n": str(version)}, raise_if_not_exists=False)
+        else:
+            deltalake.write_deltalake(table, data, mode="append")
+    for version in range(301):
+        found = read(lake.path(name), version=version, look_back=1)
+        assert (found.version, found.properties["n"]) == (version, str(version - (version > 0 and version % 10 == 0)))
+
+
 TABLES: list[Callable[[Lake, str], None]] = [
     plain,
     created_only,
@@ -255,10 +307,14 @@ TABLES: list[Callable[[Lake, str], None]] = [
     cleaned,
     dropped_feature,
     dropped_reader_feature,
+    dropped_vectors,
+    cleaned_by_delta,
+    streamed,
     row_tracking,
     many_features,
     by_delta_rs,
     by_both,
+    three_hundred_commits,
 ]
 
 
@@ -356,7 +412,7 @@ def check_history(lake: Lake, name: str, rows: list[Any]) -> None:
             "operation": row["operation"],
             "parameters": {key: text for key, text in (row["operationParameters"] or {}).items() if text is not None},
             "metrics": row["operationMetrics"] or {},
-            "read version": row["readVersion"],
+            "read version": None if row["readVersion"] == -1 else row["readVersion"],
             "isolation": row["isolationLevel"] or "",
             "blind append": row["isBlindAppend"],
             "user metadata": row["userMetadata"] or "",
