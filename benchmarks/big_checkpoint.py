@@ -1,6 +1,7 @@
 """One table with very many files: what reading its protocol, metadata and clustering costs.
 
-`python benchmarks/big_checkpoint.py [--files N]`. deltalake does not tell clustering columns; it is asked for the rest.
+`python benchmarks/big_checkpoint.py [--files N] [--repeat N]`. deltalake does not tell clustering columns; it is asked
+for the rest.
 """
 
 from __future__ import annotations
@@ -26,18 +27,16 @@ _SCRIPT = str(Path(__file__).parent / "_reads.py")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=300_000)
-    files = parser.parse_args().files
+    parser.add_argument("--repeat", type=int, default=3, help="runs of each, of which the least counts")
+    options = parser.parse_args()
     say(machine())
     with tempfile.TemporaryDirectory(prefix="tablectl-benchmark-") as folder:
         with_checksums = Path(folder) / "with"
-        size = build(with_checksums, files)
+        size = build(with_checksums, options.files)
         without = Path(folder) / "without"
         copy_without_checksums(with_checksums, without)
-        say(
-            f"1 table, {files:,} files of {_COLUMNS} columns in a checkpoint of {memory_text(size)}, 4 commits after it"
-        )
-        say()
-        compare(with_checksums, without)
+        say(f"1 table, {options.files:,} files of {_COLUMNS} columns in its checkpoint ({memory_text(size)})\n")
+        compare(with_checksums, without, options.repeat)
 
 
 def build(path: Path, files: int) -> int:
@@ -68,14 +67,14 @@ def copy_without_checksums(path: Path, target: Path) -> None:
             (target / "_delta_log" / file.name).hardlink_to(file)
 
 
-def compare(with_checksums: Path, without: Path) -> None:
+def compare(with_checksums: Path, without: Path, repeat: int) -> None:
     rows, one = [], 0.0
     for what, by, location in (
         ("deltalake", "deltalake", with_checksums),
         ("tablectl", "tablectl", with_checksums),
         ("tablectl, no .crc", "tablectl", without),
     ):
-        cost, text = run(sys.executable, _SCRIPT, by, str(location), str(_READS))
+        cost, text = run(sys.executable, _SCRIPT, by, str(location), str(_READS), repeat=repeat)
         first, another = json.loads(text)
         one = one or another
         rows.append((what, time_text(first), time_text(another), memory_text(cost.memory), ratio_text(one / another)))
@@ -93,8 +92,9 @@ def compare(with_checksums: Path, without: Path) -> None:
     for what, location in (("tablectl plan", with_checksums), ("tablectl plan, no .crc", without)):
         policy = location.with_suffix(".yaml")
         policy.write_text(f"version: 1\ntables:\n  delta.`{location}`:\n    isolation: Serializable\n")
-        lines.append(Line(what, run(*TABLECTL, "plan", str(policy))[0]))
-    lines.append(Line("deltalake", run(sys.executable, _SCRIPT, "deltalake", str(with_checksums), "1")[0]))
+        lines.append(Line(what, run(*TABLECTL, "plan", str(policy), repeat=repeat)[0]))
+    rust, _ = run(sys.executable, _SCRIPT, "deltalake", str(with_checksums), "1", repeat=repeat)
+    lines.append(Line("deltalake", rust))
     say(costs(lines, "a process for one table"))
 
 

@@ -1,6 +1,7 @@
 """Many small tables: `tablectl plan` against what one would do instead.
 
-`python benchmarks/many_tables.py [--tables N] [--sample N]`; without pyspark, or with `--sample 0`, Spark is left out.
+`python benchmarks/many_tables.py [--tables N] [--sample N] [--repeat N]`; without pyspark, or with `--sample 0`, Spark
+is left out.
 """
 
 from __future__ import annotations
@@ -34,20 +35,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=1000)
     parser.add_argument("--sample", type=int, default=30, help="tables that Spark describes")
+    parser.add_argument("--repeat", type=int, default=3, help="runs of each, of which the least counts")
     options = parser.parse_args()
     say(machine())
     with tempfile.TemporaryDirectory(prefix="tablectl-benchmark-") as folder:
         lake = build_lake(Path(folder), options.tables)
         say(lake.text() + "\n")
-        compare(lake, options.sample if find_spec("pyspark") else 0)
+        compare(lake, options.sample if find_spec("pyspark") else 0, options.repeat)
 
 
-def compare(lake: Lake, sample: int) -> None:
+def compare(lake: Lake, sample: int, repeat: int) -> None:
     count = len(lake.locations)
-    plan, text = run(*TABLECTL, "plan", str(write_policies(lake)))
+    plan, text = run(*TABLECTL, "plan", str(write_policies(lake)), repeat=repeat)
     listed = write_list(lake, range(count))
-    lines = [Line("tablectl plan", plan, count)]
-    lines += [Line("deltalake loop", run(sys.executable, "-c", _DELTALAKE, str(listed))[0], count)]
+    rust, _ = run(sys.executable, "-c", _DELTALAKE, str(listed), repeat=repeat)
+    lines = [Line("tablectl plan", plan, count), Line("deltalake loop", rust, count)]
     if sample:
         lines += [Line(f"DESCRIBE DETAIL of {sample}", describe(lake, sample), sample)]
     say(costs(lines, "whole process"))

@@ -1,6 +1,6 @@
 """Ten thousand tables planned in one process: memory, and whether the time grows in line.
 
-`python benchmarks/ten_thousand.py [--tables N]`
+`python benchmarks/ten_thousand.py [--tables N] [--repeat N]`
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ _DISTINCT = 500
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=10_000)
-    tables = parser.parse_args().tables
+    parser.add_argument("--repeat", type=int, default=2, help="runs of each, of which the least counts")
+    options = parser.parse_args()
     say(machine())
     with tempfile.TemporaryDirectory(prefix="tablectl-benchmark-") as folder:
-        lake = build_lake(Path(folder), min(tables, _DISTINCT))
-        lake = multiply(lake, tables)
+        lake = build_lake(Path(folder), min(options.tables, _DISTINCT))
+        lake = multiply(lake, options.tables)
         say(lake.text() + "\n")
-        compare(lake)
+        compare(lake, options.repeat)
 
 
 def multiply(lake: Lake, tables: int) -> Lake:
@@ -62,11 +63,11 @@ def copy_table(source: Path, target: Path, table_id: str) -> None:
         (log / file.name).write_bytes(data.replace(before[1], table_id.encode()) if file.suffix != ".parquet" else data)
 
 
-def compare(lake: Lake) -> None:
+def compare(lake: Lake, repeat: int) -> None:
     count = len(lake.locations)
     lines = []
     for tables in dict.fromkeys((count // 10, count * 3 // 10, count)):
-        cost, text = run(*TABLECTL, "plan", str(write_policies(lake, tables)), repeat=2)
+        cost, text = run(*TABLECTL, "plan", str(write_policies(lake, tables)), repeat=repeat)
         lines.append(Line(f"{tables:,} tables", cost, tables))
     changing = write_policies(lake, more="properties: {owner.reviewed: yesterday}")
     saved = lake.folder / "plan.json"
