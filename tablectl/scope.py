@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from tablectl.engine.port import Catalog
 from tablectl.live.buckets import StoreOptions
@@ -13,7 +12,7 @@ from tablectl.live.catalog import find_tables, locate_tables
 from tablectl.live.directories import find_paths
 from tablectl.live.found import Found
 from tablectl.model.errors import EngineError, TablectlError, UsageError
-from tablectl.model.names import TableName, canonical_location
+from tablectl.model.names import TableName, matches
 from tablectl.model.patterns import CatalogPattern, PathPattern, TablePattern
 from tablectl.model.plan import TableFailure
 from tablectl.specs.resolve import expand
@@ -38,7 +37,7 @@ class Selection:
         selected = tuple(
             spec
             for spec in specs.tables
-            if (not self.globs or any(_matches(spec.name, glob) for glob in self.globs))
+            if (not self.globs or any(matches(spec.name, glob) for glob in self.globs))
             and (not self.tags or set(self.tags) & set(spec.tags))
         )
         if complete:
@@ -47,7 +46,7 @@ class Selection:
 
     def _check(self, specs: Specs, selected: Sequence[TableSpec]) -> None:
         for glob in self.globs:
-            if not any(_matches(spec.name, glob) for spec in specs.tables):
+            if not any(matches(spec.name, glob) for spec in specs.tables):
                 raise UsageError(
                     f"--select {glob!r} matches no table", "try a glob such as 'lake.sales.*' or '*orders*'"
                 )
@@ -63,14 +62,6 @@ class Selection:
         no catalog that the table cannot lie in.
         """
         return not self.globs or any(_may_meet(glob, pattern) for glob in self.globs)
-
-
-def _matches(name: TableName, glob: str) -> bool:
-    if name.is_path:
-        texts = {name.text, name.parts[0], canonical_location(name.parts[0])}
-        return glob in texts or any(fnmatchcase(text, glob) for text in texts)
-    texts, glob = {name.text.casefold(), name.key}, glob.casefold()
-    return glob in texts or any(fnmatchcase(text, glob) for text in texts)
 
 
 def _may_meet(glob: str, pattern: TablePattern) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import TypeVar
 
 from tablectl.model.sql import quote_name
@@ -131,6 +132,17 @@ def _checked_location(location: str) -> str:
     if any(ord(char) < 32 for char in location):
         raise NameSyntaxError(f"the path {location!r} has a control character")
     return location.rstrip("/") or location
+
+
+def matches(name: TableName, glob: str) -> bool:
+    """Whether a glob is about a table: by the name as people write it or with its catalog, without regard to case; by
+    the path or URI of a path table.
+    """
+    if name.is_path:
+        texts = {name.text, name.parts[0], canonical_location(name.parts[0])}
+        return glob in texts or any(fnmatchcase(text, glob) for text in texts)
+    texts, glob = {name.text.casefold(), name.key}, glob.casefold()
+    return glob in texts or any(fnmatchcase(text, glob) for text in texts)
 
 
 def is_absolute(location: str) -> bool:

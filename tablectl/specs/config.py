@@ -7,11 +7,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tablectl.model.calendar import LONGEST, Calendar, Rule, check_cron, check_zone
 from tablectl.model.errors import InputError, Problem
 from tablectl.model.names import DEFAULT_CATALOG, is_absolute
 from tablectl.model.stores import OPTIONS, SECRETS
 from tablectl.specs.config_file import Keys, read_values
-from tablectl.specs.config_keys import MapOf, Options, Section, read_section, text, variables_of, whole, word
+from tablectl.specs.config_keys import (
+    Command,
+    ListOf,
+    MapOf,
+    Options,
+    Section,
+    duration,
+    flag,
+    read_section,
+    text,
+    variables_of,
+    whole,
+    word,
+)
 from tablectl.specs.files import shown_path
 from tablectl.specs.identifiers import why_unusable
 from tablectl.specs.tree import Source
@@ -31,6 +45,8 @@ class EngineConfig:
     """A Spark Connect server; ``None`` for a session of this process."""
     conf: Mapping[str, str] = field(default_factory=dict)
     """Spark settings of a session of this process."""
+    exclusive_commits: bool = False
+    """Whether commits of several drivers exclude each other, which this engine's settings do not tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +59,19 @@ class WindowConfig:
     """Seconds after which an unrenewed lease may be taken over."""
     drain: int = 300
     """Seconds that writers get to end each time the gate tightens."""
+    before: tuple[tuple[str, ...], ...] = ()
+    """Commands that run before the first gate that stops more than schema changes."""
+    after: tuple[tuple[str, ...], ...] = ()
+    """Commands that run when the gate is open again."""
+    hook_timeout: int = 60
+    """Seconds after which such a command is stopped, and has failed."""
+    allow: tuple[Rule, ...] = ()
+    deny: tuple[Rule, ...] = ()
+
+    @property
+    def calendar(self) -> Calendar:
+        """When the window may open."""
+        return Calendar(allow=self.allow, deny=self.deny)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +117,22 @@ def _place(given: str) -> str:
     return given
 
 
+def _always() -> Rule:
+    return Rule(cron="* * * * *", duration=LONGEST)
+
+
+_RULE = Section(
+    _always,
+    {
+        "cron": text(check_cron),
+        "duration": duration(LONGEST),
+        "timezone": text(check_zone),
+        "tables": ListOf(text(_clean)),
+        "tags": ListOf(text(_clean)),
+    },
+    required=("cron", "duration"),
+)
+
 _CONFIG = Section(
     Config,
     {
@@ -99,13 +144,21 @@ _CONFIG = Section(
                 "dialect": word("oss", "databricks"),
                 "remote": text(_remote),
                 "conf": MapOf(text()),
+                "exclusive_commits": flag(),
             },
-            later=("exclusive_commits",),
         ),
         "window": Section(
             WindowConfig,
-            {"parallel": whole(1, 64), "ttl": whole(10, 3600), "drain": whole(0, 86_400)},
-            later=("before", "after"),
+            {
+                "parallel": whole(1, 64),
+                "ttl": whole(10, 3600),
+                "drain": whole(0, 86_400),
+                "before": ListOf(Command()),
+                "after": ListOf(Command()),
+                "hook_timeout": whole(1, 3600),
+                "allow": ListOf(_RULE),
+                "deny": ListOf(_RULE),
+            },
         ),
         "state": text(_place),
         "stores": Section(

@@ -9,7 +9,7 @@ from tablectl.model.errors import Problem
 from tablectl.specs.document import parse_document
 from tablectl.specs.files import read_bytes, shown_path
 from tablectl.specs.reading import Reading
-from tablectl.specs.tree import ListNode, MapNode, Scalar, Source, kind_of
+from tablectl.specs.tree import ListNode, MapNode, Node, Scalar, Source, kind_of
 from tablectl.specs.variables import Variables
 from tablectl.specs.wording import shown
 
@@ -17,6 +17,9 @@ Keys = tuple[str, ...]
 """The keys that lead to a value."""
 
 Places = dict[Keys, Source]
+"""By the keys that lead to a value; the items of a list are numbered from 1."""
+
+_WRONG = object()
 
 
 def read_values(path: Path, problems: list[Problem]) -> tuple[dict[str, Any], Places]:
@@ -44,15 +47,25 @@ def _plain_map(node: MapNode, keys: Keys, places: Places, reading: Reading) -> d
     for entry in node.entries:
         path = (*keys, entry.key)
         places[path] = entry.source
-        match entry.value:
-            case MapNode():
-                values[entry.key] = _plain_map(entry.value, path, places, reading)
-            case Scalar(is_null=True):
-                values[entry.key] = None
-            case ListNode():
-                reading.report(entry.value.source, f"{key_text(path)} takes no list")
-            case Scalar():
-                scalar = reading.scalar(entry.value, key_text(path), "")
-                if scalar is not None:
-                    values[entry.key] = scalar.text
+        value = _plain(entry.value, path, places, reading)
+        if value is not _WRONG:
+            values[entry.key] = value
     return values
+
+
+def _plain(node: Node, path: Keys, places: Places, reading: Reading) -> Any:
+    """A text, a map, a list, or ``None`` for nothing; ``_WRONG`` where a problem says why it is none of them."""
+    match node:
+        case MapNode():
+            return _plain_map(node, path, places, reading)
+        case ListNode():
+            items = []
+            for number, item in enumerate(node.items, 1):
+                places[*path, str(number)] = item.source
+                items.append(_plain(item, (*path, str(number)), places, reading))
+            return [item for item in items if item is not _WRONG]
+        case Scalar(is_null=True):
+            return None
+        case Scalar():
+            scalar = reading.scalar(node, key_text(path), "")
+            return _WRONG if scalar is None else scalar.text

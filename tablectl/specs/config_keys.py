@@ -1,4 +1,4 @@
-"""What keys of the configuration take: single values, sections of known keys, maps of the user's own keys.
+"""What keys of the configuration take: single values, commands, lists, sections of known keys, maps of others.
 
 A tree of these describes a file; ``read_section`` turns plain values into the dataclasses it names, and says all that
 is wrong at once, each at its place.
@@ -7,8 +7,10 @@ is wrong at once, each at its place.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 from tablectl.model.errors import Problem
@@ -18,6 +20,7 @@ from tablectl.specs.wording import did_you_mean, nearest, shown
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _PASSWORD = re.compile(r"//[^/@]*:[^/@]*@")
+_DURATION = re.compile(r"(?:(?P<days>[0-9]{1,4})d)? ?(?:(?P<hours>[0-9]{1,4})h)? ?(?:(?P<minutes>[0-9]{1,5})m)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,19 @@ class Value:
 class MapOf:
     """A map whose keys are the user's own."""
 
-    of: Value | MapOf
+    of: Takes
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """A list, read as a tuple."""
+
+    of: Takes
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command to run: a list of its arguments, or a text that is split as a shell would, without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +64,16 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A map of known keys, each a field of a dataclass that has a default for all of them."""
+    """A map of known keys, each a field of a dataclass that ``make`` gives with a default for all of them."""
 
-    make: Callable[..., Any]
-    keys: Mapping[str, Value | MapOf | Options | Section]
+    make: Callable[[], Any]
+    keys: Mapping[str, Takes]
+    required: Sequence[str] = ()
     later: Sequence[str] = ()
     """Keys of the design that are not built yet."""
+
+
+Takes = Value | MapOf | ListOf | Options | Command | Section
 
 
 def text(parse: Callable[[str], object] = str) -> Value:
@@ -74,6 +93,17 @@ def word(*words: str) -> Value:
     return Value(needs, parse)
 
 
+def flag() -> Value:
+    """True or false."""
+
+    def parse(given: str) -> bool:
+        if given not in {"true", "false"}:
+            raise ValueError("needs true or false")
+        return given == "true"
+
+    return Value("true or false", parse)
+
+
 def whole(least: int, most: int) -> Value:
     """A whole number within bounds."""
 
@@ -88,6 +118,23 @@ def whole(least: int, most: int) -> Value:
         return number
 
     return Value("a whole number", parse)
+
+
+def duration(most: timedelta) -> Value:
+    """A length of time in days, hours and minutes: ``2h30m``."""
+
+    def parse(given: str) -> timedelta:
+        found = _DURATION.fullmatch(given)
+        if found is None or not given:
+            raise ValueError("needs a duration, such as 2h30m or 1d")
+        length = timedelta(**{unit: int(number) for unit, number in found.groupdict().items() if number})
+        if not length:
+            raise ValueError("needs a duration longer than nothing")
+        if length > most:
+            raise ValueError(f"needs a duration of at most {most.days}d")
+        return length
+
+    return Value("a duration", parse)
 
 
 def variables_of(section: Section, keys: Keys = ()) -> Iterator[tuple[str, Keys]]:
@@ -125,9 +172,12 @@ class _Reading:
             elif value is not None or getattr(made, key) is not None:
                 found = self._read(section.keys[key], value, path)
                 made = made if found is None else replace(made, **{key: found})
+        absent = [key for key in section.required if values.get(key) is None]
+        if absent:
+            self._report(keys, f"needs {' and '.join(f'`{key}`' for key in absent)}")
         return made
 
-    def _read(self, takes: Value | MapOf | Options | Section, value: Any, keys: Keys) -> object | None:
+    def _read(self, takes: Takes, value: Any, keys: Keys) -> object | None:
         match takes:
             case Value():
                 return self._value(takes, value, keys)
@@ -136,6 +186,14 @@ class _Reading:
                 return {key: each for key, each in read.items() if each is not None}
             case Options() if isinstance(value, dict):
                 return self._options(takes, value, keys)
+            case ListOf() if isinstance(value, list):
+                items = [self._read(takes.of, each, (*keys, str(number))) for number, each in enumerate(value, 1)]
+                return tuple(each for each in items if each is not None)
+            case ListOf():
+                self._report(keys, f"takes a list, not {_kind(value)}", "put each of its items behind a dash")
+                return None
+            case Command():
+                return self._command(value, keys)
             case Section() if isinstance(value, dict):
                 return self.section(takes, value, keys)
             case _:
@@ -168,6 +226,20 @@ class _Reading:
             self._report(keys, f"{error}, not {shown(value)}")
             return None
 
+    def _command(self, value: Any, keys: Keys) -> tuple[str, ...] | None:
+        try:
+            words = shlex.split(value) if isinstance(value, str) else value
+        except ValueError as error:  # a quote that is never closed
+            self._report(keys, f"is no command: {str(error).lower()}")
+            return None
+        if not isinstance(words, list) or not words or not all(isinstance(each, str) for each in words):
+            self._report(keys, f"needs a command, not {_kind(value)}", "for example [./pause.sh, nightly]")
+            return None
+        if not words[0] or any("\0" in word for word in words):
+            self._report(keys, "needs a command with a name, and without NUL")
+            return None
+        return tuple(words)
+
     def _refuse(self, keys: Keys, section: Section) -> None:
         if keys[-1] in section.later:
             self._report(keys, "is not supported yet", "remove it: this version would not act on it")
@@ -186,6 +258,10 @@ class _Reading:
 
 
 def _kind(value: Any) -> str:
-    if isinstance(value, str):
-        return shown(value)
-    return "nothing" if value is None else "a map"
+    match value:
+        case str():
+            return shown(value)
+        case None:
+            return "nothing"
+        case _:
+            return "a list" if isinstance(value, list) else "a map"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tablectl.model.calendar import Calendar, Rule
 from tablectl.model.errors import InputError
 from tablectl.specs.config import FILE, Config, EngineConfig, WindowConfig, load_config
 
@@ -63,6 +65,42 @@ stores:
     }
 
 
+def test_hooks_and_calendar(root: Path) -> None:
+    (root / FILE).write_text("""
+engine: {exclusive_commits: true}
+window:
+  drain: 0
+  hook_timeout: 5
+  before:
+    - ./pause.sh "nightly load"
+    - [airflow, pools, set, lake, 0]
+  after: []
+  allow:
+    - {cron: 0 22 * * SAT, duration: 8h, timezone: Europe/Berlin, tables: [lake.*, "*orders"], tags: [ledger]}
+    - {cron: "*/15 * * * *", duration: 1d2h 30m}
+  deny: [{cron: 0 0 20 12 *, duration: 14d}]
+""")
+    config = load_config(root, {})
+    assert config.engine.exclusive_commits
+    window = config.window
+    assert (window.drain, window.hook_timeout) == (0, 5)
+    assert window.before == (("./pause.sh", "nightly load"), ("airflow", "pools", "set", "lake", "0"))
+    assert window.after == ()
+    assert window.calendar == Calendar(
+        allow=(
+            Rule(
+                cron="0 22 * * SAT",
+                duration=timedelta(hours=8),
+                timezone="Europe/Berlin",
+                tables=("lake.*", "*orders"),
+                tags=("ledger",),
+            ),
+            Rule(cron="*/15 * * * *", duration=timedelta(days=1, hours=2, minutes=30)),
+        ),
+        deny=(Rule(cron="0 0 20 12 *", duration=timedelta(days=14)),),
+    )
+
+
 def test_variables_win_over_the_file(root: Path) -> None:
     (root / FILE).write_text("policies: a\nengine: {remote: sc://file}\nwindow: {ttl: 120}\n")
     environ = {
@@ -91,11 +129,56 @@ def test_variables_win_over_the_file(root: Path) -> None:
         ("env: {}", "1:1: `env` is not supported yet\n  hint: remove it: this version would not act on it"),
         (
             "window: {before: x}",
-            ("1:10: `window.before` is not supported yet\n  hint: remove it: this version would not act on it"),
+            '1:10: `window.before` takes a list, not "x"\n  hint: put each of its items behind a dash',
         ),
+        ("window: {after: ['a \"b']}", "1:18: `window.after.1` is no command: no closing quotation"),
+        (
+            "window: {after: [[a, {b: c}]]}",
+            "1:18: `window.after.1` needs a command, not a list\n  hint: for example [./pause.sh, nightly]",
+        ),
+        (
+            "window: {after: [[]]}",
+            "1:18: `window.after.1` needs a command, not a list\n  hint: for example [./pause.sh, nightly]",
+        ),
+        ("window: {after: [[''], x]}", "1:18: `window.after.1` needs a command with a name, and without NUL"),
+        ("window: {hook_timeout: 0}", '1:10: `window.hook_timeout` needs at least 1, not "0"'),
+        (
+            "window: {allow: {cron: x}}",
+            "1:10: `window.allow` takes a list, not a map\n  hint: put each of its items behind a dash",
+        ),
+        ("window: {deny: [{duration: 1h}]}", "1:17: `window.deny.1` needs `cron`"),
+        ("window: {deny: [{}]}", "1:17: `window.deny.1` needs `cron` and `duration`"),
+        (
+            "window: {deny: [{cron: 0 0 * *, duration: 1h}]}",
+            "1:18: `window.deny.1.cron` needs the five fields of cron, such as '0 22 * * 6', not \"0 0 * *\"",
+        ),
+        (
+            "window: {deny: [{cron: 0 0 30 2 *, duration: 1h}]}",
+            '1:18: `window.deny.1.cron` needs the five fields of cron (bad day-of-month), not "0 0 30 2 *"',
+        ),
+        (
+            "window: {deny: [{cron: 0 0 1 * *, duration: soon}]}",
+            '1:35: `window.deny.1.duration` needs a duration, such as 2h30m or 1d, not "soon"',
+        ),
+        (
+            "window: {deny: [{cron: 0 0 1 * *, duration: 32d}]}",
+            '1:35: `window.deny.1.duration` needs a duration of at most 31d, not "32d"',
+        ),
+        (
+            "window: {deny: [{cron: 0 0 1 * *, duration: 1h, timezone: ../../etc/passwd}]}",
+            (
+                "1:49: `window.deny.1.timezone` needs the name of a time zone, such as Europe/Berlin, "
+                'not "../../etc/passwd"'
+            ),
+        ),
+        (
+            "window: {deny: [{cron: 0 0 1 * *, duration: 1h, table: x}]}",
+            '1:49: unknown key "window.deny.1.table"\n  hint: did you mean `tables`?',
+        ),
+        ("engine: {exclusive_commits: maybe}", '1:10: `engine.exclusive_commits` needs true or false, not "maybe"'),
         ("engine: oss", '1:1: `engine` takes a map, not "oss"\n  hint: put its keys under `engine`'),
         ("engine:", "1:1: `engine` takes a map, not nothing\n  hint: put its keys under `engine`"),
-        ("policies: [a]", "1:11: `policies` takes no list"),
+        ("policies: [a]", "1:1: `policies` needs text, not a list"),
         ("policies:", "1:1: `policies` needs text, not nothing"),
         ('policies: ""', '1:1: `policies` needs text without control characters, not ""'),
         ("policies: {a: b}", "1:1: `policies` needs text, not a map"),
@@ -158,7 +241,7 @@ def test_a_wrong_variable_is_named(root: Path) -> None:
     assert wrong(root, "policies: [a]", TABLECTL_WINDOW_TTL="soon", TABLECTL_ENGINE_DIALECT="hive") == [
         "TABLECTL_ENGINE_DIALECT: `engine.dialect` needs 'oss' or 'databricks', not \"hive\"",
         'TABLECTL_WINDOW_TTL: `window.ttl` needs a whole number, not "soon"',
-        "tablectl.yaml:1:11: `policies` takes no list",
+        "tablectl.yaml:1:1: `policies` needs text, not a list",
     ]
 
 
@@ -171,7 +254,7 @@ def test_a_directory_called_like_the_file_is_an_error(root: Path) -> None:
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 @given(data=st.binary(max_size=100) | st.text(max_size=100).map(lambda text: text.encode("utf-8", "surrogatepass")))
 def test_arbitrary_bytes_are_a_config_or_an_input_error(tmp_path: Path, data: bytes) -> None:
-    for prefix in (b"", b"engine:\n  conf:\n    ", b"window: "):
+    for prefix in (b"", b"engine:\n  conf:\n    ", b"window: ", b"window:\n  allow:\n  - ", b"window: {after: ["):
         (tmp_path / FILE).write_bytes(prefix + data)
         with suppress(InputError):
             load_config(tmp_path, {})
