@@ -53,17 +53,24 @@ def apply(
     directory: str | Path = ".",
     spark: Any = None,
     proceed: str = "",
+    override: str = "",
+    wait: float = 0,
     control: Control | None = None,
 ) -> RunReport:
     """Run a plan in one protected window: a ``Plan``, the path of a plan file (``*.json``), or policies to plan first.
 
-    ``proceed`` is the reason to go on over writers that do not end in time. ``control`` lets the caller watch and stop.
+    ``proceed`` is the reason to go on over writers that do not end in time, ``override`` the reason to run outside the
+    calendar; ``wait`` are minutes for which tables are tried again whose window could not be opened. ``control`` lets
+    the caller watch the run and stop it.
     ``RunReport.exit_code`` says how it went. Raises ``PlanFileError`` for a plan that was edited or is of another
     version, and ``UsageError`` where a ready plan comes with a selection, which it would not obey.
     """
     config = load_config(Path(directory), os.environ)
     selection = Selection(tuple(select), tuple(tags))
-    control = replace(control or Control(), proceed=proceed)
+    given = control or Control()
+    control = replace(
+        given, proceed=proceed or given.proceed, override=override or given.override, wait=wait or given.wait
+    )
     with Engines(config, spark) as engines:
         if isinstance(plan_or_paths, Plan) or _is_plan_file(plan_or_paths):
             if select or tags or variables:
@@ -72,7 +79,7 @@ def apply(
         else:
             specs = load_repository(plan_or_paths, config, directory, variables or {}, os.environ)
             ready = make_plan(specs, selection, config.engine.dialect, engines.start, store_options(config))
-        return run(ready, engines.open, config, os.environ, control)
+        return run(ready, engines.open, config, os.environ, control, Path(directory))
 
 
 def explain(

@@ -6,8 +6,10 @@ apply:  load plan → open window → check fresh → run phases → verify → 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from threading import Event
 from uuid import uuid4
 
@@ -17,7 +19,7 @@ from tablectl.live.buckets import StoreOptions
 from tablectl.live.reader import LOOK_BACK, Depth, Request, read_commits, read_many, read_table
 from tablectl.model.errors import EngineError, LiveError, PlanFileError
 from tablectl.model.live import Commit, LiveTable
-from tablectl.model.names import TableName, canonical_location
+from tablectl.model.names import TableName, canonical_location, parse_table
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.planning.diff import diff
 from tablectl.planning.plan_file import FORMAT, digest_of
@@ -28,12 +30,14 @@ from tablectl.specs.spec import Specs
 from tablectl.version import __version__
 from tablectl.window.acquire import Claim
 from tablectl.window.clock import Clock, SystemClock
+from tablectl.window.command import CommandRunner
 from tablectl.window.events import Notify, nobody_watches
 from tablectl.window.owner import current_owner
 from tablectl.window.records import RecordStore, open_records
 from tablectl.window.report import RunReport
 from tablectl.window.run import Wave, run_plan
 from tablectl.window.setting import Terms, Window
+from tablectl.window.settle import Place
 from tablectl.window.stamp import Stamp
 
 _DEFAULT_STORES = StoreOptions()
@@ -69,7 +73,7 @@ def make_plan(
             continue
         table = plan_table(spec.policy, found, dialect)
         if table:
-            tables.append(table)
+            tables.append(replace(table, tags=tuple(sorted(spec.tags))))
         else:
             unchanged.append(spec.name.text)
     return Plan(
@@ -119,31 +123,58 @@ class Control:
     clock: Clock = field(default_factory=SystemClock)
     proceed: str = ""
     """Why to go on over writers that do not end in time; empty to leave such tables as they are."""
+    override: str = ""
+    """Why to run outside the calendar; empty to heed it."""
+    wait: float = 0
+    """Minutes for which tables are tried again whose window could not be opened."""
 
 
 def run(
-    plan: Plan, open_engine: Callable[[str], Engine], config: Config, environ: Mapping[str, str], control: Control
+    plan: Plan,
+    open_engine: Callable[[str], Engine],
+    config: Config,
+    environ: Mapping[str, str],
+    control: Control,
+    directory: Path = Path(),
 ) -> RunReport:
     """Apply a plan in one protected window. ``open_engine`` takes the stamp that every commit shall carry.
 
-    An empty plan starts no engine. Raises ``PlanFileError`` when the engine speaks another dialect than the plan.
+    ``directory`` is where hooks run: the user's repository. A plan that needs none starts no engine. Raises
+    ``PlanFileError`` when the engine speaks another dialect than the plan.
     """
-    stamp = Stamp(uuid4().hex[:12], digest_of(plan), control.proceed)
-    if not any(table.applies for table in plan.tables):
-        return run_plan(_window(_NoEngine(plan.dialect), stamp, config, control), _wave(stamp, config, environ), plan)
-    engine = open_engine(stamp.text())
+    stamp = Stamp(uuid4().hex[:12], digest_of(plan), control.proceed, control.override)
+    # A run that died may owe hooks on tables that are as declared by now.
+    asked = [parse_table(name) for name in plan.unchanged] if config.window.after else []
+    needed = any(table.applies for table in plan.tables) or not all(table.is_path for table in asked)
+    engine = open_engine(stamp.text()) if needed else _NoEngine(plan.dialect)
     try:
         if engine.dialect != plan.dialect:
             raise PlanFileError(
                 f"the plan is for the {plan.dialect} dialect and the engine speaks {engine.dialect}",
                 "set engine.dialect in tablectl.yaml and plan again",
             )
-        return run_plan(_window(engine, stamp, config, control), _wave(stamp, config, environ), plan)
+        window = _window(engine, stamp, config, control, directory)
+        return run_plan(window, _wave(stamp, config, environ), plan, tuple(_places(asked, engine)))
     finally:
         engine.close()
 
 
-def _window(engine: Engine, stamp: Stamp, config: Config, control: Control) -> Window:
+def _places(tables: Iterable[TableName], engine: Engine) -> Iterator[Place]:
+    for table in tables:
+        with suppress(LiveError, EngineError):  # nobody asked for this table by name
+            yield Place(table.text, table.parts[0] if table.is_path else engine.location(table))
+
+
+def _window(engine: Engine, stamp: Stamp, config: Config, control: Control, directory: Path) -> Window:
+    terms = Terms(
+        drain=float(config.window.drain),
+        before=config.window.before,
+        after=config.window.after,
+        run_hook=CommandRunner(directory, float(config.window.hook_timeout)),
+        calendar=config.window.calendar,
+        exclusive_commits=config.engine.exclusive_commits,
+        wait=control.wait * 60,
+    )
     return Window(
         engine=engine,
         reader=LogReader(store_options(config)),
@@ -152,7 +183,7 @@ def _window(engine: Engine, stamp: Stamp, config: Config, control: Control) -> W
         stop=control.stop,
         notify=control.notify,
         budget=config.window.ttl / 4,
-        terms=Terms(drain=float(config.window.drain)),
+        terms=terms,
     )
 
 
@@ -182,6 +213,10 @@ class _NoEngine:
     """Stands in where a plan has nothing to run, so that an empty apply starts no Spark."""
 
     dialect: str
+    shared: bool = True
+
+    def log_store(self, scheme: str) -> str:
+        raise EngineError(f"no engine was started to tell its log store for {scheme}")
 
     def location(self, table: TableName) -> str:
         raise EngineError(f"no engine was started to look up {table.text}")

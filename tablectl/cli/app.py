@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from tablectl.cli.output import Format, Output, let_go
-from tablectl.cli.request import Request, reason, variables
+from tablectl.cli.request import ApplyOptions, Request, reason, variables
 from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageError
 from tablectl.version import __version__
 
@@ -191,6 +191,15 @@ def apply(
         str | None,
         typer.Option("--proceed", metavar="REASON", help="Go on over writers that do not end in time: they may fail."),
     ] = None,
+    override: Annotated[
+        str | None, typer.Option("--override", metavar="REASON", help="Run outside the calendar of tablectl.yaml.")
+    ] = None,
+    wait: Annotated[
+        float,
+        typer.Option(
+            "--wait", metavar="MINUTES", min=0, help="Try tables again whose window could not be opened, for so long."
+        ),
+    ] = 0,
     select: SelectOpt = None,
     tag: TagOpt = None,
     var: VarOpt = None,
@@ -209,9 +218,8 @@ def apply(
     if saved and (len(targets or []) > 1 or select or tag or var):
         raise UsageError("a saved plan is applied as it is", "give one plan alone, without --select, --tag or --var")
     request = _request(None if saved else targets, select, tag, var, remote)
-    return apply_command(
-        request, Output(os.environ), saved[0] if saved else None, format, yes=yes, proceed=reason("--proceed", proceed)
-    )
+    options = ApplyOptions(yes, reason("--proceed", proceed), reason("--override", override), wait)
+    return apply_command(request, Output(os.environ), saved[0] if saved else None, format, options)
 
 
 @app.command()

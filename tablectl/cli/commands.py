@@ -15,7 +15,7 @@ from typing import Any
 
 from tablectl.api import Engines, read_plan
 from tablectl.cli.output import Format, Output, write_file
-from tablectl.cli.request import Request
+from tablectl.cli.request import ApplyOptions, Request
 from tablectl.engine.port import Engine
 from tablectl.live.reader import newest_version
 from tablectl.model.as_json import plain
@@ -75,9 +75,7 @@ def show_command(path: Path, out: Output, form: Format) -> ExitCode:
     return ExitCode.DONE
 
 
-def apply_command(
-    request: Request, out: Output, saved: Path | None, form: Format, *, yes: bool, proceed: str = ""
-) -> ExitCode:
+def apply_command(request: Request, out: Output, saved: Path | None, form: Format, options: ApplyOptions) -> ExitCode:
     """``tablectl apply``."""
     config = _config(request)
     with Engines(config, on_start=out.note) as engines:
@@ -85,10 +83,10 @@ def apply_command(
             plan = read_plan(saved)
         else:
             plan = _plan(request, config, engines, out)
-            if not _agreed(plan, out, form, yes=yes):
+            if not _agreed(plan, out, form, yes=options.yes):
                 out.note("nothing was changed")
                 return ExitCode.ERROR
-        control = Control(notify=out.step, proceed=proceed)
+        control = Control(notify=out.step, proceed=options.proceed, override=options.override, wait=options.wait)
         with _signals(control, out) as heed:
 
             def open_engine(stamp: str) -> Engine:

@@ -65,7 +65,7 @@ class Output:
     def step(self, event: Event) -> None:
         """A step of an apply that people care about."""
         if event.words and not event.waited:
-            self.note(f"{event.table}: {event.words}")
+            self.note(f"{event.table}: {event.words}" if event.table else event.words)
 
     def progress(self) -> Progress:
         """How far the reading of tables is; a terminal that cannot rewrite a line is none."""

@@ -25,6 +25,17 @@ class Request:
     remote: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class ApplyOptions:
+    """What only ``apply`` is told."""
+
+    yes: bool = False
+    proceed: str = ""
+    override: str = ""
+    wait: float = 0
+    """Minutes."""
+
+
 def reason(option: str, given: str | None) -> str:
     """Why an operator overrides something, empty where the option was not given. Every commit will tell it."""
     if given is None:

@@ -16,12 +16,21 @@ SIMPLE_NAME = re.compile(r"[A-Za-z0-9_]+")
 class Engine(Protocol):
     """Runs SQL in a session of its own. Safe to use from several threads.
 
-    Both methods raise ``EngineError`` with the engine's own error class where it gives one.
+    Its methods raise ``EngineError`` with the engine's own error class where it gives one.
     """
 
     @property
     def dialect(self) -> str:
         """``oss`` or ``databricks``: whose SQL it takes."""
+        ...
+
+    @property
+    def shared(self) -> bool:
+        """Whether it runs in the driver that the tables' writers use too: a session handed in, or a server."""
+        ...
+
+    def log_store(self, scheme: str) -> str:
+        """The class of Delta's log store that is set for a scheme (``s3a``, ``file``, …); empty for Delta's default."""
         ...
 
     def location(self, table: TableName) -> str:

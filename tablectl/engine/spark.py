@@ -25,6 +25,8 @@ from tablectl.model.sql import quote_name, quote_text
 INSTALL = "pip install 'tablectl[spark]'"
 _CONNECT_PORT = 15002
 STAMP_KEY = "spark.databricks.delta.commitInfo.userMetadata"
+_OURS = "spark.tablectl.driver"
+"""Set in a driver that tablectl started: no writer of a table uses it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +41,32 @@ class SparkOptions:
 class SparkEngine:
     """``Engine`` and ``Catalog`` over a Spark session that nobody else uses."""
 
-    def __init__(self, session: Any, dialect: str, *, stop: bool) -> None:
+    def __init__(self, session: Any, dialect: str, *, stop: bool, shared: bool) -> None:
         self._session = session
         self._stop = stop
         self._dialect = dialect
+        self._shared = shared
 
     @property
     def dialect(self) -> str:
         """Whose SQL it takes."""
         return self._dialect
+
+    @property
+    def shared(self) -> bool:
+        """Whether it runs in the driver that the tables' writers use too."""
+        return self._shared
+
+    def log_store(self, scheme: str) -> str:
+        """The class of Delta's log store that is set for a scheme; the one for all schemes goes first, as in Delta."""
+        for key in ("spark.delta.logStore.class", f"spark.delta.logStore.{scheme}.impl"):
+            try:
+                found = self._session.conf.get(key, None)
+            except Exception as error:  # whatever Spark, py4j or gRPC raise is the engine's answer
+                raise engine_error(error) from error
+            if found:
+                return str(found)
+        return ""
 
     def execute(self, sql: str) -> None:
         """Run one statement to its end."""
@@ -127,10 +146,11 @@ def open_spark(options: SparkOptions, stamp: str = "") -> SparkEngine:
     _import_spark()
     if options.remote:
         _register_errors("delta.connect")
-        return _own(_connect(options.remote), options.dialect, stamp, stop=True)
+        return _own(_connect(options.remote), options.dialect, stamp, stop=True, shared=True)
     session, started = _local(options.conf)
     _register_errors("delta.exceptions")
-    return _own(session.newSession() if not started else session, options.dialect, stamp, stop=started)
+    shared = session.conf.get(_OURS, None) is None
+    return _own(session if started else session.newSession(), options.dialect, stamp, stop=started, shared=shared)
 
 
 def wrap_spark(session: Any, dialect: str = "oss", stamp: str = "") -> SparkEngine:
@@ -138,21 +158,21 @@ def wrap_spark(session: Any, dialect: str = "oss", stamp: str = "") -> SparkEngi
     _import_spark()
     if hasattr(session, "newSession"):
         _register_errors("delta.exceptions")
-        return _own(session.newSession(), dialect, stamp, stop=False)
+        return _own(session.newSession(), dialect, stamp, stop=False, shared=True)
     _register_errors("delta.connect")
     clone = session.cloneSession()
     # PySpark 4.2 makes the clone without running __init__, and both stop() and garbage collection read this.
     clone.release_session_on_close = True
-    return _own(clone, dialect, stamp, stop=True)
+    return _own(clone, dialect, stamp, stop=True, shared=True)
 
 
-def _own(session: Any, dialect: str, stamp: str, *, stop: bool) -> SparkEngine:
+def _own(session: Any, dialect: str, stamp: str, *, stop: bool, shared: bool) -> SparkEngine:
     # Spark would expand ${…} inside our literals before parsing, and the other changes what a backslash means.
     session.conf.set("spark.sql.variable.substitute", "false")
     session.conf.set("spark.sql.parser.escapedStringLiterals", "false")
     if stamp:
         session.conf.set(STAMP_KEY, stamp)
-    return SparkEngine(session, dialect, stop=stop)
+    return SparkEngine(session, dialect, stop=stop, shared=shared)
 
 
 def _import_spark() -> None:
@@ -202,6 +222,7 @@ def packages() -> str:
 def local_conf(conf: Mapping[str, str]) -> dict[str, str]:
     """The settings of a local session: Delta on, few partitions, no web page; the user's own win."""
     ours = {
+        _OURS: "true",
         "spark.app.name": "tablectl",
         "spark.master": "local[*]",
         "spark.jars.packages": packages(),

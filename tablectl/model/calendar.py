@@ -119,6 +119,10 @@ class Calendar:
         return closed if closed - now < _HORIZON else None
 
 
+ALWAYS = Calendar()
+"""No rule at all."""
+
+
 def check_cron(text: str) -> str:
     """A cron expression of five fields whose times come. Raises ``ValueError`` that says what it needs."""
     from cronsim import CronSim, CronSimError  # noqa: PLC0415

@@ -220,6 +220,8 @@ class TablePlan:
     refusals: tuple[Refusal, ...] = ()
     findings: tuple[Finding, ...] = ()
     protocol_after: ProtocolFact
+    tags: tuple[str, ...] = ()
+    """The tags of its policy: the calendar's rules may be about some of them."""
 
     @property
     def table(self) -> TableName:

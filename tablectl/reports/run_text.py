@@ -20,6 +20,8 @@ _WORDS = {
     Outcome.REFUSED: "refused, left alone",
     Outcome.HELD: "held by another apply, left alone",
     Outcome.NOT_DRAINED: "writers did not end in time, left alone",
+    Outcome.HOOK_FAILED: "a hook failed, left alone",
+    Outcome.OUTSIDE: "outside the calendar, left alone",
     Outcome.FAILED: "failed",
     Outcome.UNVERIFIED: "not verified",
     Outcome.INTERRUPTED: "interrupted",
@@ -36,6 +38,8 @@ def run_text(report: RunReport, style: Style) -> str:
         lines += [*style.prose("error", failure.message, 4), *style.prose("hint", failure.hint, 4), ""]
     if report.proceed:
         lines += [*style.prose("went on", f"over writers: {report.proceed}", 0), ""]
+    if report.override:
+        lines += [*style.prose("override", f"of the calendar: {report.override}", 0), ""]
     return "\n".join([*lines, _summary(report, style)]) + "\n"
 
 
@@ -58,6 +62,8 @@ def _table(table: TableRun, style: Style) -> list[str]:
     lines += _others(table, style)
     for casualty in table.casualties:
         lines += style.prose("risk", f"{casualty.writer} was not waited for: {casualty.fails}", 4)
+    for note in table.notes:
+        lines += style.prose("note", note, 4)
     for change in table.later:
         lines += style.prose("note", f"{change} was applied and verified, and changed by others since", 4)
     return lines

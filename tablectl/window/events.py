@@ -11,6 +11,7 @@ class Event:
     """A step of a run on one table. It is also where a test stops a run."""
 
     table: str
+    """Its name; empty for what is about the whole run."""
     step: str
     """For machines: ``leased``, ``fresh``, ``gate closed``, ``before <id>``, ``after <id>``, ``verify``, …"""
     words: str = ""

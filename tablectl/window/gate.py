@@ -10,6 +10,7 @@ from tablectl.model.errors import WindowError
 from tablectl.model.plan import Phase, Statement
 from tablectl.window.drain import Waiting, drain
 from tablectl.window.events import Event
+from tablectl.window.hooks import TableHooks
 from tablectl.window.lease import Lease
 from tablectl.window.lease_log import Gate
 from tablectl.window.report import Casualty, Outcome
@@ -28,10 +29,11 @@ _log = logging.getLogger(__name__)
 class GateKeeper:
     """Shuts a table's gate for statements and opens it again; remembers for how long, and over whom."""
 
-    def __init__(self, window: Window, table: str, lease: Lease) -> None:
+    def __init__(self, window: Window, table: str, lease: Lease, hooks: TableHooks) -> None:
         self._window = window
         self._table = table
         self._lease = lease
+        self._hooks = hooks
         self._drained = Gate.OPEN
         self._closed_at: float | None = None
         self._given_up: set[str] = set()
@@ -47,11 +49,13 @@ class GateKeeper:
 
         True where the gate was tight enough already; False where it was shut just now and writers were waited for, who
         may have committed meanwhile: then the statement must be decided again. Raises ``EndError`` where they did not
-        end in time, and ``WindowError`` where the lease is lost or its store out of reach.
+        end in time or a before-hook failed, and ``WindowError`` where the lease is lost or its store out of reach.
         """
         gate = GATES[phase]
         if gate.strictness <= self._drained.strictness:
             return True
+        if gate.strictness > Gate.NO_SCHEMA.strictness:
+            self._hooks.before()
         # First the gate, then the list of guards: whoever is not on the list saw the gate (window.md 6.4).
         self._shut(gate)
         self._drain(gate, statement)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tablectl.model.errors import ExitCode
@@ -24,6 +24,10 @@ class Outcome(StrEnum):
     """Another apply holds the table's lease."""
     NOT_DRAINED = "not drained"
     """Writers did not end in time; the gate opened again."""
+    HOOK_FAILED = "hook failed"
+    """A before-hook failed; the gate stayed, or is again, open."""
+    OUTSIDE = "outside the calendar"
+    """The calendar does not allow it now."""
     FAILED = "failed"
     """A statement, the lease or a reading failed."""
     UNVERIFIED = "unverified"
@@ -39,6 +43,8 @@ _CODES = {
     Outcome.REFUSED: ExitCode.REFUSED,
     Outcome.HELD: ExitCode.WINDOW,
     Outcome.NOT_DRAINED: ExitCode.WINDOW,
+    Outcome.HOOK_FAILED: ExitCode.WINDOW,
+    Outcome.OUTSIDE: ExitCode.WINDOW,
     Outcome.FAILED: ExitCode.ERROR,
     Outcome.UNVERIFIED: ExitCode.PARTIAL,
     Outcome.INTERRUPTED: ExitCode.ERROR,
@@ -112,6 +118,39 @@ class TableRun:
     drain_ms: int = 0
     """For how long writers were waited for."""
     casualties: tuple[Casualty, ...] = ()
+    owed: tuple[str, ...] = ()
+    """After-hooks that failed and stay owed."""
+    notes: tuple[str, ...] = ()
+    """What else people must know of."""
+
+    def following(self, earlier: TableRun) -> TableRun:
+        """The run of a table that was tried again: what earlier tries did, and how the last one ended."""
+        if not earlier.epoch:
+            return self
+        known = {commit.version for commit in self.foreign}
+        made = tuple(each for each in (*self.already, *self.changed) if each not in earlier.already)
+        through = self.outcome in {Outcome.APPLIED, Outcome.ALREADY}
+        committed = self.outcome is Outcome.ALREADY and earlier.commits
+        return replace(
+            self,
+            outcome=Outcome.APPLIED if committed else self.outcome,
+            epoch=self.epoch or earlier.epoch,
+            already=earlier.already,
+            changed=made if through else (),
+            statements=(*earlier.statements, *self.statements),
+            commits=(*earlier.commits, *self.commits),
+            foreign=(*(each for each in earlier.foreign if each.version not in known), *self.foreign),
+            casualties=(*earlier.casualties, *self.casualties),
+            window_ms=earlier.window_ms + self.window_ms,
+            drain_ms=earlier.drain_ms + self.drain_ms,
+            notes=tuple(dict.fromkeys([*earlier.notes, *self.notes])),
+        )
+
+    @property
+    def code(self) -> ExitCode:
+        """The exit code of this table alone, had no commit been made."""
+        code = _CODES[self.outcome]
+        return ExitCode.WINDOW if code is ExitCode.DONE and self.owed else code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +165,10 @@ class RunReport:
     """Tables that the plan could not read."""
     proceed: str = ""
     """Why it was to go on over writers that did not end in time; empty where it was not."""
+    override: str = ""
+    """Why it was to run outside the calendar; empty where it was not."""
+    notes: tuple[str, ...] = ()
+    """What people must know of that is about no single table."""
 
     @property
     def committed(self) -> bool:
@@ -138,10 +181,10 @@ class RunReport:
 
         So do tables that the plan itself leaves out, refused or unreadable, beside others that are as declared.
         """
-        wrong = [table for table in self.tables if _CODES[table.outcome] is not ExitCode.DONE]
+        wrong = [table for table in self.tables if table.code is not ExitCode.DONE]
         if not wrong and not self.failures:
             return ExitCode.DONE
         left_out = all(table.refusals for table in wrong) and len(wrong) < len(self.tables)
         if self.committed or left_out:
             return ExitCode.PARTIAL
-        return ExitCode.worst(*(_CODES[table.outcome] for table in wrong), *(ExitCode.ERROR for _ in self.failures))
+        return ExitCode.worst(*(table.code for table in wrong), *(ExitCode.ERROR for _ in self.failures))

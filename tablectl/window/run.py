@@ -9,19 +9,25 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tablectl.model.errors import PlanFileError, WindowError
+from tablectl.model.errors import EngineError, PlanFileError, WindowError
 from tablectl.model.names import canonical_location
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.window.acquire import Blocked, Claim, acquire_all
+from tablectl.window.again import tries
+from tablectl.window.commits import check_commits
 from tablectl.window.events import Event
 from tablectl.window.lease import Lease, Renewer
 from tablectl.window.lease_log import PATIENCE, tail
 from tablectl.window.records import RecordStore
 from tablectl.window.report import Outcome, RunReport, TableRun
-from tablectl.window.setting import Window
+from tablectl.window.setting import EndError, Window
+from tablectl.window.settle import Place, settle
 from tablectl.window.table import preflight, run_table, unexpected
 
 _AGAIN = "run the same command again"
+ON_DISK = (
+    "on a local disk two drivers can overwrite each other's commits: let no other process write these tables meanwhile"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +40,58 @@ class Wave:
     """The record store of a table, by its location."""
 
 
-def run_plan(window: Window, wave: Wave, plan: Plan) -> RunReport:
-    """Apply a plan. One table's trouble never stops the others; all leases are released on every way out."""
-    todo = [table for table in plan.tables if table.applies]
-    _check_places(todo)
-    done: list[TableRun] = [_left_out(table) for table in plan.tables if table.refusals]
-    for tables in _waves(todo, wave.parallel):
-        if window.stop.is_set():
-            done += [_plain(table, Outcome.INTERRUPTED, "stopped before its turn", _AGAIN) for table in tables]
-        else:
-            done += _run_guarded(window, wave, tables)
+def run_plan(window: Window, wave: Wave, plan: Plan, unchanged: Sequence[Place] = ()) -> RunReport:
+    """Apply a plan. One table's trouble never stops the others; all leases are released on every way out.
+
+    ``unchanged`` are tables as declared, which a run that died may owe after-hooks.
+    """
+    planned = [table for table in plan.tables if table.applies]
+    _check_places(planned)
+    barred, notes = _check_commits(window, planned)
+    todo = [table for table in planned if table.name not in barred]
+    runs = {run.name: run for run in _run_once(window, wave, todo)}
+    for again in tries(window, todo, runs):
+        runs |= {run.name: run.following(runs[run.name]) for run in _run_once(window, wave, again)}
+    left = [Place(table.name, table.location) for table in todo if runs[table.name].outcome is Outcome.OUTSIDE]
+    for name, settled in settle(window, wave.claim, wave.records, [*left, *unchanged]).items():
+        run = runs.get(name, settled)
+        runs[name] = replace(run, owed=settled.owed, notes=(*run.notes, *settled.notes))
+    refused = [_left_out(table) for table in plan.tables if table.refusals]
     return RunReport(
         run=window.stamp.run,
         plan=window.stamp.plan,
-        tables=tuple(sorted(done, key=lambda run: run.name)),
+        tables=tuple(sorted([*runs.values(), *barred.values(), *refused], key=lambda run: run.name)),
         failures=plan.failures,
         proceed=window.stamp.proceed,
+        override=window.stamp.override,
+        notes=notes,
     )
+
+
+def _check_commits(window: Window, tables: Sequence[TablePlan]) -> tuple[dict[str, TableRun], tuple[str, ...]]:
+    """The tables on which commits could be lost, before any is begun; and a warning where it is only possible."""
+    barred: dict[str, TableRun] = {}
+    warn = False
+    for table in tables:
+        try:
+            warn |= check_commits(window.engine, table.location, exclusive=window.terms.exclusive_commits)
+        except EndError as end:
+            barred[table.name] = _plain(table, end.outcome, end.message, end.hint)
+        except EngineError as error:
+            barred[table.name] = _plain(table, Outcome.FAILED, error.message, error.hint)
+    if warn:
+        window.notify(Event("", "note", ON_DISK))
+    return barred, (ON_DISK,) if warn else ()
+
+
+def _run_once(window: Window, wave: Wave, tables: Sequence[TablePlan]) -> list[TableRun]:
+    done: list[TableRun] = []
+    for some in _waves(tables, wave.parallel):
+        if window.stop.is_set():
+            done += [_plain(table, Outcome.INTERRUPTED, "stopped before its turn", _AGAIN) for table in some]
+        else:
+            done += _run_guarded(window, wave, some)
+    return done
 
 
 def _waves(tables: Sequence[TablePlan], size: int) -> Iterable[Sequence[TablePlan]]:

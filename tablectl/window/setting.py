@@ -7,9 +7,11 @@ from threading import Event as Flag
 from typing import Protocol
 
 from tablectl.engine.port import Engine
+from tablectl.model.calendar import ALWAYS, Calendar
 from tablectl.model.live import Commit, LiveTable
 from tablectl.model.names import TableName
 from tablectl.window.clock import Clock
+from tablectl.window.command import RunHook, run_nothing
 from tablectl.window.events import Notify
 from tablectl.window.report import Outcome
 from tablectl.window.stamp import Stamp
@@ -33,6 +35,16 @@ class Terms:
 
     drain: float = 300.0
     """Seconds that writers get to end, each time the gate tightens."""
+    before: tuple[tuple[str, ...], ...] = ()
+    """Commands that run before the first gate that stops more than schema changes."""
+    after: tuple[tuple[str, ...], ...] = ()
+    """Commands that run when the gate is open again, on every way out."""
+    run_hook: RunHook = run_nothing
+    calendar: Calendar = ALWAYS
+    exclusive_commits: bool = False
+    """Whether the configuration states that commits of several drivers exclude each other."""
+    wait: float = 0.0
+    """Seconds for which tables whose window could not be opened are tried again."""
 
 
 @dataclass(frozen=True, slots=True)

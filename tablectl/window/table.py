@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import random
 from collections import Counter
+from dataclasses import replace
 
 from tablectl.model.errors import EngineError, TablectlError, is_conflict
 from tablectl.model.live import LiveTable
@@ -17,7 +18,7 @@ from tablectl.model.names import canonical_location
 from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.planning.freshness import Standing, standing
 from tablectl.window.clock import StoppedError
-from tablectl.window.gate import GateKeeper
+from tablectl.window.hours import outside
 from tablectl.window.lease import Lease
 from tablectl.window.missing import check_allowed, check_landed, error_text, missing_statements, planned_phase
 from tablectl.window.report import Outcome, StatementRun, TableRun
@@ -31,13 +32,23 @@ _log = logging.getLogger(__name__)
 
 
 def run_table(window: Window, plan: TablePlan, lease: Lease) -> TableRun:
-    """Bring one table to its plan, its gate open again at the end. Never raises an ``Exception``: whatever goes wrong
-    is the table's outcome, or the commits already made would go unreported.
+    """Bring one table to its plan, its gate open and its after-hooks run at the end. Never raises an ``Exception``:
+    whatever goes wrong is the table's outcome, or the commits already made would go unreported.
     """
-    visit = Visit(window, plan, lease, GateKeeper(window, plan.name, lease))
+    visit = Visit.begin(window, plan, lease)
+    run = _run_visit(visit)
+    try:
+        visit.hooks.after(run.outcome)
+    except Exception as error:  # noqa: BLE001  # see above
+        visit.hooks.notes.append(unexpected(plan.name, error)[0])
+    return replace(run, owed=visit.hooks.owed, notes=tuple(visit.hooks.notes))
+
+
+def _run_visit(visit: Visit) -> TableRun:
     try:
         try:
-            _check_name(window, plan)
+            visit.hooks.settle()
+            _check_name(visit.window, visit.plan)
             reached = _run_statements(visit)
         except Exception:
             visit.gate.open()
@@ -50,8 +61,8 @@ def run_table(window: Window, plan: TablePlan, lease: Lease) -> TableRun:
         return ended(visit, interrupted())
     except TablectlError as error:
         return ended(visit, EndError(Outcome.FAILED, error.message, error.hint))
-    except Exception as error:  # noqa: BLE001  # see above
-        return ended(visit, EndError(Outcome.FAILED, *unexpected(plan.name, error)))
+    except Exception as error:  # noqa: BLE001  # see ``run_table``
+        return ended(visit, EndError(Outcome.FAILED, *unexpected(visit.plan.name, error)))
 
 
 def unexpected(table: str, error: Exception) -> tuple[str, str]:
@@ -67,6 +78,9 @@ def preflight(window: Window, plan: TablePlan) -> TableRun | None:
     A record in the place of a table that was dropped would keep Delta from creating it again.
     """
     try:
+        end = outside(window, plan)
+        if end is not None:
+            raise end
         _check_name(window, plan)
         window.reader.commits(plan.location, after=plan.version)
     except EndError as end:
@@ -114,6 +128,7 @@ def _run_statements(visit: Visit) -> LiveTable | None:
         check_allowed(plan, statement)
         if window.stop.is_set():
             raise interrupted()
+        visit.check_calendar()
         phase = planned_phase(plan, statement)
         if not visit.gate.admit(statement, phase):
             continue

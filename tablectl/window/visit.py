@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from tablectl.attributes.policy import needs_vectors
 from tablectl.model.errors import TablectlError
 from tablectl.model.live import Commit, LiveTable
-from tablectl.model.plan import TablePlan
+from tablectl.model.plan import Phase, TablePlan
 from tablectl.model.text import value_text
 from tablectl.planning.freshness import Standing, found_value, standing
 from tablectl.window.events import Event
 from tablectl.window.gate import GateKeeper
+from tablectl.window.hooks import TableHooks
+from tablectl.window.hours import outside
 from tablectl.window.lease import Lease
 from tablectl.window.report import CommitRun, Outcome, StatementRun, TableRun
 from tablectl.window.setting import EndError, Window
@@ -25,12 +28,28 @@ class Visit:
     window: Window
     plan: TablePlan
     lease: Lease
+    hooks: TableHooks
     gate: GateKeeper
+    begun: datetime
+    """By the wall clock."""
     start: int = -1
     """The version that was found; -1 before the first reading."""
     already: tuple[str, ...] = ()
     """Ids of the changes that were made before."""
     sent: list[StatementRun] = field(default_factory=list)
+
+    @classmethod
+    def begin(cls, window: Window, plan: TablePlan, lease: Lease) -> Visit:
+        """A visit to a table whose lease is held."""
+        hooks = TableHooks(window, plan.name, plan.location, lease)
+        return cls(window, plan, lease, hooks, GateKeeper(window, plan.name, lease, hooks), window.clock.utc())
+
+    def check_calendar(self) -> None:
+        """Raises ``EndError`` where the time ran out, unless the closed part has begun: that is brought to its end."""
+        if not any(each.phase is Phase.CLOSED and not each.error for each in self.sent):
+            end = outside(self.window, self.plan, self.begun)
+            if end is not None:
+                raise end
 
     def tell(self, step: str, words: str = "") -> None:
         """An event of this table."""

@@ -143,6 +143,10 @@ class LogEngine:
     after: Callable[[str], None] = lambda _sql: None
     sent: list[str] = field(default_factory=list)
     closed: bool = False
+    shared: bool = True
+
+    def log_store(self, _scheme: str) -> str:
+        return ""
 
     def location(self, table: TableName) -> str:
         return str(self._path((table.catalog, *table.parts)))

@@ -182,11 +182,27 @@ def _run() -> RunReport:
                 hint="run again when they are done",
                 drain_ms=300_012,
             ),
+            TableRun(
+                name="lake.sales.stock",
+                outcome=Outcome.OUTSIDE,
+                message="the window ended at 2026-11-21 06:00 UTC; the next one begins at 2026-11-21 22:00 UTC",
+                hint="run again then",
+                commits=(_commit(7, "CLUSTER BY"),),
+            ),
+            TableRun(
+                name="lake.sales.leads",
+                outcome=Outcome.HOOK_FAILED,
+                message="the before-hook ./pause.sh nightly ended with exit code 3",
+                hint="its output is above",
+                owed=("./resume.sh",),
+                notes=("the after-hook ./resume.sh cannot be run: Permission denied; it stays owed",),
+            ),
             TableRun(name="lake.sales.carts", outcome=Outcome.UNVERIFIED, message="isolation was default and is x"),
             TableRun(name="lake.sales.taxes", outcome=Outcome.INTERRUPTED, message="stopped before all statements ran"),
         ),
         failures=(TableFailure(name="lake.sales.gone", message="not a Delta table", hint="check the location"),),
         proceed="the load hangs since Monday",
+        override="hotfix for the close of the year",
     )
 
 

@@ -254,6 +254,11 @@ class FakeEngine:
     before: Hook = lambda _table, _sql: None
     after: Hook = lambda _table, _sql: None
     closed: int = 0
+    shared: bool = True
+    stores: dict[str, str] = field(default_factory=dict)
+
+    def log_store(self, scheme: str) -> str:
+        return self.stores.get(scheme, "")
 
     def location(self, table: TableName) -> str:
         found = self._find(table.parts if table.is_path else (table.catalog, *table.parts))

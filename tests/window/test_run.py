@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import product
 from threading import Event
 from typing import Any
@@ -11,101 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tablectl.window.run as run_module
-from tablectl.attributes.policy import Policy
 from tablectl.model.errors import EngineError, PlanFileError, WindowError
-from tablectl.model.plan import Phase, Plan, Refusal, TableFailure, TablePlan
-from tablectl.planning.table import plan_table
+from tablectl.model.plan import Phase, Plan, Refusal, TableFailure
 from tablectl.window.acquire import acquire, try_acquire
 from tablectl.window.clock import StoppedError, SystemClock
 from tablectl.window.events import Event as Told
-from tablectl.window.events import Notify, nobody_watches
+from tablectl.window.events import nobody_watches
 from tablectl.window.lease import Lease, Renewer
-from tablectl.window.lease_log import tail
 from tablectl.window.records import RecordStore
 from tablectl.window.report import CommitRun, Outcome, RunReport, StatementRun, TableRun
-from tablectl.window.run import Wave, run_plan
-from tablectl.window.setting import Window
-from tablectl.window.stamp import Stamp
-from tests.window.fake_lake import FakeEngine, FakeLake, FakeTable
-from tests.window.lease_fakes import FakeClock, Fault, MemoryRecords, claim
-
-
-@dataclass
-class Run:
-    """A lake of several tables and one apply over it."""
-
-    lake: FakeLake = field(default_factory=FakeLake)
-    stores: dict[str, MemoryRecords] = field(default_factory=dict)
-    clock: Any = field(default_factory=FakeClock)
-    stop: Event = field(default_factory=Event)
-    parallel: int = 4
-    notify: Notify = nobody_watches
-    steps: list[tuple[str, str]] = field(default_factory=list)
-    engine: FakeEngine = field(init=False)
-    failures: tuple[TableFailure, ...] = ()
-
-    def __post_init__(self) -> None:
-        self.engine = FakeEngine(self.lake, Stamp("r1", "d1"))
-
-    def tables(self, names: str, **facts: Any) -> Run:
-        for name in names:
-            self.lake.add(f"delta.`/lake/{name}`", **facts)
-            self.stores[f"/lake/{name}"] = MemoryRecords()
-        return self
-
-    def plan(self, **policy: Any) -> Plan:
-        tables = [self._table(table, policy or {"isolation": "Serializable"}) for table in self.lake.tables.values()]
-        return _plan(*tables, failures=self.failures)
-
-    def _table(self, table: FakeTable, policy: dict[str, Any]) -> TablePlan:
-        planned = plan_table(Policy(**policy), table.live, "oss")
-        assert planned is not None
-        return planned
-
-    def apply(self, plan: Plan | None = None) -> RunReport:
-        window = Window(self.engine, self.lake, self.clock, self.engine.stamp, self.stop, self._told, budget=15)
-        return run_plan(window, Wave(self.parallel, claim("ann"), self._records), plan or self.plan())
-
-    def _records(self, location: str) -> RecordStore:
-        return self.stores[location]
-
-    def _told(self, event: Told) -> None:
-        self.steps.append((event.table[-2], event.step))
-        self.notify(event)
-
-    def hold(self, name: str, who: str = "ben") -> Lease:
-        """Somebody else's lease, renewed whenever our clock moves."""
-        lease = try_acquire(self.stores[f"/lake/{name}"], claim(who), self.clock)
-        assert isinstance(lease, Lease)
-        before = self.clock.on_sleep
-
-        def renew() -> None:
-            before()
-            lease.renew()
-
-        self.clock.on_sleep = renew
-        return lease
-
-    def kinds(self, name: str) -> list[str]:
-        """The last record of a table's lease, and whether all was released."""
-        last = tail(self.stores[f"/lake/{name}"])
-        return [last.kind, last.owner.who] if last else []
-
-    def released(self) -> bool:
-        return all(not self.kinds(key[-1]) or self.kinds(key[-1])[0] == "release" for key in self.stores)
-
-
-def _plan(*tables: TablePlan, failures: tuple[TableFailure, ...] = ()) -> Plan:
-    return Plan(format=1, tool="0", dialect="oss", policies="p", tables=tables, failures=failures)
-
-
-def outcomes(report: RunReport) -> dict[str, str]:
-    return {table.name[-2]: str(table.outcome) for table in report.tables}
-
-
-def only(report: RunReport, name: str) -> TableRun:
-    return next(table for table in report.tables if table.name[-2] == name)
-
+from tests.window.fake_lake import FakeTable
+from tests.window.lake_run import Run, only, outcomes, plan_of
+from tests.window.lease_fakes import Fault, MemoryRecords, claim
 
 # Waves
 
@@ -141,7 +58,7 @@ def test_the_tables_of_a_wave_run_side_by_side() -> None:
 
 def test_a_plan_of_nothing_takes_nothing() -> None:
     run = Run().tables("a")
-    report = run.apply(_plan())
+    report = run.apply(plan_of())
     assert (report.tables, report.exit_code, run.kinds("a")) == ((), 0, [])
 
 
@@ -274,17 +191,17 @@ def _mixed(run: Run) -> Plan:
     first, second = run.lake.tables.values()
     policy = {"isolation": "Serializable"}
     refused = run._table(second, {**policy, "partitioning": "none"})
-    return _plan(run._table(first, policy), refused, failures=run.failures)
+    return plan_of(run._table(first, policy), refused, failures=run.failures)
 
 
 def test_one_table_under_two_names_is_refused_before_anything() -> None:
     run = Run().tables("ab")
     first, second = run.plan().tables
-    plan = _plan(first, replace(second, location="file:///lake/a/"))
+    plan = plan_of(first, replace(second, location="file:///lake/a/"))
     with pytest.raises(PlanFileError, match="are one table"):
         run.apply(plan)
     with pytest.raises(PlanFileError, match="are one table"):
-        run.apply(_plan(first, first))
+        run.apply(plan_of(first, first))
     assert (run.engine.sent, run.kinds("a")) == ([], [])
 
 
@@ -391,6 +308,8 @@ ALONE = {
     Outcome.REFUSED: 3,
     Outcome.HELD: 4,
     Outcome.NOT_DRAINED: 4,
+    Outcome.HOOK_FAILED: 4,
+    Outcome.OUTSIDE: 4,
     Outcome.FAILED: 1,
     Outcome.UNVERIFIED: 5,
     Outcome.INTERRUPTED: 1,
