@@ -55,13 +55,14 @@ def apply(
     proceed: str = "",
     override: str = "",
     wait: float = 0,
+    watch: float = 0,
     control: Control | None = None,
 ) -> RunReport:
     """Run a plan in one protected window: a ``Plan``, the path of a plan file (``*.json``), or policies to plan first.
 
     ``proceed`` is the reason to go on over writers that do not end in time, ``override`` the reason to run outside the
-    calendar; ``wait`` are minutes for which tables are tried again whose window could not be opened. ``control`` lets
-    the caller watch the run and stop it.
+    calendar; ``wait`` are minutes for which tables are tried again whose window could not be opened, ``watch`` minutes
+    for which writers seen before are waited for to come back. ``control`` lets the caller follow the run and stop it.
     ``RunReport.exit_code`` says how it went. Raises ``PlanFileError`` for a plan that was edited or is of another
     version, and ``UsageError`` where a ready plan comes with a selection, which it would not obey.
     """
@@ -69,7 +70,11 @@ def apply(
     selection = Selection(tuple(select), tuple(tags))
     given = control or Control()
     control = replace(
-        given, proceed=proceed or given.proceed, override=override or given.override, wait=wait or given.wait
+        given,
+        proceed=proceed or given.proceed,
+        override=override or given.override,
+        wait=wait or given.wait,
+        watch=watch or given.watch,
     )
     with Engines(config, spark) as engines:
         if isinstance(plan_or_paths, Plan) or _is_plan_file(plan_or_paths):

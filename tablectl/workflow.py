@@ -127,6 +127,8 @@ class Control:
     """Why to run outside the calendar; empty to heed it."""
     wait: float = 0
     """Minutes for which tables are tried again whose window could not be opened."""
+    watch: float = 0
+    """Minutes for which writers are waited for to come back, once all is done."""
 
 
 def run(
@@ -174,6 +176,7 @@ def _window(engine: Engine, stamp: Stamp, config: Config, control: Control, dire
         calendar=config.window.calendar,
         exclusive_commits=config.engine.exclusive_commits,
         wait=control.wait * 60,
+        watch=control.watch * 60,
     )
     return Window(
         engine=engine,

@@ -200,6 +200,10 @@ def apply(
             "--wait", metavar="MINUTES", min=0, help="Try tables again whose window could not be opened, for so long."
         ),
     ] = 0,
+    watch: Annotated[
+        float,
+        typer.Option("--watch", metavar="MINUTES", min=0, help="Afterwards, wait so long for writers to come back."),
+    ] = 0,
     select: SelectOpt = None,
     tag: TagOpt = None,
     var: VarOpt = None,
@@ -218,7 +222,7 @@ def apply(
     if saved and (len(targets or []) > 1 or select or tag or var):
         raise UsageError("a saved plan is applied as it is", "give one plan alone, without --select, --tag or --var")
     request = _request(None if saved else targets, select, tag, var, remote)
-    options = ApplyOptions(yes, reason("--proceed", proceed), reason("--override", override), wait)
+    options = ApplyOptions(yes, reason("--proceed", proceed), reason("--override", override), wait, watch)
     return apply_command(request, Output(os.environ), saved[0] if saved else None, format, options)
 
 

@@ -86,15 +86,22 @@ def apply_command(request: Request, out: Output, saved: Path | None, form: Forma
             if not _agreed(plan, out, form, yes=options.yes):
                 out.note("nothing was changed")
                 return ExitCode.ERROR
-        control = Control(notify=out.step, proceed=options.proceed, override=options.override, wait=options.wait)
-        with _signals(control, out) as heed:
+        with out.display() as notify:
+            control = Control(
+                notify=notify,
+                proceed=options.proceed,
+                override=options.override,
+                wait=options.wait,
+                watch=options.watch,
+            )
+            with _signals(control, out) as heed:
 
-            def open_engine(stamp: str) -> Engine:
-                engine = engines.open(stamp)
-                heed()  # a new Spark context has put a handler of its own in the place of ours
-                return engine
+                def open_engine(stamp: str) -> Engine:
+                    engine = engines.open(stamp)
+                    heed()  # a new Spark context has put a handler of its own in the place of ours
+                    return engine
 
-            report = run(plan, open_engine, config, os.environ, control)
+                report = run(plan, open_engine, config, os.environ, control)
     return _reported(report, out, form)
 
 

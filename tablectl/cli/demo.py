@@ -17,7 +17,7 @@ from tablectl.planning.plan_file import dump_plan
 from tablectl.reports.plan_text import plan_text
 from tablectl.reports.run_text import run_text
 from tablectl.scope import Selection
-from tablectl.specs.config import Config
+from tablectl.specs.config import Config, EngineConfig
 from tablectl.specs.policies import load_specs
 from tablectl.specs.spec import Specs
 from tablectl.workflow import Control, make_plan, run
@@ -60,6 +60,9 @@ _TABLES = {
     ),
 }
 
+_ALONE = Config(engine=EngineConfig(exclusive_commits=True))
+"""Nobody else writes the demo's lake."""
+
 
 def demo_command(directory: Path, out: Output) -> ExitCode:
     """Build, plan, apply, plan. 0 when the last plan holds nothing but the refusal of ``sessions``, else 5."""
@@ -69,7 +72,7 @@ def demo_command(directory: Path, out: Output) -> ExitCode:
     lake = root / "lake"
     _write_repository(root)
     specs = load_specs([root / "policies"], variables={"LAKE": str(lake)}, environ={})
-    with Engines(Config(), on_start=out.note) as engines:
+    with Engines(_ALONE, on_start=out.note) as engines:
         out.note(f"building {len(_TABLES)} Delta tables in {lake}")
         build_lake(engines.start(), lake)
         return _show_case(specs, engines, root, out)
@@ -102,8 +105,8 @@ def _show_case(specs: Specs, engines: Engines, root: Path, out: Output) -> ExitC
     saved = root / "plans" / "first.json"
     write_file(saved, dump_plan(before))
     _say(out, "tablectl plan --out plans/first.json", plan_text(before, out.style))
-    control = Control(notify=out.step)
-    report = run(before, engines.open, Config(), os.environ, control)
+    with out.display() as notify:
+        report = run(before, engines.open, _ALONE, os.environ, Control(notify=notify))
     _say(out, "tablectl apply plans/first.json", run_text(report, out.style))
     after = _plan(specs, engines)
     _say(out, "tablectl plan", plan_text(after, out.style))

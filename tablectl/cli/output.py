@@ -6,17 +6,18 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from time import monotonic
 from typing import TextIO
 
+from tablectl.cli.display import Lines, Screen, screen
 from tablectl.cli.progress import Progress
 from tablectl.model.errors import TablectlError
 from tablectl.reports.style import Style, printable_lines
-from tablectl.window.events import Event
+from tablectl.window.events import Notify
 
 
 class Format(StrEnum):
@@ -33,6 +34,7 @@ class Output:
         self._environ = environ
         self._out: TextIO | None = out or sys.stdout
         self._err: TextIO | None = err or sys.stderr
+        self._screen: Screen | None = None
 
     @property
     def style(self) -> Style:
@@ -60,22 +62,32 @@ class Output:
         """Progress, and whatever else is not the result. A terminal that went away stops no apply half way."""
         style = Style(self._colour(self._err))
         with suppress(OSError):
-            _write(self._err, "".join(style.paint(line, "dim") + "\n" for line in printable_lines(text)))
+            if self._screen is not None:
+                self._screen.say(text)
+            else:
+                _write(self._err, "".join(style.paint(line, "dim") + "\n" for line in printable_lines(text)))
 
-    def step(self, event: Event) -> None:
-        """A step of an apply that people care about."""
-        if event.words and not event.waited:
-            self.note(f"{event.table}: {event.words}" if event.table else event.words)
+    @contextmanager
+    def display(self) -> Iterator[Notify]:
+        """Who is to be told what an apply is doing: in place on a terminal, else line by line."""
+        if self._err is None or not self._redraws:
+            yield Lines(self.note)
+            return
+        with screen(self._err, self._environ) as shown:
+            self._screen = shown
+            try:
+                yield shown
+            finally:
+                self._screen = None
 
     def progress(self) -> Progress:
         """How far the reading of tables is; a terminal that cannot rewrite a line is none."""
-        live = self._err is not None and self._err.isatty() and self._environ.get("TERM") != "dumb"
 
         def write(text: str) -> None:
             with suppress(OSError):
                 _write(self._err, text)
 
-        return Progress(write, monotonic, live=live)
+        return Progress(write, monotonic, live=self._redraws)
 
     def error(self, error: TablectlError) -> None:
         """What is wrong, and the way out."""
@@ -88,6 +100,10 @@ class Output:
         """A yes or no from the terminal; anything but yes is no."""
         _write(self._err, f"{question} [y/N] ")
         return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+    @property
+    def _redraws(self) -> bool:
+        return self._err is not None and self._err.isatty() and self._environ.get("TERM") != "dumb"
 
     def _colour(self, stream: TextIO | None) -> bool:
         return (

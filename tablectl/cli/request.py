@@ -33,7 +33,8 @@ class ApplyOptions:
     proceed: str = ""
     override: str = ""
     wait: float = 0
-    """Minutes."""
+    """Minutes, as ``watch``."""
+    watch: float = 0
 
 
 def reason(option: str, given: str | None) -> str:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime
+from itertools import groupby
 
 from tablectl.model.text import printable
 from tablectl.reports.style import Style, plural, sql_lines
 from tablectl.window.report import CommitRun, Outcome, RunReport, TableRun
+
+_WORTH_TELLING = 1000
+"""Milliseconds from which on a time is told in seconds, and a wait at all."""
+_MOST_NAMED = 3
 
 _MARKS = {
     Outcome.APPLIED: ("+", "green"),
@@ -53,15 +58,11 @@ def _table(table: TableRun, style: Style) -> list[str]:
         lines += style.prose("why", table.message, 4)
     if table.hint:
         lines += style.prose("hint", table.hint, 4)
-    for statement in table.statements:
-        state = f"{statement.milliseconds} ms" if not statement.error else style.paint("failed", "red")
-        lines += [f"    {statement.phase:<8} {state}", *(f"      {line}" for line in sql_lines(statement.sql))]
+    if table.outcome is not Outcome.APPLIED:
+        lines += _statements(table, style)
     if table.commits:
-        versions = ", ".join(str(commit.version) for commit in table.commits)
-        lines += style.prose("commits", versions, 4)
-    lines += _others(table, style)
-    for casualty in table.casualties:
-        lines += style.prose("risk", f"{casualty.writer} was not waited for: {casualty.fails}", 4)
+        lines += style.prose("commits", _commits(table), 4)
+    lines += [*_others(table, style), *_risks(table, style), *_writers(table, style)]
     for note in table.notes:
         lines += style.prose("note", note, 4)
     for change in table.later:
@@ -69,14 +70,61 @@ def _table(table: TableRun, style: Style) -> list[str]:
     return lines
 
 
+def _statements(table: TableRun, style: Style) -> list[str]:
+    lines: list[str] = []
+    for statement in table.statements:
+        state = _time(statement.milliseconds) if not statement.error else style.paint("failed", "red")
+        lines += [f"    {statement.phase:<8} {state}", *(f"      {line}" for line in sql_lines(statement.sql))]
+    return lines
+
+
+def _commits(table: TableRun) -> str:
+    """``13, 15 (2 of metadata instead of 7), gate closed for 412 ms, waited 3.0 s for writers``."""
+    text = ", ".join(str(commit.version) for commit in table.commits)
+    made, separate = table.metadata_commits, table.separate_commits
+    times = [
+        (table.window_ms, "gate closed for {}"),
+        (table.rewrite_ms, "rewrote for {}"),
+        (table.drain_ms if table.drain_ms >= _WORTH_TELLING else 0, "waited {} for writers"),
+    ]
+    parts = [text + (f" ({made} of metadata instead of {separate})" if separate > made else "")]
+    return ", ".join([*parts, *(words.format(_time(spent)) for spent, words in times if spent)])
+
+
+def _time(milliseconds: int) -> str:
+    return f"{milliseconds} ms" if milliseconds < _WORTH_TELLING else f"{milliseconds / 1000:.1f} s"
+
+
+def _risks(table: TableRun, style: Style) -> list[str]:
+    """Whom the run may have failed: those with the same reason together."""
+    lines: list[str] = []
+    for (reason, fails), group in groupby(table.casualties, key=lambda each: (each.reason, each.fails)):
+        names = [casualty.writer for casualty in group]
+        who = ", ".join(names) if len(names) <= _MOST_NAMED else plural(len(names), "writer")
+        lines += style.prose("risk", f"{who}: {reason}; fails {fails}", 4)
+    return lines
+
+
+def _writers(table: TableRun, style: Style) -> list[str]:
+    if not table.watched or not table.writers:
+        return []
+    back = sum(writer.back for writer in table.writers)
+    silent = [f"{writer.name}, silent since{_at(writer.last)[3:]}" for writer in table.writers if not writer.back]
+    return style.prose("writers", "; ".join([f"{back} of {len(table.writers)} came back", *silent]), 4)
+
+
 def _others(table: TableRun, style: Style) -> list[str]:
     """Whoever changed metadata is named; data commits of a busy table are counted."""
     lines: list[str] = []
     for commit in table.foreign:
         if commit.metadata:
-            lines += style.prose("others", commit_text(commit), 4)
+            lines += style.prose("others", commit_text(commit) + _late(commit), 4)
     data = sum(not commit.metadata for commit in table.foreign)
     return lines + (style.prose("others", plural(data, "commit") + " of data", 4) if data else [])
+
+
+def _late(commit: CommitRun) -> str:
+    return f", of the apply {commit.run}, which had lost its lease" if commit.run else ""
 
 
 def commit_text(commit: CommitRun) -> str:

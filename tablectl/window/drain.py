@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tablectl.model.errors import WindowError
 from tablectl.window.clock import Clock
@@ -26,6 +26,8 @@ class Waiting:
     """Why the guards or the lease could not be read; empty where they were."""
     seconds: float
     """Waited so far."""
+    guarded: bool = False
+    """Whether there was any guard, be it of a writer that need not wait."""
 
     @property
     def over(self) -> bool:
@@ -58,18 +60,15 @@ def drain(
     ``pulse`` is called before each pause: it keeps the lease proven, and what it raises ends the drain, except a
     store's failure that may pass. ``ignored`` are ids of guards that nobody waits for any more.
     """
-    started = clock.monotonic()
-    seen: Mapping[str, _Seen] | None = None
-    pause = _SHORTEST_PAUSE
+    guards = _Guards(store, gate, clock, ignored)
+    started, pause = clock.monotonic(), _SHORTEST_PAUSE
     while True:
         problem = ""
         try:
-            seen = _look(store, gate, clock, seen, ignored)
+            guards.look()
         except WindowError as error:
             problem = error.message
-        now = clock.monotonic()
-        alive = () if seen is None else tuple(each.record for each in seen.values() if not each.dead)
-        waiting = Waiting(alive, problem, now - started)
+        waiting = Waiting(guards.alive, problem, clock.monotonic() - started, guards.any_seen)
         if waiting.over:
             return waiting
         try:
@@ -77,7 +76,7 @@ def drain(
         except LeaseLost:
             raise
         except WindowError as error:
-            waiting = Waiting(alive, error.message, waiting.seconds)
+            waiting = replace(waiting, problem=error.message)
         left = limit - waiting.seconds
         if left < _SHORTEST_PAUSE:
             return waiting
@@ -95,26 +94,44 @@ class _Seen:
     dead: bool = False
 
 
-def _look(
-    store: RecordStore, gate: Gate, clock: Clock, before: Mapping[str, _Seen] | None, ignored: Collection[str]
-) -> Mapping[str, _Seen]:
-    """One look at the guards that matter: at first all that are there, afterwards those that still are."""
-    now = clock.monotonic()  # before the reads: what we saw then is at least as old by now
-    beats = _listed(store)
-    after: dict[str, _Seen] = {}
-    for guard, beat in beats.items():
-        known = None if before is None else before.get(guard)
-        if guard in ignored or (before is not None and known is None):
-            continue
-        if known is None or known.beat != beat:
-            found = read_guard(store, guard, beat)
-            record = found or GuardRecord(guard, beat, known.record.writer if known else "")
-            if record.mode.waits(gate):
-                after[guard] = _Seen(record, beat if found else _UNREAD, clock.monotonic())
-        else:
-            dead = now - known.since >= known.record.ttl * PATIENCE
-            after[guard] = _Seen(known.record, beat, known.since, dead)
-    return after
+class _Guards:
+    """The guards that are waited for, from one look to the next."""
+
+    def __init__(self, store: RecordStore, gate: Gate, clock: Clock, ignored: Collection[str]) -> None:
+        self._store = store
+        self._gate = gate
+        self._clock = clock
+        self._ignored = ignored
+        self._seen: Mapping[str, _Seen] | None = None
+        self.any_seen = False
+
+    @property
+    def alive(self) -> tuple[GuardRecord, ...]:
+        """Those that gave a sign of life lately, as far as was looked."""
+        return tuple(each.record for each in (self._seen or {}).values() if not each.dead)
+
+    def look(self) -> None:
+        """At first all that are there, afterwards those that still are. What raises changes nothing."""
+        now = self._clock.monotonic()  # before the reads: what we saw then is at least as old by now
+        beats = _listed(self._store)
+        self.any_seen |= bool(beats)
+        looked_at = {}
+        for guard, beat in beats.items():
+            known = None if self._seen is None else self._seen.get(guard)
+            is_late = self._seen is not None and known is None
+            if guard not in self._ignored and not is_late:
+                looked_at[guard] = (
+                    self._aged(known, now) if known and known.beat == beat else self._read(guard, beat, known)
+                )
+        self._seen = {guard: each for guard, each in looked_at.items() if each.record.mode.waits(self._gate)}
+
+    def _read(self, guard: str, beat: int, known: _Seen | None) -> _Seen:
+        found = read_guard(self._store, guard, beat)
+        record = found or GuardRecord(guard, beat, known.record.writer if known else "")
+        return _Seen(record, beat if found else _UNREAD, self._clock.monotonic())
+
+    def _aged(self, known: _Seen, now: float) -> _Seen:
+        return replace(known, dead=now - known.since >= known.record.ttl * PATIENCE)
 
 
 def _listed(store: RecordStore) -> dict[str, int]:

@@ -43,6 +43,8 @@ class GateKeeper:
         """Seconds spent waiting for writers."""
         self.casualties: list[Casualty] = []
         """Writers that were not waited for to their end."""
+        self.guarded = False
+        """Whether any guard was seen: the table's writers may be taken to use them."""
 
     def admit(self, statement: Statement, phase: Phase) -> bool:
         """Sees to it that no writer who cooperates is in the way of a statement.
@@ -61,6 +63,11 @@ class GateKeeper:
         self._drain(gate, statement)
         self._drained = gate
         return False
+
+    @property
+    def closed(self) -> bool:
+        """Whether the gate is closed, and who is stopped by that has ended."""
+        return self._drained is Gate.CLOSED
 
     def open(self) -> None:
         """Lets the writers go on. Never raises an ``Exception``: where it fails, the release does it, or the gate
@@ -90,6 +97,7 @@ class GateKeeper:
         limit = self._window.terms.drain
         left = drain(self._lease.store, gate, self._window.clock, limit, self._pulse, self._given_up)
         self.drained_for += left.seconds
+        self.guarded |= left.guarded
         if left.over:
             self._tell("drained")
             return
@@ -106,14 +114,16 @@ class GateKeeper:
     def _proceed(self, left: Waiting, statement: Statement, message: str) -> None:
         self._given_up.update(guard.id for guard in left.guards)
         fails = statement.fails or _FREE_FAILS
-        expected = [Casualty(writer=guard.writer, mode=guard.mode.value, fails=fails) for guard in left.guards]
-        self.casualties += expected or [Casualty(writer="unknown", mode="any", fails=fails)]
+        names = [f"{guard.writer or 'a writer without a name'} ({guard.mode})" for guard in left.guards]
+        reason = "did not end in time"
+        self.casualties += [Casualty(writer=name, reason=reason, fails=fails) for name in names or ["unknown"]]
         self._tell("proceed", f"{message}; going on over them: {self._window.stamp.proceed}. What may fail: {fails}")
 
     def _pulse(self, waiting: Waiting) -> None:
         if self._window.stop.is_set():
             raise interrupted()
-        self._tell("draining", f"waiting for {waiting.text}", waiting.seconds)
+        gate = self._lease.record.gate
+        self._tell("draining", f"{gate} gate, waiting for {waiting.text}", waiting.seconds)
         self._lease.prove(self._window.budget)
 
     def _tell(self, step: str, words: str = "", waited: float | None = None) -> None:

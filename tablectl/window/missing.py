@@ -73,3 +73,9 @@ def planned_phase(plan: TablePlan, statement: Statement) -> Phase:
     # Of two REORGs, one before and one after vectors are off, each has its own phase.
     same = [each for each in akin if each.id == statement.id]
     return strictest(statement.phase, *(each.phase for each in same or akin))
+
+
+def separate_commits(statement: Statement) -> int:
+    """The metadata commits that one ALTER for each key and each columns list would make instead of this statement."""
+    effect = statement.effect
+    return len(effect.sets) + len(effect.removes) + len(effect.domains)

@@ -64,6 +64,10 @@ class CommitRun:
     """Whether it changed metadata, protocol or clustering, and not only data."""
     run: str = ""
     """The apply that made it, where another one did: perhaps an owner that was paused past its lease."""
+    inside: bool = False
+    """Whether it was made while the gate was closed, by somebody who did not wait."""
+    writer: str = ""
+    """What tells its writer from others, as ``WriterRun.name``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,17 +81,34 @@ class StatementRun:
     error: str = ""
     condition: str = ""
     """The engine's error class."""
+    fails: str = ""
+    """Who in flight it fails, and how; empty when nobody."""
+    separate: int = 0
+    """Metadata commits that one statement for each of its keys and columns lists would have made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Casualty:
-    """A writer that was not waited for to its end, and so may have failed."""
+    """A writer that may have failed because of the run, once."""
 
     writer: str
-    mode: str
-    """The mode of its guard."""
+    reason: str
+    """Why it was not spared."""
     fails: str
-    """What fails, and how, by the statement that did not wait."""
+    """What fails, and how, by the statement that did not wait for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterRun:
+    """A writer that the table's history knows from before the run."""
+
+    name: str
+    commits: int
+    """How many of its commits were looked back on."""
+    last: int
+    """When it committed last before the run, in milliseconds since the epoch."""
+    back: bool
+    """Whether it has committed since."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +138,16 @@ class TableRun:
     """For how long the gate was closed."""
     drain_ms: int = 0
     """For how long writers were waited for."""
+    rewrite_ms: int = 0
+    """How long statements of the rewrite phase took."""
+    exposed_ms: int = 0
+    """From the first commit that fails every writer to the last one."""
     casualties: tuple[Casualty, ...] = ()
+    """Whom the run may have failed."""
+    writers: tuple[WriterRun, ...] = ()
+    """Who wrote the table before the run, by its history."""
+    watched: bool = False
+    """Whether the run waited for them to come back."""
     owed: tuple[str, ...] = ()
     """After-hooks that failed and stay owed."""
     notes: tuple[str, ...] = ()
@@ -143,8 +173,21 @@ class TableRun:
             casualties=(*earlier.casualties, *self.casualties),
             window_ms=earlier.window_ms + self.window_ms,
             drain_ms=earlier.drain_ms + self.drain_ms,
+            rewrite_ms=earlier.rewrite_ms + self.rewrite_ms,
+            exposed_ms=earlier.exposed_ms + self.exposed_ms,
+            writers=earlier.writers or self.writers,
             notes=tuple(dict.fromkeys([*earlier.notes, *self.notes])),
         )
+
+    @property
+    def metadata_commits(self) -> int:
+        """This run's commits that changed metadata."""
+        return sum(commit.metadata for commit in self.commits)
+
+    @property
+    def separate_commits(self) -> int:
+        """The metadata commits that a run of one statement for each key and columns list would have made."""
+        return sum(statement.separate for statement in self.statements if not statement.error)
 
     @property
     def code(self) -> ExitCode:

@@ -23,6 +23,7 @@ from tablectl.window.report import Outcome, RunReport, TableRun
 from tablectl.window.setting import EndError, Window
 from tablectl.window.settle import Place, settle
 from tablectl.window.table import preflight, run_table, unexpected
+from tablectl.window.watch import watch
 
 _AGAIN = "run the same command again"
 ON_DISK = (
@@ -56,6 +57,7 @@ def run_plan(window: Window, wave: Wave, plan: Plan, unchanged: Sequence[Place] 
     for name, settled in settle(window, wave.claim, wave.records, [*left, *unchanged]).items():
         run = runs.get(name, settled)
         runs[name] = replace(run, owed=settled.owed, notes=(*run.notes, *settled.notes))
+    runs |= watch(window, todo, runs)
     refused = [_left_out(table) for table in plan.tables if table.refusals]
     return RunReport(
         run=window.stamp.run,

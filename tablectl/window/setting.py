@@ -45,6 +45,8 @@ class Terms:
     """Whether the configuration states that commits of several drivers exclude each other."""
     wait: float = 0.0
     """Seconds for which tables whose window could not be opened are tried again."""
+    watch: float = 0.0
+    """Seconds for which writers are waited for to come back, once all is done."""
 
 
 @dataclass(frozen=True, slots=True)

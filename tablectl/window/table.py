@@ -16,11 +16,17 @@ from tablectl.model.errors import EngineError, TablectlError, is_conflict
 from tablectl.model.live import LiveTable
 from tablectl.model.names import canonical_location
 from tablectl.model.plan import Phase, Statement, TablePlan
-from tablectl.planning.freshness import Standing, standing
 from tablectl.window.clock import StoppedError
 from tablectl.window.hours import outside
 from tablectl.window.lease import Lease
-from tablectl.window.missing import check_allowed, check_landed, error_text, missing_statements, planned_phase
+from tablectl.window.missing import (
+    check_allowed,
+    check_landed,
+    error_text,
+    missing_statements,
+    planned_phase,
+    separate_commits,
+)
 from tablectl.window.report import Outcome, StatementRun, TableRun
 from tablectl.window.setting import EndError, Window, interrupted
 from tablectl.window.visit import Visit, ended, verified, was_reached
@@ -111,7 +117,7 @@ def _run_statements(visit: Visit) -> LiveTable | None:
     failed: tuple[Statement, EngineError] | None = None
     while True:
         live = _read_again(visit, failed[1]) if failed else visit.read()
-        _note_start(visit, live)
+        visit.note(live)
         try:
             missing = missing_statements(plan, live, window.engine.dialect)
         except EndError:
@@ -144,13 +150,6 @@ def _run_statements(visit: Visit) -> LiveTable | None:
             failed = statement, error
 
 
-def _note_start(visit: Visit, live: LiveTable) -> None:
-    if visit.start < 0:
-        visit.start = live.version
-        visit.already = tuple(each.id for each in visit.plan.changes if standing(each, live) is Standing.DONE)
-        visit.tell("fresh")
-
-
 def _send(visit: Visit, statement: Statement, phase: Phase) -> EngineError | None:
     clock = visit.window.clock
     visit.tell(f"before {statement.id}", f"{phase}: {statement.verb}")
@@ -168,8 +167,12 @@ def _send(visit: Visit, statement: Statement, phase: Phase) -> EngineError | Non
             milliseconds=round((clock.monotonic() - started) * 1000),
             error=error.message if error else "",
             condition=error.condition if error else "",
+            fails=statement.fails,
+            separate=separate_commits(statement),
         )
     )
+    if phase is Phase.CLOSED and statement.fails and error is None:
+        visit.exposed.append(clock.monotonic())
     visit.tell(f"after {statement.id}")
     return error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -16,7 +17,8 @@ from tablectl.window.gate import GateKeeper
 from tablectl.window.hooks import TableHooks
 from tablectl.window.hours import outside
 from tablectl.window.lease import Lease
-from tablectl.window.report import CommitRun, Outcome, StatementRun, TableRun
+from tablectl.window.report import Casualty, CommitRun, Outcome, StatementRun, TableRun, WriterRun
+from tablectl.window.seen import LOOK_BACK, name_of, writers_seen
 from tablectl.window.setting import EndError, Window
 from tablectl.window.stamp import read_stamp
 
@@ -37,12 +39,25 @@ class Visit:
     already: tuple[str, ...] = ()
     """Ids of the changes that were made before."""
     sent: list[StatementRun] = field(default_factory=list)
+    exposed: list[float] = field(default_factory=list)
+    """When statements landed that fail every writer, on our clock."""
+    closed: tuple[int, int] | None = None
+    """The versions that were read first and last while the gate was closed."""
 
     @classmethod
     def begin(cls, window: Window, plan: TablePlan, lease: Lease) -> Visit:
         """A visit to a table whose lease is held."""
         hooks = TableHooks(window, plan.name, plan.location, lease)
         return cls(window, plan, lease, hooks, GateKeeper(window, plan.name, lease, hooks), window.clock.utc())
+
+    def note(self, live: LiveTable) -> None:
+        """Takes notice of a reading of the newest version."""
+        if self.start < 0:
+            self.start = live.version
+            self.already = tuple(each.id for each in self.plan.changes if standing(each, live) is Standing.DONE)
+            self.tell("fresh")
+        if self.gate.closed:
+            self.closed = (self.closed[0] if self.closed else live.version, live.version)
 
     def check_calendar(self) -> None:
         """Raises ``EndError`` where the time ran out, unless the closed part has begun: that is brought to its end."""
@@ -77,12 +92,11 @@ def verified(visit: Visit, reached: LiveTable | None) -> TableRun:
             "see whose commits came in between below, and plan again",
         )
     return replace(
-        _run_so_far(visit),
+        _run_so_far(visit, others),
         outcome=Outcome.APPLIED if ours else Outcome.ALREADY,
         changed=tuple(change.id for change in visit.plan.changes if change.id not in visit.already),
         later=_undone(visit) if ours else (),
         commits=ours,
-        foreign=others,
     )
 
 
@@ -92,22 +106,56 @@ def ended(visit: Visit, end: EndError) -> TableRun:
         ours, others = since(visit, stale=end.outcome is Outcome.STALE)
     except Exception:  # noqa: BLE001  # the outcome stands, whatever keeps the log from being read
         ours, others = (), ()
-    return replace(
-        _run_so_far(visit), outcome=end.outcome, message=end.message, hint=end.hint, commits=ours, foreign=others
-    )
+    run = _run_so_far(visit, others)
+    return replace(run, outcome=end.outcome, message=end.message, hint=end.hint, commits=ours)
 
 
-def _run_so_far(visit: Visit) -> TableRun:
+def _run_so_far(visit: Visit, others: Sequence[CommitRun] = ()) -> TableRun:
+    sent, gate = visit.sent, visit.gate
+    rewrites = [each.milliseconds for each in sent if each.phase is Phase.REWRITE]
+    writers = _writers(visit)
     return TableRun(
         name=visit.plan.name,
         outcome=Outcome.FAILED,
         epoch=visit.lease.record.epoch,
         already=visit.already,
-        statements=tuple(visit.sent),
-        window_ms=round(visit.gate.closed_for * 1000),
-        drain_ms=round(visit.gate.drained_for * 1000),
-        casualties=tuple(visit.gate.casualties),
+        statements=tuple(sent),
+        foreign=tuple(others),
+        window_ms=round(gate.closed_for * 1000),
+        drain_ms=round(gate.drained_for * 1000),
+        rewrite_ms=sum(rewrites),
+        exposed_ms=round((visit.exposed[-1] - visit.exposed[0]) * 1000) if visit.exposed else 0,
+        casualties=_casualties(visit, others, writers),
+        writers=writers,
     )
+
+
+def _writers(visit: Visit) -> tuple[WriterRun, ...]:
+    """Who wrote the table before. Nobody's trouble if it cannot be read: it is looked for only where something ran."""
+    if not visit.sent:
+        return ()
+    try:
+        commits = visit.window.reader.commits(visit.plan.location, after=max(visit.start - LOOK_BACK, -1))
+    except TablectlError:
+        return ()
+    ours = [each.version for each in commits if read_stamp(each.user_metadata) == visit.window.stamp]
+    before = [each for each in commits if each.version <= visit.start]
+    return writers_seen(before, [each for each in commits if each.version > max(ours, default=visit.start)])
+
+
+def _casualties(visit: Visit, others: Sequence[CommitRun], writers: Sequence[WriterRun]) -> tuple[Casualty, ...]:
+    """Writers that were not spared: those that were given up, those that heeded no gate, and those that were seen
+    lately on a table whose writers do not seem to use guards.
+    """
+    fails = next((each.fails for each in reversed(visit.sent) if each.fails and not each.error), "")
+    if not fails:
+        return tuple(visit.gate.casualties)
+    rude = dict.fromkeys(each.writer for each in others if each.inside and not each.run)
+    found = [Casualty(writer=name, reason="wrote while the gate was closed", fails=fails) for name in rude]
+    if not visit.gate.guarded:
+        unknown = [writer.name for writer in writers if writer.name not in rude]
+        found += [Casualty(writer=name, reason="no guard was seen", fails=fails) for name in unknown]
+    return (*visit.gate.casualties, *found)
 
 
 def was_reached(visit: Visit) -> bool:
@@ -134,11 +182,13 @@ def since(visit: Visit, *, stale: bool = False) -> tuple[tuple[CommitRun, ...], 
         if found == stamp:
             ours.append(_commit_run(commit))
         elif found is None or found.plan != stamp.plan or commit.version > start:
-            others.append(_commit_run(commit, found.run if found else ""))
+            first, last = visit.closed or (commit.version, 0)
+            inside = first < commit.version <= last
+            others.append(_commit_run(commit, found.run if found else "", inside=inside))
     return tuple(ours), tuple(others)
 
 
-def _commit_run(commit: Commit, run: str = "") -> CommitRun:
+def _commit_run(commit: Commit, run: str = "", *, inside: bool = False) -> CommitRun:
     return CommitRun(
         version=commit.version,
         operation=commit.operation,
@@ -146,6 +196,8 @@ def _commit_run(commit: Commit, run: str = "") -> CommitRun:
         at=commit.timestamp,
         metadata=commit.changes_metadata,
         run=run,
+        inside=inside,
+        writer=name_of(commit),
     )
 
 

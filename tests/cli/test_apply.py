@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,11 +14,13 @@ from typing import Any
 import pytest
 
 from tablectl.cli import commands
+from tablectl.cli.display import Lines
 from tablectl.cli.output import Output
 from tablectl.engine.spark import INSTALL
 from tablectl.model.errors import EngineError, TablectlError
 from tablectl.window.acquire import Claim, try_acquire
 from tablectl.window.clock import SystemClock
+from tablectl.window.events import Event
 from tablectl.window.guards import GuardRecord
 from tablectl.window.lease import Lease
 from tablectl.window.lease_log import tail
@@ -198,7 +201,7 @@ def test_proceed_goes_on_over_them_and_says_so_in_every_commit(
     result = cli("apply", "--yes", "--select", "*/d", "--proceed", " it hangs\nsince Monday ")
     assert result.code == 0
     assert [stamp["proceed"] for stamp in log(lake, "d").stamps] == ["it hangs since Monday"]
-    assert "nightly load was not waited for" in result.out
+    assert "nightly load (any): did not end in time; fails" in " ".join(result.out.split())
     assert "over writers: it hangs since Monday" in result.out
     assert "going on over them: it hangs since Monday" in result.err
 
@@ -207,6 +210,97 @@ def test_proceed_goes_on_over_them_and_says_so_in_every_commit(
 def test_proceed_wants_a_reason(cli: Cli, lake: Repository, reason: str) -> None:
     result = cli("apply", "--yes", "--proceed", reason)
     assert (result.code, "--proceed wants a reason" in result.err) == (64, True)
+
+
+# Hooks
+
+
+def hooks(repo: Repository, monkeypatch: pytest.MonkeyPatch, code: int = 0) -> Path:
+    """Hooks that write down what they were told; the before-hook ends with ``code``."""
+    script = repo.root / "hook.sh"
+    variables = "$TABLECTL_HOOK $TABLECTL_TABLE $TABLECTL_OUTCOME"
+    script.write_text(
+        f'#!/bin/sh\necho "{variables}" >> hooks.log\necho "hook $1" >&2\n[ $TABLECTL_HOOK = after ] || exit {code}\n'
+    )
+    script.chmod(0o755)
+    (repo.root / "tablectl.yaml").write_text('window: {before: ["./hook.sh in"], after: [[./hook.sh, out]]}\n')
+    return repo.root / "hooks.log"
+
+
+def test_hooks_run_around_the_window(
+    cli: Cli, lake: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = hooks(lake, monkeypatch)
+    result = cli("apply", "--yes", "--select", "*/d")
+    name = lake.name("d")
+    assert result.code == 0
+    assert told.read_text() == f"before {name} \nafter {name} applied\n"
+    lines = [line for line in result.err.splitlines() if "hook.sh" in line or "| hook" in line]
+    assert lines == [
+        f"{name}: before: ./hook.sh in",
+        f"{name}: | hook in",
+        f"{name}: after: ./hook.sh out",
+        f"{name}: | hook out",
+    ]
+
+
+def test_a_before_hook_that_fails_opens_no_window(
+    cli: Cli, lake: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = hooks(lake, monkeypatch, code=3)
+    result = cli("apply", "--yes", "--select", "*/d")
+    assert (result.code, fake_spark.sent) == (4, [])
+    assert "the before-hook ./hook.sh in ended with exit code 3" in " ".join(result.out.split())
+    assert told.read_text().endswith("hook failed\n")
+
+
+# The calendar
+
+
+def test_outside_the_calendar_nothing_runs_but_by_an_override(
+    cli: Cli, lake: Repository, fake_spark: FakeSpark
+) -> None:
+    (lake.root / "tablectl.yaml").write_text("window: {deny: [{cron: '* * * * *', duration: 1h}]}\n")
+    result = cli("apply", "--yes", "--select", "*/d")
+    assert (result.code, fake_spark.sent, last_record(lake, "d")) == (4, [], "none")
+    assert "outside the calendar, left alone" in result.out
+    assert cli("apply", "--yes", "--select", "*/d", "--override", " ").code == 64
+    result = cli("apply", "--yes", "--select", "*/d", "--override", "the year is closing")
+    assert result.code == 0
+    assert [stamp["override"] for stamp in log(lake, "d").stamps] == ["the year is closing"]
+    assert "of the calendar: the year is closing" in result.out
+
+
+def test_rules_by_tag_hold_for_a_saved_plan(cli: Cli, lake: Repository, fake_spark: FakeSpark) -> None:
+    lake.policies({**POLICIES, "d": "{properties: {owner.team: web}, tags: [ledger]}"})
+    cli("plan", "--out", "p.json")
+    (lake.root / "tablectl.yaml").write_text("window: {deny: [{cron: '* * * * *', duration: 1h, tags: [ledger]}]}\n")
+    assert cli("apply", "p.json").code == 5
+    assert [bool(log(lake, table).stamps) for table in "abd"] == [True, True, False]
+
+
+# Waiting
+
+
+def test_wait_tries_again(cli: Cli, lake: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TABLECTL_WINDOW_DRAIN", "0")
+    monkeypatch.setattr("tablectl.window.again.PAUSES", (0.1,))
+    guard(lake, "d")
+    tries = 0
+
+    def told(lines: Lines, event: Event) -> None:
+        nonlocal tries
+        tries += event.step == "leased"
+        if tries == 3:
+            shutil.rmtree(lake.lake / "d" / "_tablectl" / "guards", ignore_errors=True)
+        told_before(lines, event)
+
+    told_before = Lines.__call__
+    monkeypatch.setattr(Lines, "__call__", told)
+    result = cli("apply", "--yes", "--select", "*/d", "--wait", "1")
+    assert (result.code, tries) == (0, 3)
+    assert "not drained: trying again in 0 s" in result.err
+    assert cli("apply", "--wait", "-1").code == 64
 
 
 # Trouble

@@ -137,7 +137,8 @@ def test_progress_that_nobody_reads_harms_nothing(repo: Repository) -> None:
 
     out = Output({}, sys.stdout, Broken())  # type: ignore[arg-type]
     out.note("starting Spark")
-    out.step(Event("t", "before closed-set", "closed: SET"))
+    with out.display() as notify:
+        notify(Event("t", "before closed-set", "closed: SET"))
     out.error(TablectlError("no"))
 
 

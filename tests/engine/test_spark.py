@@ -115,7 +115,8 @@ def test_a_column_of_any_name_clusters_a_table(spark: Any, engine: SparkEngine, 
 def test_every_commit_carries_the_stamp_and_the_users_session_stays_as_it_was(
     spark: Any, engine: SparkEngine, tmp_path: Path
 ) -> None:
-    before = {key: spark.conf.get(key, None) for key in (STAMP_KEY, "spark.sql.variable.substitute")}
+    keys = (STAMP_KEY, "spark.sql.variable.substitute", "spark.sql.parser.escapedStringLiterals")
+    before = {key: spark.conf.get(key, None) for key in keys}
     table = create(spark, tmp_path / "t")
     engine.execute(render(SetProperties((("a", "b"),)), table))
     spark.sql(f"ALTER TABLE {table.sql} SET TBLPROPERTIES ('c' = 'd')")
@@ -123,6 +124,45 @@ def test_every_commit_carries_the_stamp_and_the_users_session_stays_as_it_was(
     assert (ours.operation, ours.user_metadata) == ("SET TBLPROPERTIES", STAMP)
     assert theirs.user_metadata == ""
     assert {key: spark.conf.get(key, None) for key in before} == before
+
+
+def test_a_session_handed_in_is_the_writers_own_driver(spark: Any, engine: SparkEngine) -> None:
+    assert engine.shared
+    assert engine.log_store("file") == engine.log_store("s3a") == ""
+    spark.conf.set("spark.delta.logStore.s3a.impl", "io.delta.storage.S3DynamoDBLogStore")
+    try:
+        other = wrap_spark(spark)
+        assert other.log_store("s3a") == "", "what a user sets in a session does not reach Delta's log store"
+    finally:
+        spark.conf.unset("spark.delta.logStore.s3a.impl")
+
+
+def test_a_driver_that_we_started_is_not(spark: Any) -> None:
+    """The shared session of the tests was started by ``open_spark``, and so is one for each command."""
+    beside = open_spark(SparkOptions())
+    assert not beside.shared
+    beside.close()
+
+
+OWN_DRIVER = """
+import json
+from tablectl.engine.spark import SparkOptions, open_spark
+conf = {"spark.master": "local[1]", "spark.delta.logStore.s3a.impl": "io.delta.storage.S3DynamoDBLogStore"}
+engine = open_spark(SparkOptions(conf=conf), "stamp")
+beside = open_spark(SparkOptions(), "stamp")
+stores = [*map(engine.log_store, ("s3a", "s3", "file")), beside.log_store("s3a")]
+print(json.dumps([engine.shared, beside.shared, *stores]))
+engine.close()
+"""
+
+
+def test_the_log_store_is_what_the_driver_was_started_with() -> None:
+    """In a driver of its own: the setting is one of the whole driver."""
+    script = [sys.executable, "-c", OWN_DRIVER]
+    answer = subprocess.run(script, capture_output=True, text=True, timeout=120, check=False)
+    assert answer.returncode == 0, answer.stderr
+    dynamo = "io.delta.storage.S3DynamoDBLogStore"
+    assert json.loads(answer.stdout) == [False, False, dynamo, "", "", dynamo]
 
 
 @pytest.mark.parametrize(
@@ -257,7 +297,7 @@ def other_catalog(spark: Any, tmp_path: Path) -> Iterator[str]:
 
 
 def test_catalogs_of_the_second_kind(spark: Any, other_catalog: str) -> None:
-    engine = SparkEngine(spark, "oss", stop=False)
+    engine = SparkEngine(spark, "oss", stop=False, shared=True)
     spark.sql(f"CREATE SCHEMA {other_catalog}.`Odd One`")
     spark.sql(f"CREATE TABLE {other_catalog}.`Odd One`.`A b.c` (id INT)")
     assert "Odd One" in engine.schemas(other_catalog)
@@ -284,7 +324,7 @@ class OldSession:
 def test_a_catalog_without_the_statement_is_asked_table_by_table(spark: Any, schema: str, tmp_path: Path) -> None:
     spark.sql(f"CREATE TABLE {schema}.t (id BIGINT) USING delta LOCATION '{tmp_path}/t'")
     spark.sql(f"CREATE TABLE {schema}.u (id BIGINT) USING parquet")
-    engine = SparkEngine(OldSession(spark), "oss", stop=False)
+    engine = SparkEngine(OldSession(spark), "oss", stop=False, shared=True)
     assert engine.tables("spark_catalog", schema, "t|x") == {
         TableName("spark_catalog", (schema, "t")): f"file:{tmp_path}/t"
     }
@@ -312,10 +352,14 @@ engine.close()
 engine.close()
 theirs = SparkSession.builder.remote(url).create()
 theirs.conf.set(STAMP_KEY, "theirs")
+keys = (STAMP_KEY, "spark.sql.variable.substitute", "spark.sql.parser.escapedStringLiterals")
+before = [theirs.conf.get(key, None) for key in keys]
 handed = wrap_spark(theirs, stamp=stamp)
-handed.execute(alter + "('by.handed' = 'b')")
+handed.execute(alter + "('by.handed' = '${env:HOME}')")
+found["shared"] = [engine.shared, handed.shared, handed.log_store("file")]
 handed.close()
 found["theirs"] = theirs.conf.get(STAMP_KEY)
+found["kept"] = [theirs.conf.get(key, None) for key in keys] == before
 theirs.sql(alter + "('by.them' = 'c')")
 theirs.stop()
 print(json.dumps(found))
@@ -336,9 +380,9 @@ def test_spark_connect_behaves_the_same(spark: Any, connect_url: str, tmp_path: 
     assert found["unknown"][0] == "DELTA_UNKNOWN_CONFIGURATION"
     assert "must be Serializable" in found["level"][1]
     assert "JVM stacktrace" not in found["level"][1]
-    assert found["theirs"] == "theirs"
+    assert (found["theirs"], found["kept"], found["shared"]) == ("theirs", True, [True, True, ""])
     live = read_table(table, str(tmp_path / "t"))
-    assert live.property("by.remote") == "${env:HOME}"
+    assert live.property("by.remote") == live.property("by.handed") == "${env:HOME}"
     stamps = [commit.user_metadata for commit in read_commits(str(tmp_path / "t"), after=0)]
     assert stamps == ["theirs", STAMP, STAMP]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from tablectl.model.names import parse_table
 from tablectl.model.plan import Phase, Plan, TableFailure, TablePlan
 from tablectl.model.schema import Field, Schema
 from tablectl.planning.table import plan_table
-from tablectl.window.report import Casualty, CommitRun, Outcome, RunReport, StatementRun, TableRun
+from tablectl.window.report import Casualty, CommitRun, Outcome, RunReport, StatementRun, TableRun, WriterRun
 from tests.look_back import with_look_back
 
 _GOLDEN = Path(__file__).parent.parent / "golden"
@@ -124,6 +125,9 @@ def _plan_with(*tables: TablePlan) -> Plan:
     )
 
 
+_FAILS = "every other write in flight, once, with MetadataChangedException"
+
+
 def _statement(**facts: Any) -> StatementRun:
     plain = {
         "id": "closed-set",
@@ -136,7 +140,7 @@ def _statement(**facts: Any) -> StatementRun:
 
 def _commit(version: int, operation: str = "SET TBLPROPERTIES", user: str = "ann") -> CommitRun:
     return CommitRun(
-        version=version, operation=operation, user=user, at=1_795_000_000_000, metadata="TBLPROPERTIES" in operation
+        version=version, operation=operation, user=user, at=1_795_000_000_000, metadata=operation != "MERGE"
     )
 
 
@@ -150,11 +154,27 @@ def _run() -> RunReport:
                 name="lake.sales.orders",
                 outcome=Outcome.APPLIED,
                 changed=("clustering", "properties.owner.team"),
-                statements=(_statement(id="free-cluster", sql=cluster, phase=Phase.FREE), _statement()),
+                statements=(
+                    _statement(id="free-cluster", sql=cluster, phase=Phase.FREE, separate=1),
+                    _statement(fails=_FAILS, separate=6),
+                ),
                 commits=(_commit(13, "CLUSTER BY"), _commit(15)),
-                foreign=(_commit(14, "MERGE", "etl"),),
+                foreign=(
+                    _commit(14, "MERGE", "etl"),
+                    replace(_commit(16), user="apply", run="77aa"),
+                ),
                 later=("properties.owner.team",),
-                casualties=(Casualty(writer="nightly load", mode="any", fails="every other write in flight, once"),),
+                casualties=(
+                    Casualty(writer="nightly load (any)", reason="did not end in time", fails=_FAILS),
+                    *(Casualty(writer=f"WRITE by {name}", reason="no guard was seen", fails=_FAILS) for name in "abcd"),
+                ),
+                window_ms=412,
+                drain_ms=300_012,
+                writers=(
+                    WriterRun(name="WRITE by a", commits=9, last=1_795_000_000_000, back=True),
+                    WriterRun(name="STREAMING UPDATE of 4f1c", commits=3, last=1_795_000_000_000, back=False),
+                ),
+                watched=True,
             ),
             TableRun(name="lake.sales.ledger", outcome=Outcome.ALREADY),
             TableRun(

@@ -176,7 +176,7 @@ def test_who_is_waited_for_is_told_again_and_again(world: World) -> None:
     later(world, 20, writer.end)
     world.run(world.plan(isolation="Serializable"))
     waits = [event for event in world.told if event.step == "draining"]
-    assert {event.words for event in waits} == {"waiting for nightly load (any)"}
+    assert {event.words for event in waits} == {"closed gate, waiting for nightly load (any)"}
     seconds = [event.waited for event in waits]
     assert seconds == sorted(seconds, key=lambda each: each or 0)
     assert len(seconds) >= 20
@@ -287,7 +287,8 @@ def test_proceed_names_the_casualties_and_goes_on(world: World) -> None:
     plan = world.plan(**settle())
     run = world.run(plan)
     assert (run.outcome, len(run.commits)) == (Outcome.APPLIED, 1)
-    assert {(each.writer, each.mode) for each in run.casualties} == {("etl", "append"), ("nightly load", "any")}
+    assert {each.writer for each in run.casualties} == {"etl (append)", "nightly load (any)"}
+    assert {each.reason for each in run.casualties} == {"did not end in time"}
     assert {each.fails for each in run.casualties} == {plan.statements[0].fails}
     (told,) = [event.words for event in world.told if event.step == "proceed"]
     assert "the load hangs since Monday" in told
@@ -303,7 +304,7 @@ def test_who_was_given_up_is_not_waited_for_at_the_next_gate(world: World) -> No
     run = world.run(world.plan(**PHASES))
     assert run.outcome is Outcome.APPLIED
     assert 20_000 <= run.drain_ms < 22_000
-    assert [each.writer for each in run.casualties] == ["hung"]
+    assert [each.writer for each in run.casualties] == ["hung (any)"]
     assert run.casualties[0].fails == "a write that changes the schema, once, with MetadataChangedException"
 
 

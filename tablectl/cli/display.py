@@ -1,0 +1,151 @@
+"""What a run is doing, while it does it: lines for logs, a few that change in place for a terminal."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TextIO
+
+from tablectl.model.text import printable
+from tablectl.reports.style import printable_lines
+from tablectl.window.events import Event
+
+if TYPE_CHECKING:  # slow to load, and needed on terminals alone
+    from rich.console import Console
+    from rich.table import Table
+
+REMIND_EVERY = 30.0
+"""Seconds after which a log is told again that something goes on."""
+_SETTLE = 5.0
+"""Seconds for which a wait that changes its words is not told anew."""
+_LONGEST_NAME = 60
+_PLAIN_STEPS = frozenset({"hook says", "note", "proceed"})
+"""Steps that stay on the screen when the next one comes."""
+
+
+class Lines:
+    """A line for each change of state, and now and then one for what goes on. For several threads."""
+
+    def __init__(self, say: Callable[[str], None], now: Callable[[], float] = time.monotonic) -> None:
+        self._say = say
+        self._now = now
+        self._waits: dict[str, tuple[str, float]] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, event: Event) -> None:
+        """Tells of an event if people care."""
+        with self._lock:
+            if self._is_news(event):
+                waited = f" ({_time(event.waited)})" if event.waited and event.waited >= 1 else ""
+                self._say(f"{_titled(event)}{waited}")
+
+    def _is_news(self, event: Event) -> bool:
+        if event.waited is None:
+            self._waits.pop(event.table, None)
+            return bool(event.words)
+        words, told = self._waits.get(event.table, ("", 0.0))
+        patience = REMIND_EVERY if words == event.words else _SETTLE if words else 0.0
+        if words and self._now() - told < patience:
+            return False
+        self._waits[event.table] = (event.words, self._now())
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    words: str
+    since: float
+
+
+class Screen:
+    """What each table is doing now, in place; what must not get lost goes above. For several threads."""
+
+    def __init__(self, console: Console, now: Callable[[], float] = time.monotonic) -> None:
+        self._console = console
+        self._now = now
+        self._states: dict[str, _State] = {}
+        self._live: Any = None
+        self._lock = threading.Lock()
+
+    def __call__(self, event: Event) -> None:
+        """Shows an event. The first one begins the display: while Spark starts, nobody may draw."""
+        with self._lock, suppress(OSError):  # a terminal that went away stops no apply half way
+            if self._live is None:
+                self._start()
+            if event.step in _PLAIN_STEPS:
+                self.say(_titled(event))
+            elif event.step == "released":
+                self._states.pop(event.table, None)
+            elif event.words:
+                self._states[event.table] = _State(event.words, self._now() - (event.waited or 0.0))
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        for line in printable_lines(text):
+            self._console.print(_literal(line), style="dim", soft_wrap=True)
+
+    def stop(self) -> None:
+        """Takes the display away."""
+        with self._lock, suppress(OSError):
+            if self._live is not None:
+                self._live.stop()
+
+    def render(self) -> Table:
+        """A row for each table that is being worked on: its name, what it is doing, for how long."""
+        from rich.table import Table  # noqa: PLC0415  # see above
+
+        width = min(_LONGEST_NAME, self._console.width * 2 // 5)
+        table = Table.grid(padding=(0, 1), expand=True)
+        table.add_column(no_wrap=True, max_width=width, style="bold")
+        table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+        table.add_column(no_wrap=True, justify="right", style="dim")
+        for name, state in sorted(dict(self._states).items()):
+            table.add_row(*map(_literal, (_end_of(name, width), state.words, _time(self._now() - state.since))))
+        return table
+
+    def _start(self) -> None:
+        from rich.live import Live  # noqa: PLC0415  # see above
+
+        self._live = Live(
+            console=self._console,
+            get_renderable=self.render,
+            refresh_per_second=4,
+            transient=True,
+            redirect_stdout=False,
+        )
+        self._live.start()
+
+
+def _literal(text: str) -> Any:
+    from rich.text import Text  # noqa: PLC0415  # see above
+
+    return Text(printable(text))
+
+
+def _end_of(name: str, width: int) -> str:
+    """Long names differ at their end."""
+    return name if len(name) <= width else "…" + name[1 - width :]
+
+
+def _titled(event: Event) -> str:
+    return f"{event.table}: {event.words}" if event.table else event.words
+
+
+def _time(seconds: float) -> str:
+    whole = int(seconds)
+    return f"{whole // 60} min {whole % 60:02} s" if whole >= 60 else f"{whole} s"
+
+
+@contextmanager
+def screen(stream: TextIO, environ: Mapping[str, str]) -> Iterator[Screen]:
+    """A display on a terminal, taken away at the end."""
+    from rich.console import Console  # noqa: PLC0415  # see above
+
+    shown = Screen(Console(file=stream, no_color=bool(environ.get("NO_COLOR")) or None, emoji=False))
+    try:
+        yield shown
+    finally:
+        shown.stop()
