@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check unit bench install java python clean lock
+.PHONY: demo test test-slow check unit bench install java python clean lock
 
 demo: java install
 	rm -rf demo-lake
@@ -17,7 +17,11 @@ check: install
 	$(BIN)/lint-imports
 
 unit: install
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not slow"
+
+# The rest of the matrices on Spark, for changes of the log reader and of the conflict rules.
+test-slow: java install
+	$(BIN)/python -m pytest -m slow
 
 # Each prints what it measured, against what one would use instead.
 bench: install

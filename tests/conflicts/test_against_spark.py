@@ -321,12 +321,14 @@ def test_changes_of_metadata(lake: Lake, spark: Any, tmp_path: Path, winner: str
     check(lake, spark, tmp_path, layout, winner, loser)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loser", ["append", "update", "delete", "merge", "merge by column"])
 @pytest.mark.parametrize("winner", ["append a", "append b", "delete a", "delete b", "optimize"])
 def test_data_with_partitions(lake: Lake, spark: Any, tmp_path: Path, winner: str, loser: str) -> None:
     check(lake, spark, tmp_path, "partitioned", winner, loser)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loser", ["append", "update", "overwrite"])
 @pytest.mark.parametrize("winner", ["append b", "delete b", "delete all of b", "optimize", "overwrite"])
 def test_data_without_partitions(lake: Lake, spark: Any, tmp_path: Path, winner: str, loser: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -204,18 +203,6 @@ def dropped_vectors(lake: Lake, name: str) -> None:
     assert (table.vectors, table.protocol.has("deletionVectors")) == (0, False)
 
 
-def cleaned_by_delta(lake: Lake, name: str) -> None:
-    lake.create(name, "cluster by (a)", **{"delta.checkpointInterval": "3"})
-    lake.insert(name, 4)
-    log = lake.folder / name / "_delta_log"
-    for file in log.iterdir():
-        os.utime(file, (0, 0))
-    lake.sql(name, "alter table $t set tblproperties ('delta.logRetentionDuration' = 'interval 8 days')")
-    lake.insert(name)
-    assert not (log / f"{0:020d}.json").exists(), "Delta has not cleaned its log"
-    assert len(read(lake.path(name)).history) < 6
-
-
 def streamed(lake: Lake, name: str) -> None:
     lake.create(f"{name}_source", columns="(a bigint)")
     lake.sql(f"{name}_source", "insert into $t values (1)")
@@ -308,7 +295,6 @@ TABLES: list[Callable[[Lake, str], None]] = [
     dropped_feature,
     dropped_reader_feature,
     dropped_vectors,
-    cleaned_by_delta,
     streamed,
     row_tracking,
     many_features,
@@ -336,7 +322,24 @@ def lake(spark: Any, tmp_path: Path) -> Lake:
     return Lake(session, tmp_path)
 
 
-@pytest.mark.parametrize("build", TABLES, ids=lambda build: build.__name__)
+SLOW = {
+    created_only,
+    clustered_by_none,
+    v2_parquet,
+    multi_part,
+    replaced,
+    cloned,
+    cleaned,
+    dropped_reader_feature,
+    by_both,
+}
+"""Left to ``make test-slow``: what they add to the others is seldom touched."""
+
+
+@pytest.mark.parametrize(
+    "build",
+    [pytest.param(build, marks=pytest.mark.slow if build in SLOW else (), id=build.__name__) for build in TABLES],
+)
 def test_the_reading_is_spark_s_own(lake: Lake, build: Callable[[Lake, str], None]) -> None:
     name = "a table"
     build(lake, name)
