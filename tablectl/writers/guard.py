@@ -33,6 +33,7 @@ from tablectl.writers.passage import GuardTimeout, Passage, StoredGuard
 from tablectl.writers.terms import ModeName, Table, Terms, terms_of
 
 _UNGUARDED = "this write goes on without a look at the gate, and an apply may fail it"
+_NEW = "%s: there is no Delta table, and so no guard"
 
 _log = logging.getLogger(__name__)
 _Parameters = ParamSpec("_Parameters")
@@ -221,6 +222,7 @@ def _begin(terms: Terms, location: str) -> _Visit | None:
     state = terms.state or os.environ.get("TABLECTL_STATE") or None
     may_be_new = terms.target.location is not None and state is None
     if may_be_new and is_local(location) and is_new(location):
+        _log.info(_NEW, terms.target.text)
         return None
     visit = _Visit(terms, location, state)
     try:
@@ -228,6 +230,7 @@ def _begin(terms: Terms, location: str) -> _Visit | None:
         # A bucket has no directories that stay behind, so the question can wait until no lease was found.
         if may_be_new and seen is None and not is_local(location) and visit.attendant.ask(lambda: is_new(location)):
             visit.end()
+            _log.info(_NEW, terms.target.text)
             return None
     except GuardTimeout:
         visit.end()

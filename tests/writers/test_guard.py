@@ -98,10 +98,13 @@ def test_what_the_catalog_does_not_know_is_written_without_a_guard(
 
 def test_where_there_is_no_table_yet_nothing_is_made(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Delta creates no table in a directory that holds something."""
-    for location in (tmp_path / "new", tmp_path):
+    caplog.set_level(logging.INFO)
+    locations = (tmp_path / "new", tmp_path)
+    for location in locations:
         with tablectl.guard(None, location):
             assert list(tmp_path.iterdir()) == []
     assert warnings(caplog) == []
+    assert caplog.messages == [f"{location}: there is no Delta table, and so no guard" for location in locations]
 
 
 # Gates
