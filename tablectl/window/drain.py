@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tablectl.model.errors import WindowError
 from tablectl.window.clock import Clock
-from tablectl.window.guards import GuardRecord, newest_beats, read_guard
+from tablectl.window.guards import GuardRecord, bury, newest_beats, read_guard
 from tablectl.window.lease import LeaseLost
 from tablectl.window.lease_log import PATIENCE, Gate
 from tablectl.window.records import RecordStore
@@ -56,9 +56,10 @@ def drain(
     """Waits until the guards that wait at ``gate`` are gone or dead, at most ``limit`` seconds; says what is left.
 
     The gate's record must be in the log before: a guard that comes later than the first listing saw the gate and waits
-    by itself, and so is not waited for. A guard is dead when its beat has not changed for its ttl × 1.25 on our clock.
-    ``pulse`` is called before each pause: it keeps the lease proven, and what it raises ends the drain, except a
-    store's failure that may pass. ``ignored`` are ids of guards that nobody waits for any more.
+    by itself, and so is not waited for. A guard is dead when its beat has not changed for its ttl × 1.25 on our clock;
+    once nobody is waited for any more, the dead are deleted. ``pulse`` is called before each pause: it keeps the lease
+    proven, and what it raises ends the drain, except a store's failure that may pass. ``ignored`` are ids of guards
+    that nobody waits for any more.
     """
     guards = _Guards(store, gate, clock, ignored)
     started, pause = clock.monotonic(), _SHORTEST_PAUSE
@@ -70,6 +71,7 @@ def drain(
             problem = error.message
         waiting = Waiting(guards.alive, problem, clock.monotonic() - started, guards.any_seen)
         if waiting.over:
+            guards.bury_dead()
             return waiting
         try:
             pulse(waiting)
@@ -109,6 +111,12 @@ class _Guards:
     def alive(self) -> tuple[GuardRecord, ...]:
         """Those that gave a sign of life lately, as far as was looked."""
         return tuple(each.record for each in (self._seen or {}).values() if not each.dead)
+
+    def bury_dead(self) -> None:
+        """Deletes those that are dead."""
+        for guard, each in (self._seen or {}).items():
+            if each.dead:
+                bury(self._store, guard, each.beat)
 
     def look(self) -> None:
         """At first all that are there, afterwards those that still are. What raises changes nothing."""

@@ -7,10 +7,12 @@ and then lists the guards. Either the writer sees the gate, or the apply sees th
 from __future__ import annotations
 
 import json
+import logging
 import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tablectl.model.errors import WindowError
 from tablectl.window.lease_log import Gate
 from tablectl.window.records import RecordStore
 
@@ -19,6 +21,7 @@ TTL = 60.0
 LONGEST_TTL = 86_400.0
 """More than this is nobody's ttl."""
 _TEXT_LIMIT = 200
+_log = logging.getLogger(__name__)
 _NAME = re.compile(r"guards/(?P<id>[0-9a-f]{8,64})\.(?P<beat>\d{1,9})\.json")
 
 
@@ -84,6 +87,20 @@ def read_guard(store: RecordStore, guard: str, beat: int) -> GuardRecord | None:
     """
     data = store.read(GuardRecord(guard, beat).name)
     return None if data is None else _parse(guard, beat, data)
+
+
+def bury(store: RecordStore, guard: str, beat: int) -> None:
+    """Deletes a dead guard's beats up to ``beat``, for the holder of the lease: else each drain to come waits for it.
+
+    A writer that was only paused puts a later beat when it comes back. Never fails; what is left ages again.
+    """
+    try:
+        for name in store.names(f"guards/{guard}."):
+            found = _NAME.fullmatch(name)
+            if found and int(found["beat"]) <= beat:
+                store.delete(name)
+    except WindowError as error:
+        _log.debug("a dead guard stays: %s", error.message)
 
 
 def _parse(guard: str, beat: int, data: bytes) -> GuardRecord:

@@ -79,6 +79,27 @@ def test_a_writer_that_shows_no_life_is_dead_after_its_ttl_and_a_quarter(run: Dr
     assert 25 <= left.seconds < 27
 
 
+def test_the_dead_are_deleted_or_the_next_drain_would_wait_for_them_again(run: Drain) -> None:
+    guard(run, ttl=20)
+    other = guard(run, mode=Mode.APPEND)
+    assert run(Gate.APPENDS_ONLY).over
+    assert list(run.store.kept) == [other.record.name]
+
+
+def test_one_that_was_only_paused_is_seen_again_when_it_goes_on(run: Drain) -> None:
+    paused = guard(run, ttl=20)
+    assert run().over
+    paused.beat()
+    assert not run(limit=10).over
+
+
+def test_nobody_is_deleted_while_another_is_waited_for(run: Drain) -> None:
+    guard(run, ttl=20)
+    run.every(15, guard(run, ttl=20).beat)
+    assert not run(limit=60).over
+    assert len(run.store.names("guards/")) == 2
+
+
 def test_each_beat_is_a_sign_of_life(run: Drain) -> None:
     run.every(15, guard(run, ttl=20).beat)
     left = run(limit=300)

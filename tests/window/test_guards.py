@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.window.guards import GuardRecord, Mode, newest_beats, read_guard
+from tablectl.window.guards import GuardRecord, Mode, bury, newest_beats, read_guard
 from tablectl.window.lease_log import Gate
 from tablectl.window.records import RecordStore, open_records
+from tests.window.lease_fakes import MemoryRecords
 
 
 @pytest.fixture
@@ -36,6 +37,21 @@ def test_only_the_newest_beat_of_each_guard_counts(store: RecordStore) -> None:
         store.create(GuardRecord(guard, beat).name, b"{}")
     store.create("guards/readme.txt", b"")
     assert newest_beats(store) == {"0123abcd": 10, "89ab4567": 1}
+
+
+def test_a_dead_guard_is_buried_with_the_beats_before_it_and_no_other(store: RecordStore) -> None:
+    names = [GuardRecord(guard, beat).name for guard, beat in [("0123abcd", 6), ("0123abcd", 7), ("0123abcd", 8)]]
+    names.append(GuardRecord("0123abcde", 7).name)
+    for name in names:
+        store.create(name, b"{}")
+    bury(store, "0123abcd", 7)
+    assert store.names("") == tuple(names[2:])
+
+
+def test_a_burial_that_fails_is_nobodys_trouble() -> None:
+    store = MemoryRecords()
+    store.down = True
+    bury(store, "0123abcd", 7)
 
 
 def test_a_guard_that_is_gone_is_none(store: RecordStore) -> None:

@@ -125,6 +125,7 @@ def test_an_apply_waits_for_a_writer_as_long_as_it_lives_and_not_for_one_that_wa
     left = drain(place.records, Gate.CLOSED, SystemClock(), 60, lambda _: None)
     assert left.over
     assert left.seconds >= 2
+    assert place.guards == {}
 
 
 # Forks
