@@ -12,9 +12,9 @@ from collections import Counter
 from pathlib import Path
 from uuid import UUID
 
-from _measure import TABLECTL, run
+from _measure import TABLECTL, Cost, run
 from _mix import Lake, build_lake, write_policies
-from _report import Line, costs, machine, memory_text, say
+from _report import machine, memory_text, ratio_text, say, table, time_text
 
 _DISTINCT = 500
 
@@ -65,17 +65,25 @@ def copy_table(source: Path, target: Path, table_id: str) -> None:
 
 def compare(lake: Lake, repeat: int) -> None:
     count = len(lake.locations)
-    lines = []
+    rows, one = [], 0.0
     for tables in dict.fromkeys((count // 10, count * 3 // 10, count)):
         cost, text = run(*TABLECTL, "plan", str(write_policies(lake, tables)), repeat=repeat)
-        lines.append(Line(f"{tables:,} tables", cost, tables))
+        one = one or cost.cpu / tables
+        rows.append(row(f"{tables:,} tables", cost, tables, one))
     changing = write_policies(lake, more="properties: {owner.reviewed: yesterday}")
     saved = lake.folder / "plan.json"
     cost, all_text = run(*TABLECTL, "plan", str(changing), "--out", str(saved), repeat=1)
-    lines.append(Line(f"{count:,}, all to change", cost, count))
-    say(costs(lines, "tablectl plan"))
+    rows.append(row(f"{count:,}, all to change", cost, count, one))
+    say(table(("tablectl plan", "wall", "CPU", "memory", "CPU per table", "ratio"), rows))
     say(text.splitlines()[-1])
     say(f"{all_text.splitlines()[-1]}\nSaved in a plan file of {memory_text(saved.stat().st_size)}.")
+
+
+def row(what: str, cost: Cost, tables: int, one: float) -> tuple[str, ...]:
+    """CPU time tells how the work grows; wall time also what else the machine does."""
+    each = cost.cpu / tables
+    spent = (time_text(cost.seconds), time_text(cost.cpu), memory_text(cost.memory))
+    return what, *spent, time_text(each), ratio_text(each / one)
 
 
 if __name__ == "__main__":

@@ -43,8 +43,8 @@ _READ = {
 """What is read of each."""
 _FILES = ("add.path", "add.size", "add.deletionVector")
 _BATCH = 1 << 16
-_STATE_BATCH = 1 << 12
-"""Few, since writers put the state before or after all files: mostly one batch of a row group is all that is read."""
+_STATE_BATCH = 1 << 13
+"""Delta Spark puts the state before all files, so mostly one small batch is all that is read; delta-rs puts it last."""
 _HINT = "the file is damaged: restore it from a copy, or delete it if every commit since version 0 is still there"
 
 

@@ -190,7 +190,7 @@ def test_only_what_is_needed_is_fetched(put: Put, read: Read, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("statistics", [True, False])
-@pytest.mark.parametrize("place", [0, 4_094, 5_000, 9_000])
+@pytest.mark.parametrize("place", [0, 8_190, 8_500, 9_000])
 def test_state_lies_anywhere_among_the_files(put: Put, read: Read, place: int, *, statistics: bool) -> None:
     other: Row = {"domainMetadata": {"domain": "owner.own", "configuration": "{}", "removed": False}}
     rows = [other, *adds(place), *STATE, *adds(9_000 - place, place)]
