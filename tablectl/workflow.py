@@ -6,7 +6,7 @@ apply:  load plan → open window → check fresh → run phases → verify → 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,15 +18,16 @@ from tablectl.engine.port import Engine
 from tablectl.live.buckets import StoreOptions
 from tablectl.live.reader import LOOK_BACK, Depth, Request, read_commits, read_many, read_table
 from tablectl.model.errors import EngineError, LiveError, PlanFileError
-from tablectl.model.live import Commit, LiveTable
+from tablectl.model.live import Client, Commit, LiveTable
 from tablectl.model.names import TableName, canonical_location, parse_table
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.planning.diff import diff
+from tablectl.planning.outlook import Outlook, outlook
 from tablectl.planning.plan_file import FORMAT, digest_of
 from tablectl.planning.table import plan_table
 from tablectl.scope import OpenCatalog, Selection, failure_of, place
 from tablectl.specs.config import Config
-from tablectl.specs.spec import Specs
+from tablectl.specs.spec import Specs, TableSpec
 from tablectl.version import __version__
 from tablectl.window.acquire import Claim
 from tablectl.window.clock import Clock, SystemClock
@@ -86,6 +87,24 @@ def make_plan(
         unchanged=tuple(sorted(unchanged)),
         unmatched=placed.unmatched,
     )
+
+
+def make_outlook(
+    name: TableName,
+    spec: TableSpec | None,
+    dialect: str,
+    locate: Callable[[TableName], str],
+    stores: StoreOptions = _DEFAULT_STORES,
+    clients: Sequence[tuple[Client, bool | None]] = (),
+) -> Outlook:
+    """Who fails whom on one table, be there a policy for it or not; ``clients`` as in ``outlook``.
+
+    ``locate`` is called only where neither the name nor the policy says where the table lies. Raises ``LiveError``
+    where the table cannot be read.
+    """
+    location = name.parts[0] if name.is_path else (spec and spec.location) or locate(name)
+    live = read_table(name, location, options=stores)
+    return outlook(live, spec.policy if spec else None, dialect, clients)
 
 
 def _depth(policy: Policy) -> Callable[[LiveTable], Depth]:

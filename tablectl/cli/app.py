@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from tablectl.cli.output import Format, Output, let_go
-from tablectl.cli.request import ApplyOptions, Request, reason, variables
+from tablectl.cli.request import ApplyOptions, ConflictOptions, Request, reason, variables
 from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageError
 from tablectl.version import __version__
 
@@ -250,6 +250,41 @@ def explain(
     else:
         out.result(explain_text(found, out.style))
     return ExitCode.DONE
+
+
+@app.command()
+def conflicts(
+    table: TableArg,
+    paths: PathsArg = None,
+    operation: Annotated[
+        str | None,
+        typer.Option(
+            "--operation", metavar="NAME", help="Only what concerns one: insert, merge, optimize, add-columns …"
+        ),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every pair of operations, by reason.")] = False,
+    client: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--client",
+            metavar="CLIENT",
+            help="Instead of those in the table's history: 'delta-spark 4.0', 'databricks 14.2 photon', kernel, "
+            "delta-rs; may be repeated.",
+        ),
+    ] = None,
+    var: VarOpt = None,
+    format: FormatOpt = Format.TEXT,  # noqa: A002
+    remote: RemoteOpt = None,
+) -> int:
+    """Who fails whom on a table: as it is, and as its policy would make it.
+
+    Example: tablectl conflicts lake.sales.orders
+    """
+    from tablectl.cli.commands import conflicts_command  # noqa: PLC0415
+
+    request = _request(paths, None, None, var, remote)
+    options = ConflictOptions(tuple(client or ()), operation or "", everything)
+    return conflicts_command(table, request, Output(os.environ), format, options)
 
 
 @app.command()

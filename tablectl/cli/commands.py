@@ -15,7 +15,8 @@ from typing import Any
 
 from tablectl.api import Engines, read_plan
 from tablectl.cli.output import Format, Output, write_file
-from tablectl.cli.request import ApplyOptions, Request
+from tablectl.cli.request import ApplyOptions, ConflictOptions, Request, client
+from tablectl.conflicts.operations import OPERATIONS
 from tablectl.engine.port import Engine
 from tablectl.live.reader import newest_version
 from tablectl.model.as_json import plain
@@ -23,12 +24,17 @@ from tablectl.model.errors import ExitCode, TablectlError, UsageError
 from tablectl.model.names import NameSyntaxError, parse_table
 from tablectl.model.plan import Plan
 from tablectl.planning.plan_file import dump_plan
+from tablectl.reports.conflicts_json import conflicts_json
+from tablectl.reports.conflicts_text import conflicts_text
 from tablectl.reports.plan_text import plan_text
 from tablectl.reports.run_text import run_text
 from tablectl.reports.style import Style
 from tablectl.scope import Selection
 from tablectl.specs.config import Config, load_config
+from tablectl.specs.explain import parse_name, spec_for
 from tablectl.specs.repository import load_repository
+from tablectl.specs.spec import Specs
+from tablectl.specs.wording import nearest
 from tablectl.version import __version__
 from tablectl.window.acquire import break_lease
 from tablectl.window.clock import SystemClock
@@ -36,7 +42,7 @@ from tablectl.window.lease_log import LeaseRecord, tail
 from tablectl.window.owner import current_owner
 from tablectl.window.records import RecordStore
 from tablectl.window.report import RunReport
-from tablectl.workflow import Control, make_plan, record_store, run, store_options
+from tablectl.workflow import Control, make_outlook, make_plan, record_store, run, store_options
 
 
 def plan_command(
@@ -163,6 +169,42 @@ def _signals(control: Control, out: Output) -> Iterator[Callable[[], None]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def conflicts_command(table: str, request: Request, out: Output, form: Format, options: ConflictOptions) -> ExitCode:
+    """``tablectl conflicts``."""
+    about = _operation(options.operation)
+    asked = [client(each) for each in options.clients]
+    config = _config(request)
+    name = parse_name(table, config.engine.catalog, config.engine.dialect)
+    spec, dialect = spec_for(_policies(request, config), name), config.engine.dialect
+    with Engines(config, on_start=out.note) as engines:
+        found = make_outlook(name, spec, dialect, engines.locate, store_options(config), asked)
+    if form is Format.JSON:
+        out.result(json.dumps(conflicts_json(found), indent=2) + "\n")
+    else:
+        out.result(conflicts_text(found, out.style, everything=options.everything, about=about))
+    return ExitCode.REFUSED if found.refused else ExitCode.DONE
+
+
+def _operation(text: str) -> str:
+    """The key of an operation that people name by key or by name; empty for none."""
+    if not text:
+        return ""
+    for each in OPERATIONS:
+        if text.casefold() in {each.key, each.name.casefold()}:
+            return each.key
+    keys = [each.key for each in OPERATIONS]
+    near = nearest(text.casefold(), keys)
+    hint = f"did you mean {near}?" if near else f"one of {', '.join(keys)}"
+    raise UsageError(f"--operation {text!r} is not known", hint)
+
+
+def _policies(request: Request, config: Config) -> Specs:
+    """The policies; none where the repository has none and none are named."""
+    if not request.paths and not Path(config.policies).exists():
+        return Specs.of(())
+    return load_repository(request.paths, config, ".", request.variables, os.environ)
 
 
 def window_show_command(table: str, request: Request, out: Output, form: Format) -> ExitCode:

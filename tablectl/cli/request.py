@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tablectl.model.errors import UsageError
+from tablectl.model.live import Client
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
@@ -58,3 +59,46 @@ def variables(pairs: Sequence[str] | None) -> dict[str, str]:
             raise UsageError(f"--var {name} is given twice")
         found[name] = value
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictOptions:
+    """What only ``conflicts`` is told."""
+
+    clients: tuple[str, ...] = ()
+    operation: str = ""
+    everything: bool = False
+
+
+_ENGINES = {
+    "delta-spark": "delta-spark",
+    "spark": "delta-spark",
+    "delta": "delta-spark",
+    "databricks": "databricks",
+    "dbr": "databricks",
+    "kernel": "kernel",
+    "delta-rs": "delta-rs",
+    "deltalake": "delta-rs",
+    "unknown": "unknown",
+}
+_CLIENT = re.compile(r"([a-z-]+)(?:[ /:-]*(\d{1,4}(?:\.\d{1,4}){0,2})(?:\.x)?)?(?:[ -]+(photon))?\Z")
+
+
+def client(text: str) -> tuple[Client, bool | None]:
+    """``delta-spark 4.0``, ``databricks 14.2 photon``, ``kernel``: a client, and whether it has Photon, if it says so.
+
+    Raises ``UsageError`` for what is no client.
+    """
+    match = _CLIENT.match(text.strip().lower())
+    engine = _ENGINES.get(match.group(1).rstrip("-")) if match else None
+    if match is None or engine is None or (match.group(3) and engine != "databricks"):
+        raise UsageError(
+            f"--client {text!r} names no client",
+            "for example --client 'delta-spark 4.0', --client 'databricks 14.2 photon', --client kernel, "
+            "--client delta-rs",
+        )
+    version = tuple(map(int, match.group(2).split("."))) if match.group(2) else ()
+    photon = None
+    if engine == "databricks" and version:
+        photon = bool(match.group(3))
+    return Client(engine, version), photon

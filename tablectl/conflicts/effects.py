@@ -62,7 +62,9 @@ def commits_of(effect: CommitEffect, basis: Basis) -> tuple[Winner, ...]:
     if _ROW_TRACKING in _turned_on(effect):
         raised = tuple(feature for feature in features if feature in _ROW_TRACKING_FEATURES)
         features = tuple(feature for feature in features if feature not in raised)
-        upgrade = Winner(kind=Kind.UPGRADE_PROTOCOL, protocol=ProtocolChange(adds=raised), blind=True)
+        upgrade = Winner(
+            kind=Kind.UPGRADE_PROTOCOL, protocol=ProtocolChange(adds=raised), blind=True, data_change=False
+        )
         backfill = Winner(kind=Kind.BACKFILL, added=(LIVE,), data_change=False)
         before = (upgrade, backfill) if raised else (backfill,)
     last = Winner(

@@ -12,7 +12,7 @@ from tablectl.specs.declarations import Declaration, rank
 from tablectl.specs.merge import Heard, merge
 from tablectl.specs.resolve import resolve
 from tablectl.specs.shapes import SHAPES
-from tablectl.specs.spec import Specs
+from tablectl.specs.spec import Specs, TableSpec
 from tablectl.specs.wording import nearest, shown
 
 
@@ -39,7 +39,7 @@ def explain(specs: Specs, text: str, catalog: str = DEFAULT_CATALOG, dialect: st
     Whether there is such a table is not asked: a pattern speaks for every name that it matches. Raises ``UsageError``
     where no policy speaks for it, and ``InputError`` where patterns contradict each other about it.
     """
-    name = _parse(text, catalog, dialect)
+    name = parse_name(text, catalog, dialect)
     own = (each for each in specs.declarations.named if each.target.key == name.key)
     declarations = (*own, *specs.declarations.matching(name))
     if not declarations:
@@ -51,7 +51,25 @@ def explain(specs: Specs, text: str, catalog: str = DEFAULT_CATALOG, dialect: st
     return Explanation(name, declarations, merge(rank(declarations)))
 
 
-def _parse(text: str, catalog: str, dialect: str) -> TableName:
+def spec_for(specs: Specs, name: TableName) -> TableSpec | None:
+    """What holds for one table by its own entry, by the entry of a name that lies there, or by patterns.
+
+    ``None`` where no policy speaks for it. Raises ``InputError`` where patterns contradict each other about it.
+    """
+    for spec in specs.tables:
+        where = canonical_location(spec.location) if spec.location else ""
+        if spec.name.key == name.key or (name.is_path and where == name.key):
+            return spec
+    problems: list[Problem] = []
+    patterns = specs.declarations.matching(name)
+    found = resolve([(name, patterns)] if patterns else [], problems)
+    if problems:
+        raise InputError(tuple(problems))
+    return found[0] if found else None
+
+
+def parse_name(text: str, catalog: str, dialect: str) -> TableName:
+    """The table of an identifier. Raises ``UsageError`` for what is none, an attribute or a property among them."""
     if text in SHAPES or text.lower() in OWNED:
         name = OWNED.get(text.lower(), text)
         about = SHAPES[name].description if name in SHAPES else ""

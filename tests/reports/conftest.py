@@ -42,7 +42,7 @@ def _golden(name: str, text: str) -> None:
     assert text == file.read_text(encoding="utf-8")
 
 
-def _planned(name: str, facts: dict[str, Any], policy: dict[str, Any]) -> TablePlan:
+def _live(name: str = "lake.sales.orders", **facts: Any) -> LiveTable:
     table = parse_table(name)
     plain: dict[str, Any] = {
         "name": table,
@@ -56,7 +56,11 @@ def _planned(name: str, facts: dict[str, Any], policy: dict[str, Any]) -> TableP
         "bytes": 4_100_000,
         "vectors": 0,
     }
-    found = plan_table(Policy(**policy), LiveTable(**with_look_back({**plain, **facts})), "oss")
+    return LiveTable(**with_look_back({**plain, **facts}))
+
+
+def _planned(name: str, facts: dict[str, Any], policy: dict[str, Any]) -> TablePlan:
+    found = plan_table(Policy(**policy), _live(name, **facts), "oss")
     assert found is not None
     return found
 
@@ -248,3 +252,9 @@ def run_report() -> RunReport:
 def table_planned() -> Callable[..., TablePlan]:
     """The plan of a table, by name, facts and policy."""
     return _planned
+
+
+@pytest.fixture(scope="session")
+def live() -> Callable[..., LiveTable]:
+    """A table of version 12 without properties, written by Delta Spark 4.4."""
+    return _live

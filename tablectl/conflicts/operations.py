@@ -1,0 +1,458 @@
+"""What people do to a table, each as the transactions that it makes: once as the winner, once as the loser.
+
+An operation works at a *place*, one of two: two partitions of a partitioned table, two files of any other. Two
+operations at one place meet, at two places they keep apart as far as they can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Literal
+
+from tablectl.conflicts.effects import LIVE, NEW, commits_of, effect_of
+from tablectl.conflicts.setting import VECTORS, Setting
+from tablectl.conflicts.transactions import (
+    CLUSTERING_DOMAIN,
+    NOTHING,
+    File,
+    Kind,
+    Loser,
+    MetadataChange,
+    ProtocolChange,
+    Reads,
+    Winner,
+)
+from tablectl.model.operations import ClusterBy, Operation, SetProperties, UnsetProperties
+
+Place = Literal["a", "b"]
+_PLACES: tuple[Place, ...] = ("a", "b")
+_QUERIES: Mapping[Place, str] = MappingProxyType({"a": "the same query", "b": "another query"})
+
+
+class Group(StrEnum):
+    """What an operation is about."""
+
+    ROWS = "rows"
+    FILES = "files"
+    """Rows stay as they are, their files do not."""
+    WHOLE = "the whole table"
+    SETTINGS = "settings"
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """One commit, and what it read: enough to be the winner and to be the loser."""
+
+    winner: Winner
+    reads: Reads = NOTHING
+
+    def loser(self, setting: Setting) -> Loser:
+        """The same transaction before its commit."""
+        made = self.winner
+        return Loser(
+            kind=made.kind,
+            client=setting.client,
+            level=setting.level,
+            partitioned=setting.partitioned,
+            reads=self.reads,
+            adds=bool(made.added),
+            removes=tuple(file.path for file in made.removed),
+            data_change=made.data_change,
+            metadata=made.metadata is not None,
+            protocol=made.protocol is not None,
+            drops=made.protocol.removes if made.protocol else (),
+            domains=made.domains,
+            app_ids=made.app_ids,
+            zorder=made.zorder,
+            platform=setting.platform,
+        )
+
+
+Transactions = Callable[[Setting, Place], tuple[Transaction, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class TableOperation:
+    """A row and a column of the matrices."""
+
+    key: str
+    """``vectors-on``: for the command line and for tests."""
+    name: str
+    """For people, as SQL where it has a word for it."""
+    group: Group
+    transactions: Transactions
+    """In the order of their commits, at a place of a table."""
+    fits: Callable[[Setting], bool] = lambda _setting: True
+    """Whether such a table can take it and is changed by it."""
+
+
+def _file(setting: Setting, place: Place, name: str = "") -> File:
+    return File(f"{place}{name}", (place,) if setting.partitioned else ())
+
+
+def _all_files(setting: Setting, name: str = "") -> tuple[File, ...]:
+    return tuple(_file(setting, place, name) for place in _PLACES)
+
+
+def _reads(setting: Setting, place: Place) -> Reads:
+    """An explicit condition on the partition, where there are any; files are skipped by statistics."""
+    return Reads(partitions=((place,),) if setting.partitioned else None, files=(place,))
+
+
+_READS_ALL = Reads(partitions=None, files=_PLACES)
+
+
+def _drawn(setting: Setting) -> MetadataChange | None:
+    """What an INSERT commits beside its rows on a table with identity columns (delta.md 1.12)."""
+    return MetadataChange(schema="other", tag="identity") if setting.identity else None
+
+
+def _append(setting: Setting, place: Place) -> tuple[Transaction, ...]:
+    added = (_file(setting, place, "-new"),)
+    return (Transaction(Winner(kind=Kind.APPEND, metadata=_drawn(setting), added=added, blind=setting.blind)),)
+
+
+def _stream(setting: Setting, place: Place) -> tuple[Transaction, ...]:
+    """Two streams that meet are one query, run twice."""
+    (append,) = _append(setting, place)
+    return (replace(append, winner=replace(append.winner, kind=Kind.STREAMING_APPEND, app_ids=(_QUERIES[place],))),)
+
+
+def _reading_insert(setting: Setting, place: Place) -> tuple[Transaction, ...]:
+    (append,) = _append(setting, place)
+    made = replace(append.winner, kind=Kind.READING_INSERT, blind=False)
+    return (Transaction(made, _reads(setting, place)),)
+
+
+def _rewrite(kind: Kind, *, zorder: bool = False) -> Transactions:
+    """Files of one place are read and written anew."""
+    data_change = kind not in {Kind.OPTIMIZE, Kind.REORG}
+
+    def transactions(setting: Setting, place: Place) -> tuple[Transaction, ...]:
+        marks = data_change and setting.vectors
+        made = Winner(
+            kind=kind,
+            added=(_file(setting, place, "-new"),),
+            removed=(_file(setting, place),),
+            data_change=data_change,
+            traces=("deletionVectors",) if marks else (),
+            zorder=zorder,
+        )
+        return (Transaction(made, _reads(setting, place)),)
+
+    return transactions
+
+
+def _dynamic_overwrite(setting: Setting, place: Place) -> tuple[Transaction, ...]:
+    """It reads the partitions that it writes, and no file of them."""
+    (rewrite,) = _rewrite(Kind.DYNAMIC_OVERWRITE)(setting, place)
+    return (replace(rewrite, reads=Reads(partitions=((place,),))),)
+
+
+def _overwrite(setting: Setting, _place: Place) -> tuple[Transaction, ...]:
+    """It empties the clustering of a clustered table (delta.md 1.4)."""
+    made = Winner(
+        kind=Kind.OVERWRITE,
+        added=_all_files(setting, "-new"),
+        removed=_all_files(setting),
+        domains=(CLUSTERING_DOMAIN,) if setting.clustered else (),
+    )
+    return (Transaction(made, _READS_ALL),)
+
+
+def _evolving(write: Transactions) -> Transactions:
+    """The same write, which brings a column that the table does not have yet."""
+
+    def transactions(setting: Setting, place: Place) -> tuple[Transaction, ...]:
+        (made,) = write(setting, place)
+        return (replace(made, winner=replace(made.winner, metadata=MetadataChange(schema="other"))),)
+
+    return transactions
+
+
+def _replace_table(setting: Setting, place: Place) -> tuple[Transaction, ...]:
+    (overwrite,) = _overwrite(setting, place)
+    change = MetadataChange(beyond=True, schema="other")
+    made = replace(overwrite.winner, kind=Kind.REPLACE_TABLE, metadata=change)
+    return (Transaction(made, replace(_READS_ALL, whole=True)),)
+
+
+def _restore(setting: Setting, place: Place) -> tuple[Transaction, ...]:
+    """It always writes metadata. At place ``a`` the version restored has another schema."""
+    made = Winner(
+        kind=Kind.RESTORE,
+        metadata=MetadataChange(schema="other" if place == "a" else "same"),
+        domains=(CLUSTERING_DOMAIN,) if setting.clustered else (),
+        added=(_file(setting, place, "-old"),),
+        removed=(_file(setting, place),),
+    )
+    return (Transaction(made, _READS_ALL),)
+
+
+def _ours(operation: Operation) -> Transactions:
+    """What tablectl itself may send, by the one function that says what it commits."""
+
+    def transactions(setting: Setting, _place: Place) -> tuple[Transaction, ...]:
+        made = commits_of(effect_of(operation, setting.basis), setting.basis)
+        return tuple(_on_files(winner, setting) for winner in made)
+
+    return transactions
+
+
+def _on_files(winner: Winner, setting: Setting) -> Transaction:
+    names = {LIVE: _all_files(setting), NEW: _all_files(setting, "-new")}
+    added = tuple(file for each in winner.added for file in names[each])
+    removed = tuple(file for each in winner.removed for file in names[each])
+    reads = _READS_ALL if added or removed else NOTHING
+    return Transaction(replace(winner, added=added, removed=removed), reads)
+
+
+def _alter(kind: Kind, change: MetadataChange | None = None, *, reads: Reads = NOTHING) -> Transactions:
+    made = Winner(kind=kind, metadata=change or MetadataChange(schema="other"), blind=reads.nothing, data_change=False)
+    return lambda _setting, _place: (Transaction(made, reads),)
+
+
+def _add_constraint(setting: Setting, _place: Place) -> tuple[Transaction, ...]:
+    """It reads the whole table (delta.md 1.12)."""
+    change = MetadataChange(sets=(("delta.constraints.positive", "v > 0"),))
+    adds = () if setting.protocol.has("checkConstraints") else ("checkConstraints",)
+    made = Winner(
+        kind=Kind.ADD_CONSTRAINT,
+        metadata=change,
+        protocol=ProtocolChange(adds=adds) if adds else None,
+        data_change=False,
+    )
+    return (Transaction(made, _READS_ALL),)
+
+
+def _upgrade(kind: Kind, *, metadata: bool) -> Transactions:
+    """A feature is supported from now on, and nothing uses it."""
+    change = MetadataChange() if metadata else None
+    protocol = ProtocolChange(adds=("vacuumProtocolCheck",))
+    made = Winner(kind=kind, metadata=change, protocol=protocol, blind=True, data_change=False)
+    return lambda _setting, _place: (Transaction(made),)
+
+
+_DROPPABLE = (
+    "deletionVectors",
+    "typeWidening",
+    "v2Checkpoint",
+    "inCommitTimestamp",
+    "vacuumProtocolCheck",
+    "columnMapping",
+    "checkConstraints",
+)
+"""Of the features that can be dropped, those that tables have for a purpose (delta.md 1.15)."""
+_PROTECTED = frozenset(_DROPPABLE) - {"inCommitTimestamp", "checkConstraints"}
+"""Those that readers must know, whose removal protects old checkpoints."""
+
+
+def _dropped(setting: Setting) -> str:
+    return next((feature for feature in _DROPPABLE if setting.protocol.has(feature)), "")
+
+
+def _drop_feature(setting: Setting, _place: Place) -> tuple[Transaction, ...]:
+    """The last commit takes the feature; before it vectors are turned off and merged (delta.md 1.3)."""
+    feature = _dropped(setting)
+    first: tuple[Transaction, ...] = ()
+    if feature == "deletionVectors" and setting.vectors:
+        off = Winner(
+            kind=Kind.UNSET_PROPERTIES, metadata=MetadataChange(removes=(VECTORS,)), blind=True, data_change=False
+        )
+        purge = Winner(
+            kind=Kind.REORG, added=_all_files(setting, "-new"), removed=_all_files(setting), data_change=False
+        )
+        first = (Transaction(off), Transaction(purge, _READS_ALL))
+    guarded = feature in _PROTECTED
+    keeps = (("delta.requireCheckpointProtectionBeforeVersion", ""),) if guarded else ()
+    last = Winner(
+        kind=Kind.DROP_FEATURE,
+        metadata=MetadataChange(sets=keeps),
+        protocol=ProtocolChange(adds=("checkpointProtection",) if guarded else (), removes=(feature,)),
+        blind=True,
+        data_change=False,
+    )
+    return (*first, Transaction(last))
+
+
+def _upgrade_uniform(setting: Setting, _place: Place) -> tuple[Transaction, ...]:
+    """Settings, the files anew, then the format (delta.md 1.10)."""
+    mapped = setting.value(_MAPPING) in {"name", "id"}
+    sets = (
+        ("delta.enableIcebergCompatV2", "true"),
+        ("delta.universalFormat.iceberg.atomicConversion.supported", "true"),
+        *(() if mapped else ((_MAPPING, "name"),)),
+    )
+    adds = tuple(each for each in ("columnMapping", "icebergCompatV2") if not setting.protocol.has(each))
+    first = Winner(
+        kind=Kind.UPGRADE_UNIFORM,
+        metadata=MetadataChange(sets=sets, schema="same" if mapped else "mapping"),
+        protocol=ProtocolChange(adds=adds) if adds else None,
+        blind=True,
+        data_change=False,
+    )
+    files = Winner(kind=Kind.REORG, added=_all_files(setting, "-new"), removed=_all_files(setting), data_change=False)
+    formats = MetadataChange(sets=(("delta.universalFormat.enabledFormats", "iceberg"),))
+    last = Winner(kind=Kind.SET_PROPERTIES, metadata=formats, blind=True, data_change=False)
+    return (Transaction(first), Transaction(files, _READS_ALL), Transaction(last))
+
+
+def _remove_mapping(setting: Setting, _place: Place) -> tuple[Transaction, ...]:
+    made = Winner(
+        kind=Kind.REMOVE_MAPPING,
+        metadata=MetadataChange(sets=((_MAPPING, "none"),), schema="other"),
+        added=_all_files(setting, "-new"),
+        removed=_all_files(setting),
+        data_change=False,
+    )
+    return (Transaction(made, _READS_ALL),)
+
+
+_MAPPING = "delta.columnMapping.mode"
+_ROW_TRACKING = "delta.enableRowTracking"
+_POLICY = "delta.checkpointPolicy"
+_TIMESTAMPS = "delta.enableInCommitTimestamps"
+_ANY_OTHER = "any other property"
+"""Stands for a key that no transaction adopts, in reasons too."""
+
+
+def _set(key: str, value: str) -> Transactions:
+    return _ours(SetProperties(((key, value),)))
+
+
+def _is(key: str, *values: str) -> Callable[[Setting], bool]:
+    return lambda setting: setting.value(key) in values
+
+
+def _is_not(key: str, *values: str) -> Callable[[Setting], bool]:
+    return lambda setting: setting.value(key) not in values
+
+
+_ROWS, _FILES, _WHOLE, _SETTINGS = Group
+
+OPERATIONS: tuple[TableOperation, ...] = (
+    TableOperation("insert", "INSERT", _ROWS, _append),
+    TableOperation("stream", "streaming append", _ROWS, _stream),
+    TableOperation("self-insert", "INSERT that reads the table", _ROWS, _reading_insert),
+    TableOperation("update", "UPDATE", _ROWS, _rewrite(Kind.UPDATE)),
+    TableOperation("delete", "DELETE", _ROWS, _rewrite(Kind.DELETE)),
+    TableOperation("merge", "MERGE", _ROWS, _rewrite(Kind.MERGE)),
+    TableOperation("replace-where", "replaceWhere", _ROWS, _rewrite(Kind.REPLACE_WHERE)),
+    TableOperation(
+        "dynamic-overwrite",
+        "dynamic partition overwrite",
+        _ROWS,
+        _dynamic_overwrite,
+        lambda setting: setting.partitioned,
+    ),
+    TableOperation("overwrite", "full overwrite", _ROWS, _overwrite),
+    TableOperation("evolving-insert", "INSERT that adds a column", _ROWS, _evolving(_append)),
+    TableOperation("evolving-merge", "MERGE that adds a column", _ROWS, _evolving(_rewrite(Kind.MERGE))),
+    TableOperation("optimize", "OPTIMIZE", _FILES, _rewrite(Kind.OPTIMIZE)),
+    TableOperation(
+        "zorder",
+        "OPTIMIZE … ZORDER BY",
+        _FILES,
+        _rewrite(Kind.OPTIMIZE, zorder=True),
+        lambda setting: not setting.clustered,
+    ),
+    TableOperation("purge", "REORG … APPLY (PURGE)", _FILES, _rewrite(Kind.REORG)),
+    TableOperation("replace", "REPLACE TABLE", _WHOLE, _replace_table),
+    TableOperation("restore", "RESTORE", _WHOLE, _restore),
+    TableOperation("set", "SET of any other property", _SETTINGS, _set(_ANY_OTHER, "x")),
+    TableOperation(
+        "set-same", "SET of the value already there", _SETTINGS, _alter(Kind.SET_PROPERTIES, MetadataChange())
+    ),
+    TableOperation("unset", "UNSET", _SETTINGS, _ours(UnsetProperties((_ANY_OTHER,)))),
+    TableOperation("isolation", "SET delta.isolationLevel", _SETTINGS, _set("delta.isolationLevel", "Serializable")),
+    TableOperation("vectors-on", "deletion vectors on", _SETTINGS, _set(VECTORS, "true"), _is_not(VECTORS, "true")),
+    TableOperation("vectors-off", "deletion vectors off", _SETTINGS, _set(VECTORS, "false"), _is(VECTORS, "true")),
+    TableOperation(
+        "row-tracking-on",
+        "row tracking on",
+        _SETTINGS,
+        _set(_ROW_TRACKING, "true"),
+        _is_not(_ROW_TRACKING, "true"),
+    ),
+    TableOperation(
+        "row-tracking-off", "row tracking off", _SETTINGS, _set(_ROW_TRACKING, "false"), _is(_ROW_TRACKING, "true")
+    ),
+    TableOperation("checkpoints-v2", "checkpoint policy v2", _SETTINGS, _set(_POLICY, "v2"), _is_not(_POLICY, "v2")),
+    TableOperation(
+        "checkpoints-classic", "checkpoint policy classic", _SETTINGS, _set(_POLICY, "classic"), _is(_POLICY, "v2")
+    ),
+    TableOperation(
+        "timestamps-on",
+        "in-commit timestamps on",
+        _SETTINGS,
+        _set(_TIMESTAMPS, "true"),
+        _is_not(_TIMESTAMPS, "true"),
+    ),
+    TableOperation(
+        "timestamps-off", "in-commit timestamps off", _SETTINGS, _set(_TIMESTAMPS, "false"), _is(_TIMESTAMPS, "true")
+    ),
+    TableOperation(
+        "mapping-on",
+        "column mapping on (no structs)",
+        _SETTINGS,
+        lambda setting, place: _flat(_set(_MAPPING, "name")(setting, place)),
+        _is(_MAPPING, "", "none"),
+    ),
+    TableOperation(
+        "mapping-on-nested",
+        "column mapping on (structs)",
+        _SETTINGS,
+        _set(_MAPPING, "name"),
+        _is(_MAPPING, "", "none"),
+    ),
+    TableOperation("mapping-off", "column mapping off", _SETTINGS, _remove_mapping, _is(_MAPPING, "name")),
+    TableOperation(
+        "cluster", "CLUSTER BY", _SETTINGS, _ours(ClusterBy((("c",),))), lambda setting: not setting.partitioned
+    ),
+    TableOperation("add-columns", "ADD COLUMNS", _SETTINGS, _alter(Kind.ADD_COLUMNS)),
+    TableOperation("alter-column", "ALTER, RENAME or DROP COLUMN", _SETTINGS, _alter(Kind.CHANGE_COLUMN)),
+    TableOperation("set-not-null", "SET NOT NULL", _SETTINGS, _alter(Kind.SET_NOT_NULL, reads=_READS_ALL)),
+    TableOperation("add-constraint", "ADD CONSTRAINT", _SETTINGS, _add_constraint),
+    TableOperation(
+        "drop-constraint",
+        "DROP CONSTRAINT",
+        _SETTINGS,
+        _alter(Kind.DROP_CONSTRAINT, MetadataChange(removes=("delta.constraints.positive",))),
+        lambda setting: any(key.lower().startswith("delta.constraints.") for key in setting.properties),
+    ),
+    TableOperation(
+        "feature", "SET delta.feature.… = supported", _SETTINGS, _upgrade(Kind.SET_PROPERTIES, metadata=True)
+    ),
+    TableOperation("upgrade-protocol", "UPGRADE PROTOCOL", _SETTINGS, _upgrade(Kind.UPGRADE_PROTOCOL, metadata=False)),
+    TableOperation("drop-feature", "DROP FEATURE", _SETTINGS, _drop_feature, lambda setting: bool(_dropped(setting))),
+    TableOperation(
+        "uniform",
+        "REORG … UPGRADE UNIFORM",
+        _SETTINGS,
+        _upgrade_uniform,
+        _is_not("delta.enableIcebergCompatV2", "true"),
+    ),
+)
+
+
+def _flat(made: tuple[Transaction, ...]) -> tuple[Transaction, ...]:
+    """Where no column is a struct, the mapping is new in top-level fields alone (delta.md 1.7)."""
+    (alter,) = made
+    assert alter.winner.metadata is not None
+    return (replace(alter, winner=replace(alter.winner, metadata=replace(alter.winner.metadata, schema="mapping"))),)
+
+
+def operation(key: str) -> TableOperation:
+    """The operation of a key; ``KeyError`` for a key that is none."""
+    for each in OPERATIONS:
+        if each.key == key:
+            return each
+    raise KeyError(key)
+
+
+def operations_of(setting: Setting) -> tuple[TableOperation, ...]:
+    """Those that such a table can take."""
+    return tuple(each for each in OPERATIONS if each.fits(setting))

@@ -1,0 +1,57 @@
+"""Row-level concurrency of a table: for which statements it holds, by which facts, and what stands in its way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from tablectl.conflicts.operations import operation
+from tablectl.conflicts.rules_databricks import row_level
+from tablectl.conflicts.setting import Setting
+
+STATEMENTS = ("update", "delete", "merge")
+"""The operations that it is about, and an INSERT that reads the table, which fares as a MERGE (D36)."""
+_LIMITS: Mapping[str, str] = MappingProxyType(
+    {
+        "D41": "the runtime is not known: it begins with 13.3 for clustered tables, with 14.2 for others",
+        "D42": "the table is partitioned",
+        "D43": "deletion vectors are off",
+        "D44": "the conditions use structs, arrays, maps, subqueries or what is not deterministic",
+        "D45": "on 14.2 a MERGE needs Photon and a filter on its target",
+        "D47": "the runtime is older than 13.3",
+        "D48": "runtime 13.3 has it for clustered tables alone",
+        "D49": "runtimes 14.0 and 14.1 have it for clustered tables, and for others where the preview is on",
+        "D50": "the table has no deletion vectors",
+        "D51": "the table has no deletion vectors",
+        "D99": "runtimes before 14.2 without Photon have it for DELETE alone",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RowLevel:
+    """The answer for one statement."""
+
+    statement: str
+    """The key of its operation."""
+    holds: bool | None
+    """``None`` is unknown."""
+    sources: str
+    """The ids of the facts that say so."""
+
+    @property
+    def why_not(self) -> str:
+        """What stands in its way; empty where it holds."""
+        if self.holds:
+            return ""
+        ids = [each for each in self.sources.split(", ") if each in _LIMITS]
+        return "; ".join(dict.fromkeys(_LIMITS[each] for each in ids))
+
+
+def row_levels(setting: Setting) -> tuple[RowLevel, ...]:
+    """Each statement on a table of Databricks; open-source Delta has none (delta.md 3), so the answer is empty."""
+    if setting.client.engine != "databricks":
+        return ()
+    asked = ((key, operation(key).transactions(setting, "a")[0].loser(setting)) for key in STATEMENTS)
+    return tuple(RowLevel(key, *row_level(loser)) for key, loser in asked)

@@ -1,0 +1,144 @@
+"""What of a table, and of the client that writes it, decides which of two operations fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from tablectl.attributes.catalogue import feature_of
+from tablectl.conflicts.transactions import Level, Platform
+from tablectl.model.live import NOTHING_SET, Client, LiveTable, Protocol
+from tablectl.model.operations import ClusterBy, Operation, Purge, SetProperties, UnsetProperties
+from tablectl.model.plan import Basis, ProtocolFact
+
+VECTORS = "delta.enableDeletionVectors"
+LEVEL = "delta.isolationLevel"
+_NEVER_SAY_BLIND = frozenset({"kernel", "delta-rs"})
+"""Their appends are not recorded as blind, so that WriteSerializable does not spare others (delta.md 0, 2.2)."""
+_PLAIN = Protocol(1, 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One table as one of its clients sees it."""
+
+    client: Client
+    """Of the transaction that loses: its rules decide."""
+    protocol: Protocol = _PLAIN
+    properties: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
+    partitioned: bool = False
+    clustered: bool = False
+    identity: bool = False
+    blind: bool = True
+    """Whether those who write the table say of blind appends that they are."""
+    photon: bool | None = None
+    preview: bool = False
+    """Whether sessions opted in to the preview of runtimes 14.0 and 14.1 (D49)."""
+
+    @classmethod
+    def of(cls, live: LiveTable, client: Client, *, photon: bool | None = None) -> Setting:
+        """A live table; what its writers are follows from its history."""
+        return cls(
+            client=client,
+            protocol=live.protocol,
+            properties=live.properties,
+            partitioned=bool(live.partition_columns),
+            clustered=live.clustering is not None,
+            identity=live.schema.has_identity(),
+            blind=not any(each.engine in _NEVER_SAY_BLIND for each in live.clients),
+            photon=photon,
+        )
+
+    def value(self, key: str) -> str:
+        """A ``delta.*`` property, found whatever its case, in lower case; empty where it is not set."""
+        folded = key.lower()
+        return next((value.lower() for name, value in self.properties.items() if name.lower() == folded), "")
+
+    @property
+    def stored_level(self) -> Level | None:
+        """The level that the table pins; ``None`` where it pins none that is known."""
+        return next((level for level in Level if level.lower() == self.value(LEVEL)), None)
+
+    @property
+    def level(self) -> Level:
+        """The level that the client works at: unset is WriteSerializable to Databricks alone (D6, delta.md 1.2)."""
+        default = Level.WRITE_SERIALIZABLE if self.client.engine == "databricks" else Level.SERIALIZABLE
+        return self.stored_level or default
+
+    @property
+    def vectors(self) -> bool | None:
+        """Whether deletion vectors are enabled. Unset is not the same as disabled to a clustered table (D41)."""
+        stored = self.value(VECTORS)
+        if stored:
+            return stored == "true"
+        return None if self.clustered else False
+
+    @property
+    def platform(self) -> Platform:
+        """What Databricks' rules ask, for statements as people write them: plain conditions (D44), and a MERGE that
+        filters its target (D45).
+        """
+        return Platform(
+            vectors=self.vectors,
+            clustered=self.clustered,
+            photon=self.photon,
+            preview=self.preview,
+            plain=True,
+            filtered=True,
+            identity=self.identity,
+        )
+
+    @property
+    def basis(self) -> Basis:
+        """The same for what derives commits from statements."""
+        return Basis(
+            protocol=ProtocolFact.of(self.protocol),
+            partitioned=self.partitioned,
+            clustered=self.clustered,
+            identity=self.identity,
+            schema_writers=False,
+            overwrites=False,
+            clients=(),
+            vectors=None,
+            files=None,
+            bytes=None,
+        )
+
+    def with_property(self, key: str, value: str) -> Setting:
+        """The same table with one property changed, and the feature that it brings."""
+        return self.after([SetProperties(((key, value),))])
+
+    def after(self, operations: Iterable[Operation]) -> Setting:
+        """The same table once these operations ran."""
+        properties = dict(self.properties)
+        features: set[str] = set()
+        clustered = self.clustered
+        for operation in operations:
+            match operation:
+                case SetProperties(values):
+                    for key, value in values:
+                        _drop(properties, key)
+                        properties[key] = value
+                    features |= {feature for key, value in values if (feature := feature_of(key, value))}
+                case UnsetProperties(keys):
+                    for key in keys:
+                        _drop(properties, key)
+                case ClusterBy():
+                    clustered = True
+                    features |= {"clustering", "domainMetadata"}
+                case Purge():
+                    pass
+        return replace(
+            self,
+            properties=MappingProxyType(properties),
+            protocol=self.protocol.raised(frozenset(features)),
+            clustered=clustered,
+        )
+
+
+def _drop(properties: dict[str, str], key: str) -> None:
+    """User keys are told apart by case, Delta's are not."""
+    delta = key.lower().startswith("delta.")
+    for name in [name for name in properties if name == key or (delta and name.lower() == key.lower())]:
+        del properties[name]

@@ -1,0 +1,88 @@
+"""Who fails whom on a table: as it is, and as its policy would make it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tablectl.attributes.policy import Policy
+from tablectl.conflicts.in_flight import Traffic
+from tablectl.conflicts.matrix import Matrix, matrix
+from tablectl.conflicts.setting import Setting
+from tablectl.model.live import Client, LiveTable
+from tablectl.model.plan import Basis, Change
+from tablectl.planning.decide import actions_for, refusals_for
+from tablectl.planning.diff import diff
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The matrices of one client, or of several that fare alike."""
+
+    clients: tuple[Client, ...]
+    live: Matrix
+    planned: Matrix | None
+    """Under the policy; ``None`` where it changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """One table's conflicts."""
+
+    live: LiveTable
+    declared: bool
+    """Whether a policy speaks for the table."""
+    changes: tuple[Change, ...]
+    """What the policy would change."""
+    refused: tuple[str, ...]
+    """The ids of those changes that tablectl would refuse to make."""
+    views: tuple[View, ...]
+
+
+def outlook(
+    live: LiveTable,
+    policy: Policy | None,
+    dialect: str,
+    clients: Sequence[tuple[Client, bool | None]] = (),
+) -> Outlook:
+    """The matrices of a live table, for the clients named, else for those that its history gives reason to expect.
+
+    A client is named with whether it has Photon, ``None`` where nobody knows.
+    """
+    changes = diff(policy, live) if policy else ()
+    refused = tuple(refusal.change for refusal in refusals_for(changes, live, dialect))
+    expected = clients or [(client, None) for client in Traffic.of(Basis.of(live), dialect).clients]
+    views: list[View] = []
+    for client, photon in expected:
+        setting = Setting.of(live, client, photon=photon)
+        after = _after(changes, live, setting)
+        view = View((client,), matrix(setting), matrix(after) if changes else None)
+        same = next((each for each in views if _alike(each, view)), None)
+        if same is None:
+            views.append(view)
+        else:
+            views[views.index(same)] = replace(same, clients=(*same.clients, client))
+    return Outlook(live, policy is not None, changes, refused, tuple(views))
+
+
+def _after(changes: Sequence[Change], live: LiveTable, setting: Setting) -> Setting:
+    """The setting that the policy asks for, be it by a rewrite that tablectl does not make."""
+    operations = [step.operation for action in actions_for(changes, Basis.of(live)) for step in action.steps]
+    after = setting.after(operations)
+    for change in changes:
+        if change.attribute == "partitioning":
+            partitioned = isinstance(change.after, tuple)
+            after = replace(after, partitioned=partitioned, clustered=after.clustered and not partitioned)
+        if change.attribute == "clustering" and isinstance(change.after, tuple):
+            after = replace(after, partitioned=False)
+    return after
+
+
+def _alike(one: View, other: View) -> bool:
+    pairs = ((one.live, other.live), (one.planned, other.planned))
+    return all(_outcomes(left) == _outcomes(right) for left, right in pairs)
+
+
+def _outcomes(found: Matrix | None) -> list[tuple[object, ...]]:
+    cells = found.cells if found else ()
+    return [(cell.loser.key, cell.winner.key, cell.meeting, cell.apart) for cell in cells]

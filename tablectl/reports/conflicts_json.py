@@ -1,0 +1,108 @@
+"""Who fails whom on a table, for machines: every pair of operations, with reason, source and ways out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tablectl.conflicts.matrix import Cell, Matrix, compare
+from tablectl.conflicts.operations import TableOperation
+from tablectl.conflicts.readers import Stop, stream_reader
+from tablectl.conflicts.row_level import RowLevel, row_levels
+from tablectl.conflicts.setting import Setting
+from tablectl.conflicts.transactions import Outcome
+from tablectl.conflicts.ways_out import ways_out
+from tablectl.planning.outlook import Outlook, View
+
+
+def conflicts_json(outlook: Outlook) -> dict[str, Any]:
+    """Plain values. ``meeting`` is the outcome where two touch the same, ``apart`` where they do not."""
+    return {
+        "table": outlook.live.name.text,
+        "version": outlook.live.version,
+        "declared": outlook.declared,
+        "changes": [
+            {
+                "change": change.id,
+                "before": change.before,
+                "after": change.after,
+                "refused": change.id in outlook.refused,
+            }
+            for change in outlook.changes
+        ],
+        "operations": {each.key: each.name for view in outlook.views for each in _operations(view)},
+        "views": [_view(view) for view in outlook.views],
+    }
+
+
+def _operations(view: View) -> tuple[TableOperation, ...]:
+    return (*view.live.winners, *(view.planned.winners if view.planned else ()))
+
+
+def _view(view: View) -> dict[str, Any]:
+    setting = view.live.setting
+    made: dict[str, Any] = {
+        "clients": [{"engine": client.engine, "version": list(client.version)} for client in view.clients],
+        "isolation": setting.level,
+        "isolation_pinned": setting.stored_level is not None,
+        "pairs": [_cell(cell, setting) for cell in view.live.cells],
+        "streaming_readers": _readers(view.live),
+        "row_level": [_row_level(each) for each in row_levels(setting)],
+        "policy": None,
+    }
+    if view.planned is not None:
+        different, equal = compare(view.live, view.planned)
+        planned = view.planned.setting
+        made["policy"] = {
+            "equal": equal,
+            "different": [
+                {
+                    "before": _cell(each.before, setting) if each.before else None,
+                    "after": _cell(each.after, planned) if each.after else None,
+                }
+                for each in different
+            ],
+            "row_level": [_row_level(each) for each in row_levels(planned)],
+        }
+    return made
+
+
+def _cell(cell: Cell, setting: Setting) -> dict[str, Any]:
+    return {
+        "loser": cell.loser.key,
+        "winner": cell.winner.key,
+        "verdict": cell.verdict,
+        "meeting": _outcome(cell.meeting),
+        "apart": _outcome(cell.apart),
+        "avoid": list(ways_out(cell, setting)),
+    }
+
+
+def _outcome(outcome: Outcome) -> dict[str, Any]:
+    failure: Mapping[str, str | None] = {"exception": None, "condition": None}
+    if outcome.conflict:
+        failure = {"exception": outcome.conflict.exception, "condition": outcome.conflict}
+    return {"result": outcome.result, **failure, "reason": outcome.reason, "source": outcome.source}
+
+
+def _readers(found: Matrix) -> list[dict[str, Any]]:
+    dialect = "databricks" if found.setting.client.engine == "databricks" else "oss"
+    rows = []
+    for each in found.winners:
+        made = [transaction.winner for transaction in each.transactions(found.setting, "a")]
+        rows.append({"winner": each.key, **_stop(stream_reader(made, dialect))})
+    return rows
+
+
+def _stop(stop: Stop) -> dict[str, Any]:
+    return {
+        "effect": stop.effect.name.lower(),
+        "condition": stop.condition or None,
+        "reason": stop.reason,
+        "source": stop.source,
+        "avoid": stop.way_out or None,
+    }
+
+
+def _row_level(each: RowLevel) -> dict[str, Any]:
+    return {"statement": each.statement, "holds": each.holds, "sources": each.sources, "why_not": each.why_not or None}

@@ -1,0 +1,321 @@
+"""Who fails whom on a table, as text: a grid of what people do every day, the reasons, and what the policy changes."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from string import ascii_lowercase
+
+from tablectl.conflicts.matrix import Cell, Difference, Matrix, Verdict, compare
+from tablectl.conflicts.operations import Group, TableOperation
+from tablectl.conflicts.readers import Effect, Stop, stream_reader
+from tablectl.conflicts.row_level import row_levels
+from tablectl.conflicts.setting import Setting
+from tablectl.conflicts.transactions import Outcome
+from tablectl.conflicts.ways_out import BY_APPLY, IN_TURN, ways_out
+from tablectl.model.text import printable, value_text
+from tablectl.planning.outlook import Outlook, View
+from tablectl.reports.style import Style, plural
+
+_COLOURS = {Verdict.COMMITS: "green", Verdict.DEPENDS: "yellow", Verdict.UNKNOWN: "yellow", Verdict.FAILS: "red"}
+_WORDS = {
+    Verdict.COMMITS: "commits",
+    Verdict.DEPENDS: "fails where the two meet",
+    Verdict.UNKNOWN: "not documented",
+    Verdict.FAILS: "fails",
+}
+_MOST = 0.6
+"""The share of all changes of settings from which on they are named together."""
+Named = Callable[[TableOperation], str]
+
+
+def conflicts_text(outlook: Outlook, style: Style, *, everything: bool = False, about: str = "") -> str:
+    """The whole answer. ``everything`` lists every pair that fails, ``about`` those of one operation, by its key."""
+    lines = [style.paint(printable(outlook.live.name.text), "bold"), *_facts(outlook, style)]
+    for view in outlook.views:
+        lines += ["", *_view(view, style, everything=everything, about=about)]
+    lines += ["", *_policy(outlook, style, everything=everything, about=about)]
+    return "\n".join(lines) + "\n"
+
+
+def _facts(outlook: Outlook, style: Style) -> list[str]:
+    setting, live = outlook.views[0].live.setting, outlook.live
+    layout = "clustered" if setting.clustered else "no partitions"
+    if live.partition_columns:
+        layout = f"partitioned by {', '.join(live.partition_columns)}"
+    facts = [f"version {live.version}", layout, f"deletion vectors {'on' if setting.vectors else 'off'}"]
+    if setting.identity:
+        facts.append("identity columns")
+    return _wrap(", ".join(facts), 2, style, "dim")
+
+
+def _view(view: View, style: Style, *, everything: bool, about: str) -> list[str]:
+    setting = view.live.setting
+    who = " and ".join(client.text() for client in view.clients)
+    level = f"{setting.level}{'' if setting.stored_level else ' (not set)'}"
+    lines = _wrap(f"Where {who} loses, at {level}:", 0, style, "bold")
+    if about:
+        return [*lines, *_about(view.live, about, style)]
+    if everything:
+        return [*lines, *_reasons(view.live.cells, setting, _in_words(view.live), style)]
+    rows = _everyday(view.live)
+    letters = {each.key: letter for each, letter in zip(rows, ascii_lowercase, strict=False)}
+    cells = [cell for cell in view.live.cells if cell.loser in rows and cell.winner in rows]
+    sections = [
+        _grid(view.live, rows, letters, style),
+        _reasons(cells, setting, lambda each: " ".join(letters[one.key] for one in each), style),
+        _statements(view.live, rows, letters, style),
+        _readers(view.live, style),
+        _row_level(setting, style),
+    ]
+    for section in sections:
+        lines += [*section, ""] if section else []
+    return lines[:-1]
+
+
+def _everyday(found: Matrix) -> list[TableOperation]:
+    """What the grid shows: writes of rows, and what rearranges them."""
+    kept = (each for each in found.losers if each.group in {Group.ROWS, Group.FILES})
+    return [each for each in kept if not each.key.startswith("evolving-")]
+
+
+def _grid(found: Matrix, rows: Sequence[TableOperation], letters: Mapping[str, str], style: Style) -> list[str]:
+    """Rows lose, columns win: a row's letter stands over its column."""
+    pad = max(len(each.name) for each in rows) + 4
+    head = f"  {'in flight'.ljust(pad)}{' '.join(letters.values())}"
+    also = "  commits first"
+    lines = [style.paint(head + (also if len(head + also) <= style.width else ""), "dim")]
+    for row in rows:
+        cells = (found.cell(row.key, column.key).verdict for column in rows)
+        marks = " ".join(style.paint(verdict.mark, _COLOURS[verdict]) for verdict in cells)
+        lines.append(f"  {letters[row.key]} {row.name.ljust(pad - 2)}{marks}")
+    used = {found.cell(row.key, column.key).verdict for row in rows for column in rows}
+    legend = "   ".join(f"{verdict.mark} {_WORDS[verdict]}" for verdict in Verdict if verdict in used)
+    return [*lines, *_wrap(legend, 2, style, "dim")]
+
+
+@dataclass(frozen=True, slots=True)
+class _Why:
+    """What a group of cells has in common."""
+
+    verdict: Verdict
+    outcome: Outcome
+    ways: tuple[str, ...]
+
+
+Listed = Callable[[Sequence[TableOperation]], str]
+
+
+def _reasons(cells: Iterable[Cell], setting: Setting, listed: Listed, style: Style) -> list[str]:
+    """The cells in which the loser may not commit, by reason, the certain failures first."""
+    groups: dict[_Why, dict[TableOperation, list[TableOperation]]] = {}
+    for cell in cells:
+        if cell.verdict is not Verdict.COMMITS:
+            ways = tuple(way for way in ways_out(cell, setting) if way != BY_APPLY)
+            groups.setdefault(_Why(cell.verdict, cell.meeting, ways), {}).setdefault(cell.loser, []).append(cell.winner)
+    lines: list[str] = []
+    order = sorted(groups.items(), key=lambda each: list(Verdict).index(each[0].verdict), reverse=True)
+    for why, pairs in order:
+        lines += [*_why(why, style), *_pairs(pairs, listed, style)]
+        for index, way in enumerate(why.ways):
+            lines += style.prose("avoid" if index == 0 else "or", way, 4)
+    if any(not why.ways for why in groups):
+        lines += _wrap(f"Where nothing else is named: {IN_TURN}.", 2, style, "dim")
+    return lines
+
+
+def _why(why: _Why, style: Style) -> list[str]:
+    conflict = why.outcome.conflict
+    mark = style.paint(why.verdict.mark, _COLOURS[why.verdict], "bold")
+    title = f"{conflict.exception}: " if conflict else ""
+    first, *rest = _wrap(f"{title}{why.outcome.reason} ({why.outcome.source})", 4, style)
+    return [f"  {mark} {first.strip()}", *rest]
+
+
+def _pairs(pairs: Mapping[TableOperation, Sequence[TableOperation]], listed: Listed, style: Style) -> list[str]:
+    """``c d lose to a b``: losers with the same winners in one line."""
+    alike: dict[tuple[TableOperation, ...], list[TableOperation]] = {}
+    for loser, winners in pairs.items():
+        alike.setdefault(tuple(winners), []).append(loser)
+    lines: list[str] = []
+    for winners, losers in alike.items():
+        verb = "loses to" if len(losers) == 1 else "lose to"
+        lines += _wrap(f"{listed(losers)} {verb} {listed(winners)}", 4, style, "cyan")
+    return lines
+
+
+def _in_words(found: Matrix) -> Listed:
+    """Operations by name; where nearly all changes of settings are among them, these are named together."""
+    settings = [each for each in found.winners if each.group is Group.SETTINGS]
+
+    def listed(operations: Sequence[TableOperation]) -> str:
+        inside = [each for each in operations if each.group is Group.SETTINGS]
+        others = [each.name for each in operations if each.group is not Group.SETTINGS]
+        if len(inside) < _MOST * len(settings):
+            return ", ".join([*others, *(each.name for each in inside)])
+        missing = [each.name for each in settings if each not in inside]
+        but = f" (but {', '.join(missing)})" if missing else ""
+        return ", ".join([*others, f"all changes of settings{but}"])
+
+    return listed
+
+
+def _statements(found: Matrix, losers: Sequence[TableOperation], letters: Mapping[str, str], style: Style) -> list[str]:
+    """What settings and the table as a whole do to the writes of the grid: those that do the same, together."""
+    groups: dict[tuple[str, int, Verdict], list[TableOperation]] = {}
+    for winner in found.winners:
+        if winner not in losers:
+            groups.setdefault(_harm([found.cell(each.key, winner.key) for each in losers], letters), []).append(winner)
+    lines = [style.paint("Statements that change the table, beside one of these:", "bold")]
+    for (harm, _, worst), winners in sorted(groups.items(), key=lambda each: each[0][1]):
+        first, *rest = _wrap(harm, 4, style)
+        lines += [f"  {style.paint(worst.mark, _COLOURS[worst], 'bold')} {first.strip()}", *rest]
+        lines += _wrap(", ".join(each.name for each in winners), 4, style, "cyan")
+    return lines
+
+
+def _harm(cells: Sequence[Cell], letters: Mapping[str, str]) -> tuple[str, int, Verdict]:
+    """``all but i j fail: MetadataChangedException``, how many of the cells that are, and the worst verdict."""
+    harmed = [cell for cell in cells if cell.verdict is not Verdict.COMMITS]
+    if not harmed:
+        return "none of them fails", 0, Verdict.COMMITS
+    parts: list[str] = []
+    for verdict in reversed(list(Verdict)[1:]):
+        mine = [cell for cell in harmed if cell.verdict is verdict]
+        if mine:
+            what = {Verdict.FAILS: "fail", Verdict.UNKNOWN: "may fail"}.get(verdict, "fail where they meet")
+            names = dict.fromkeys(cell.meeting.conflict.exception for cell in mine if cell.meeting.conflict)
+            how = f": {' or '.join(names)}" if names else f": {mine[0].meeting.reason}"
+            parts.append(f"{_who(mine, cells, letters)} {what}{how}")
+    worst = max((cell.verdict for cell in harmed), key=list(Verdict).index)
+    return "; ".join(parts), len(harmed), worst
+
+
+def _who(mine: Sequence[Cell], every: Sequence[Cell], letters: Mapping[str, str]) -> str:
+    spared = [letters[cell.loser.key] for cell in every if cell not in mine]
+    if not spared:
+        return "all"
+    if len(spared) < len(mine):
+        return f"all but {' '.join(spared)}"
+    return " ".join(letters[cell.loser.key] for cell in mine)
+
+
+def _readers(found: Matrix, style: Style) -> list[str]:
+    dialect = "databricks" if found.setting.client.engine == "databricks" else "oss"
+    by_stop: dict[Stop, list[TableOperation]] = {}
+    for each in found.winners:
+        made = [transaction.winner for transaction in each.transactions(found.setting, "a")]
+        by_stop.setdefault(stream_reader(made, dialect), []).append(each)
+    listed = _in_words(found)
+    lines = [style.paint("A stream that reads the table:", "bold")]
+    for stop, operations in sorted(by_stop.items(), key=lambda each: each[0].effect.rank):
+        what = {Effect.GOES_ON: "goes on at", Effect.RESTARTS: "restarts at"}.get(stop.effect, "ends at")
+        lines += _wrap(f"{what} {listed(operations)}", 2, style)
+        if stop.effect is not Effect.GOES_ON:
+            condition = f"{stop.condition}: " if stop.condition else ""
+            lines += _wrap(f"{condition}{stop.reason} ({stop.source})", 4, style, "dim")
+            lines += style.prose("avoid" if stop.effect is Effect.STOPS else "then", stop.way_out, 4)
+    return lines
+
+
+def _row_level(setting: Setting, style: Style) -> list[str]:
+    levels = row_levels(setting)
+    if not levels:
+        return []
+    lines = [style.paint("Row-level concurrency, for plain conditions:", "bold")]
+    for each in levels:
+        answer = {True: "holds", False: "does not hold", None: "cannot tell"}[each.holds]
+        why = f": {each.why_not}" if each.why_not else ""
+        lines += _wrap(f"{each.statement.upper()} {answer}{why} ({each.sources})", 2, style)
+    return lines
+
+
+def _about(found: Matrix, key: str, style: Style) -> list[str]:
+    """Everything about one operation, in both roles."""
+    if not any(key == each.key for each in found.winners):
+        return ["  such a table cannot take it, or is so already"]
+    lines: list[str] = []
+    for losing in (True, False):
+        mine = [cell for cell in found.cells if key == (cell.loser if losing else cell.winner).key]
+        if not mine:
+            continue
+        spared = [cell.winner if losing else cell.loser for cell in mine if cell.verdict is Verdict.COMMITS]
+        name = (mine[0].loser if losing else mine[0].winner).name
+        lines += ["", style.paint(f"{name} in flight" if losing else f"{name} commits first", "bold")]
+        if spared:
+            what = "it commits beside" if losing else "it harms none of"
+            lines += _wrap(f"{what} {_in_words(found)(spared)}", 2, style)
+        lines += _reasons(mine, found.setting, _in_words(found), style)
+    return lines
+
+
+def _policy(outlook: Outlook, style: Style, *, everything: bool, about: str) -> list[str]:
+    if not outlook.declared:
+        return [style.paint("No policy speaks for this table.", "dim")]
+    if not outlook.changes:
+        return [style.paint("The table is as its policy asks: nothing changes.", "dim")]
+    lines = [style.paint("What the policy changes:", "bold")]
+    for change in outlook.changes:
+        refused = "  (apply refuses it)" if change.id in outlook.refused else ""
+        lines += _wrap(f"{change.id}: {value_text(change.before)} → {value_text(change.after)}{refused}", 2, style)
+    for view in outlook.views:
+        if len(outlook.views) > 1:
+            lines += _wrap(f"where {' and '.join(client.text() for client in view.clients)} loses:", 2, style, "bold")
+        lines += [*_differences(view, style, everything=everything, about=about), *_row_level_change(view, style)]
+    return lines
+
+
+def _differences(view: View, style: Style, *, everything: bool, about: str) -> list[str]:
+    """The pairs that fare otherwise, by how. Those that only one of the two tables can take are left out."""
+    assert view.planned is not None
+    different, equal = compare(view.live, view.planned)
+    groups: dict[tuple[Verdict, Verdict, Outcome], dict[TableOperation, list[TableOperation]]] = {}
+    otherwise = 0
+    for before, after in ((each.before, each.after) for each in different if not about or _concerns(each, about)):
+        if not before or not after:
+            continue
+        if before.verdict is after.verdict and not everything:
+            otherwise += 1
+            continue
+        key = (before.verdict, after.verdict, after.meeting)
+        groups.setdefault(key, {}).setdefault(after.loser, []).append(after.winner)
+    lines: list[str] = []
+    for (old, new, outcome), pairs in groups.items():
+        better = list(Verdict).index(new) < list(Verdict).index(old)
+        mark = f"{style.paint(old.mark, _COLOURS[old])} → {style.paint(new.mark, _COLOURS[new])}"
+        conflict = f", with {outcome.conflict.exception}" if outcome.conflict and not better else ""
+        words = f"now {_WORDS[new]}{conflict}: {outcome.reason} ({outcome.source})"
+        first, *rest = _wrap(words, 8, style)
+        lines += [f"  {mark} {first.strip()}", *rest, *_pairs(pairs, _in_words(view.planned), style)]
+    also = f", {otherwise} fail with another exception" if otherwise else ""
+    return [*lines, *_wrap(f"{plural(equal, 'pair')} of operations fare as before{also}.", 2, style)]
+
+
+def _concerns(difference: Difference, key: str) -> bool:
+    return key in {difference.cell.loser.key, difference.cell.winner.key}
+
+
+def _row_level_change(view: View, style: Style) -> list[str]:
+    if view.planned is None:
+        return []
+    before, after = row_levels(view.live.setting), row_levels(view.planned.setting)
+    lines: list[str] = []
+    for old, new in zip(before, after, strict=True):
+        if old.holds is not new.holds:
+            answer = {True: "holds now", False: "no longer holds", None: "may hold or not"}[new.holds]
+            lines += _wrap(f"row-level concurrency {answer} for {new.statement.upper()} ({new.sources})", 2, style)
+    return lines
+
+
+def _wrap(text: str, indent: int, style: Style, *paint: str) -> list[str]:
+    margin = " " * indent
+    lines = textwrap.wrap(
+        printable(text),
+        max(style.width, indent + 30),
+        initial_indent=margin,
+        subsequent_indent=margin,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [style.paint(line, *paint) if paint else line for line in lines]

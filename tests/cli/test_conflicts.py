@@ -1,0 +1,104 @@
+"""``tablectl conflicts``: which table, whose rules, which policy."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.conftest import Cli, Repository
+
+ENGINE = "Databricks-Runtime/14.3.x-scala2.12"
+
+
+def test_a_table_without_any_policy(cli: Cli, repo: Repository) -> None:
+    repo.table("orders")
+    result = cli("conflicts", repo.name("orders"))
+    assert (result.code, result.err) == (0, "")
+    assert "Where Delta Spark 4.4.0 loses, at Serializable (not set):" in result.out
+    assert "  c INSERT that reads the table  X X X X X X X X X X X\n" in result.out
+    assert result.out.endswith("No policy speaks for this table.\n")
+
+
+def test_what_its_policy_changes(cli: Cli, repo: Repository) -> None:
+    repo.table("orders")
+    repo.policies({"orders": "{clustering: [id], deletion_vectors: enabled}"})
+    result = cli("conflicts", repo.name("orders"))
+    assert result.code == 0
+    assert "  clustering: none → [id]\n" in result.out
+    assert "full overwrite loses to CLUSTER BY" in result.out
+
+
+def test_a_pattern_speaks_for_it_too(cli: Cli, repo: Repository) -> None:
+    repo.table("orders")
+    repo.policies({"*": "{deletion_vectors: enabled}"})
+    found = json.loads(cli("conflicts", repo.name("orders"), "--format", "json").out)
+    assert [change["change"] for change in found["changes"]] == ["deletion_vectors"]
+
+
+def test_a_catalog_name_whose_policy_says_where_it_lies(cli: Cli, repo: Repository) -> None:
+    path = repo.table("orders")
+    repo.policies(f"version: 1\ntables:\n  lake.sales.orders: {{location: {path}, isolation: Serializable}}\n")
+    for name in ("lake.sales.orders", repo.name("orders")):
+        result = cli("conflicts", name)
+        assert result.code == 0
+        assert "isolation: default → Serializable" in result.out
+
+
+def test_a_policy_that_apply_refuses(cli: Cli, repo: Repository) -> None:
+    repo.table("orders")
+    repo.policies({"orders": "{partitioning: [day]}"})
+    result = cli("conflicts", repo.name("orders"))
+    assert result.code == 3
+    assert "partitioning: none → [day]  (apply refuses it)" in result.out
+
+
+def test_clients_come_from_the_log(cli: Cli, repo: Repository) -> None:
+    repo.table("orders", client=ENGINE)
+    assert "Where Databricks 14.3 loses, at WriteSerializable (not set):" in cli("conflicts", repo.name("orders")).out
+
+
+@pytest.mark.parametrize(
+    ("client", "says"),
+    [
+        ("spark 3.2", "Where Delta Spark 3.2 loses"),
+        ("delta-spark 4.0.1", "Where Delta Spark 4.0.1 loses"),
+        ("Databricks 14.2 Photon", "MERGE holds (D50, D45)"),
+        ("databricks 14.2", "MERGE does not hold: deletion vectors are off"),
+        ("kernel", "Where Delta Kernel loses"),
+        ("delta-rs", "Where delta-rs loses"),
+    ],
+)
+def test_a_client_that_is_named(cli: Cli, repo: Repository, client: str, says: str) -> None:
+    vectors = {"delta.enableDeletionVectors": "true"} if "Photon" in client else {}
+    repo.table("orders", properties=vectors, features=["deletionVectors"] if vectors else [])
+    assert says in cli("conflicts", repo.name("orders"), "--client", client).out
+
+
+def test_one_operation_by_key_or_by_name(cli: Cli, repo: Repository) -> None:
+    repo.table("orders")
+    for name in ("add-columns", "ADD COLUMNS"):
+        result = cli("conflicts", repo.name("orders"), "--operation", name)
+        assert "ADD COLUMNS in flight\n" in result.out
+        assert "ADD COLUMNS commits first\n" in result.out
+        assert "in flight  " not in result.out
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "says"),
+    [
+        (["lake.*.t"], 64, "name one table"),
+        (["isolation"], 64, "an attribute of tables, not a table"),
+        (["delta.`{lake}/missing`"], 1, "missing"),
+        (["delta.`{lake}/orders`", "--operation", "optimise"], 64, "did you mean optimize?"),
+        (["delta.`{lake}/orders`", "--operation", "zzzzzz"], 64, "one of insert, stream"),
+        (["delta.`{lake}/orders`", "--client", "oracle"], 64, "names no client"),
+        (["delta.`{lake}/orders`", "--client", "spark 4 photon"], 64, "names no client"),
+        (["delta.`{lake}/orders`", "nowhere.yaml"], 1, "nowhere.yaml"),
+    ],
+)
+def test_what_makes_no_sense(cli: Cli, repo: Repository, args: list[str], code: int, says: str) -> None:
+    repo.table("orders")
+    result = cli("conflicts", *(arg.replace("{lake}", str(repo.lake)) for arg in args))
+    assert (result.code, result.out) == (code, "")
+    assert says in result.err

@@ -1,0 +1,169 @@
+"""The matrices against the tables that Delta and Databricks document (delta.md 2.6, 2.7, 3; D24 to D38)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tablectl.conflicts.matrix import Verdict, compare, matrix
+from tablectl.conflicts.operations import OPERATIONS, Group, operations_of
+from tablectl.conflicts.setting import Setting
+from tablectl.conflicts.transactions import Conflict, Result
+from tests.conflicts.settings import EVERYWHERE, VECTORS, setting
+
+
+def marks(where: Setting, losers: str, winners: str) -> list[str]:
+    found = matrix(where)
+    return ["".join(found.cell(loser, winner).verdict.mark for winner in winners.split()) for loser in losers.split()]
+
+
+WRITES = "insert self-insert update optimize overwrite"
+
+
+def test_open_source_without_partitions() -> None:
+    assert marks(setting(), WRITES, WRITES) == [
+        ".....",
+        "XXXXX",
+        "XXXXX",
+        "..~~X",
+        "XXXXX",
+    ]
+
+
+def test_open_source_with_partitions() -> None:
+    assert marks(setting(partitioned=True), WRITES, WRITES) == [
+        ".....",
+        "~~~~X",
+        "~~~~X",
+        "..~~X",
+        "XXXXX",
+    ]
+
+
+def test_a_stored_write_serializable_spares_those_beside_blind_appends() -> None:
+    weak = {"delta.isolationLevel": "WriteSerializable"}
+    assert marks(setting(properties=weak), WRITES, "insert self-insert") == ["..", ".X", ".X", "..", ".X"]
+    assert marks(setting(properties=weak, blind=False), WRITES, "insert") == [".", "X", "X", ".", "X"]
+    assert marks(setting(properties=weak), "evolving-merge", "insert") == ["X"]
+
+
+CHANGES = "vectors-on set unset add-columns cluster replace"
+
+
+@pytest.mark.parametrize(
+    ("who", "expected"),
+    [
+        ("delta-spark 3.2", ["XXXXXX", "....XX"]),
+        ("delta-spark 4.1", [".XXX.X", ".....X"]),
+        ("kernel", ["XXXXXX"]),
+        ("unknown", ["XXXXXX"]),
+    ],
+)
+def test_changes_of_settings_by_client(who: str, expected: list[str]) -> None:
+    found = matrix(setting(who))
+    rows = [key for key in ("insert", "optimize") if any(each.key == key for each in found.losers)]
+    assert marks(setting(who), " ".join(rows), CHANGES)[0] == expected[0]
+
+
+@pytest.mark.parametrize("where", [setting("databricks 14.3", properties=VECTORS), setting("databricks 12.2")])
+def test_on_databricks_every_change_of_metadata_fails_every_write(where: Setting) -> None:
+    found = matrix(where)
+    for winner in operations_of(where):
+        if winner.group is Group.SETTINGS and winner.key != "cluster":
+            assert {found.cell(loser, winner.key).verdict for loser in ("insert", "merge", "optimize")} == {
+                Verdict.FAILS
+            }
+
+
+WITH_ROWS = "insert update optimize zorder"
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        # Row-level concurrency, both levels (D24 to D29).
+        (setting("databricks 14.3", properties=VECTORS), ["....", ".~.~", "...~", ".~~~"]),
+        (
+            setting("databricks 14.3", properties={**VECTORS, "delta.isolationLevel": "Serializable"}),
+            ["....", "~~.~", "...~", ".~~~"],
+        ),
+        # Without it (D30 to D35).
+        (setting("databricks 14.3"), ["....", ".~~~", ".~~~", ".~~~"]),
+        (
+            setting("databricks 14.3", properties={"delta.isolationLevel": "Serializable"}),
+            ["....", "~~~~", ".~~~", ".~~~"],
+        ),
+        # Partitions exclude it, and vectors still spare OPTIMIZE (D34, D42).
+        (setting("databricks 14.3", properties=VECTORS, partitioned=True), ["....", ".~.~", "...~", ".~~~"]),
+    ],
+)
+def test_databricks(where: Setting, expected: list[str]) -> None:
+    assert marks(where, WITH_ROWS, WITH_ROWS) == expected
+
+
+@pytest.mark.parametrize(
+    ("losers", "expected"),
+    [
+        ("set", ".....XXXX"),  # delta.md 2.7, row by row
+        ("cluster", "....X.XXX"),
+        ("add-constraint", "XXXXXXXXX"),
+        ("restore", "XXXXXXXXX"),
+        ("replace", "XXXXXXXXX"),
+        ("optimize", "..~~X...X"),
+    ],
+)
+def test_settings_in_flight_on_a_clustered_table(losers: str, expected: str) -> None:
+    winners = "insert self-insert update optimize overwrite vectors-on set add-columns replace"
+    where = setting(clustered=True)
+    assert marks(where, losers, winners) == [expected]
+
+
+def test_one_stream_that_runs_twice_fails_and_two_streams_do_not() -> None:
+    cell = matrix(setting()).cell("stream", "stream")
+    assert (cell.meeting.conflict, cell.apart.survives) == (Conflict.TRANSACTION, True)
+
+
+@pytest.mark.parametrize("where", EVERYWHERE)
+def test_who_keeps_apart_fares_no_worse(where: Setting) -> None:
+    for cell in matrix(where).cells:
+        assert cell.apart.rank <= cell.meeting.rank, cell
+
+
+@pytest.mark.parametrize("where", EVERYWHERE)
+def test_every_cell_has_a_reason_and_a_source_and_a_failure_its_class(where: Setting) -> None:
+    for cell in matrix(where).cells:
+        for outcome in (cell.meeting, cell.apart):
+            assert outcome.reason
+            assert outcome.source
+            assert (outcome.conflict is None) or not outcome.survives
+            assert outcome.conflict or outcome.result is not Result.FAILS
+
+
+def test_every_operation_is_somewhere() -> None:
+    from tablectl.model.live import Protocol
+
+    rich = setting(
+        protocol=Protocol(1, 7, writer_features=frozenset({"checkConstraints"})),
+        properties={
+            **VECTORS,
+            "delta.enableRowTracking": "true",
+            "delta.checkpointPolicy": "v2",
+            "delta.enableInCommitTimestamps": "true",
+            "delta.columnMapping.mode": "name",
+            "delta.constraints.c": "v > 0",
+        },
+    )
+    offered = {each.key for where in (*EVERYWHERE, rich) for each in operations_of(where)}
+    assert offered == {each.key for each in OPERATIONS}
+
+
+def test_a_comparison_counts_what_stays() -> None:
+    before, after = matrix(setting()), matrix(setting(partitioned=True))
+    different, equal = compare(before, after)
+    changed = {(each.cell.loser.key, each.cell.winner.key) for each in different}
+    assert ("update", "insert") in changed
+    assert ("insert", "update") not in changed
+    gone = next(each for each in different if each.cell.loser.key == "cluster")
+    assert gone.before is not None
+    assert gone.after is None
+    assert equal + len(different) == len({(c.loser.key, c.winner.key) for c in (*before.cells, *after.cells)})
+    assert compare(before, before) == ((), len(before.cells))

@@ -1,0 +1,84 @@
+"""Each operation as the transactions that it makes: that they are what Delta commits is measured elsewhere."""
+
+from __future__ import annotations
+
+import pytest
+
+from tablectl.conflicts.effects import commits_of, effect_of
+from tablectl.conflicts.operations import OPERATIONS, Group, operation, operations_of
+from tablectl.conflicts.setting import Setting
+from tablectl.conflicts.transactions import Kind
+from tablectl.model.live import Protocol
+from tablectl.model.operations import SetProperties
+from tests.conflicts.settings import EVERYWHERE, VECTORS, setting
+
+
+def test_keys_and_names_are_their_own() -> None:
+    assert len({each.key for each in OPERATIONS}) == len({each.name for each in OPERATIONS}) == len(OPERATIONS)
+    assert operation("merge").name == "MERGE"
+    with pytest.raises(KeyError):
+        operation("MERGE")
+
+
+@pytest.mark.parametrize("where", EVERYWHERE)
+def test_partitions_have_as_many_values_as_the_table_has_columns(where: Setting) -> None:
+    for each in operations_of(where):
+        for made in each.transactions(where, "a"):
+            files = (*made.winner.added, *made.winner.removed)
+            assert {len(file.partition) for file in files} <= {1 if where.partitioned else 0}, each.key
+
+
+@pytest.mark.parametrize("where", EVERYWHERE)
+def test_whoever_removes_a_file_has_read_it_or_its_partition(where: Setting) -> None:
+    for each in operations_of(where):
+        for made in each.transactions(where, "b"):
+            for file in made.winner.removed:
+                known = made.reads.whole or file.path in made.reads.files
+                assert known or made.reads.admit(file, partitioned=where.partitioned), each.key
+
+
+@pytest.mark.parametrize("where", EVERYWHERE)
+def test_only_what_rearranges_files_changes_no_row(where: Setting) -> None:
+    for each in operations_of(where):
+        changes = [made.winner.data_change for made in each.transactions(where, "a")]
+        if each.group is Group.ROWS:
+            assert all(changes)
+        elif each.group in {Group.FILES, Group.SETTINGS}:
+            assert not any(changes)
+
+
+def test_what_tablectl_sends_is_what_it_says_elsewhere() -> None:
+    where = setting()
+    said = commits_of(effect_of(SetProperties((("delta.enableDeletionVectors", "true"),)), where.basis), where.basis)
+    assert tuple(made.winner for made in operation("vectors-on").transactions(where, "a")) == said
+
+
+def test_a_table_is_offered_what_changes_it() -> None:
+    def keys(where: Setting) -> set[str]:
+        return {each.key for each in operations_of(where)}
+
+    assert "vectors-on" in keys(setting())
+    assert "vectors-off" not in keys(setting())
+    assert {"vectors-on", "vectors-off"} & keys(setting(properties=VECTORS)) == {"vectors-off"}
+    assert "cluster" not in keys(setting(partitioned=True))
+    assert "zorder" not in keys(setting(clustered=True))
+    assert "drop-feature" not in keys(setting())
+
+
+def test_to_drop_deletion_vectors_takes_several_commits() -> None:
+    protocol = Protocol(3, 7, frozenset({"deletionVectors"}), frozenset({"deletionVectors"}))
+    made = operation("drop-feature").transactions(setting(protocol=protocol, properties=VECTORS), "a")
+    assert [each.winner.kind for each in made] == [Kind.UNSET_PROPERTIES, Kind.REORG, Kind.DROP_FEATURE]
+    (last,) = operation("drop-feature").transactions(setting(protocol=protocol), "a")
+    assert last.winner.protocol
+    assert last.winner.protocol.removes == ("deletionVectors",)
+
+
+def test_a_loser_takes_all_that_its_commit_would_hold() -> None:
+    where = setting(partitioned=True, properties=VECTORS)
+    (merge,) = operation("merge").transactions(where, "b")
+    loser = merge.loser(where)
+    assert (loser.kind, loser.removes, loser.reads.partitions) == (Kind.MERGE, ("b",), (("b",),))
+    assert (loser.metadata, loser.protocol, loser.partitioned) == (False, False, True)
+    (constraint,) = operation("add-constraint").transactions(setting(protocol=Protocol(1, 1)), "a")
+    assert (constraint.loser(where).metadata, constraint.loser(where).protocol) == (True, True)
