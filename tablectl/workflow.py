@@ -102,9 +102,18 @@ def make_outlook(
     ``locate`` is called only where neither the name nor the policy says where the table lies. Raises ``LiveError``
     where the table cannot be read.
     """
+    return outlook(read_live(name, spec, locate, stores), spec.policy if spec else None, dialect, clients)
+
+
+def read_live(
+    name: TableName,
+    spec: TableSpec | None,
+    locate: Callable[[TableName], str],
+    stores: StoreOptions = _DEFAULT_STORES,
+) -> LiveTable:
+    """One table with its history, found as ``make_outlook`` finds it."""
     location = name.parts[0] if name.is_path else (spec and spec.location) or locate(name)
-    live = read_table(name, location, options=stores)
-    return outlook(live, spec.policy if spec else None, dialect, clients)
+    return read_table(name, location, options=stores)
 
 
 def _depth(policy: Policy) -> Callable[[LiveTable], Depth]:

@@ -228,15 +228,31 @@ def apply(
 
 @app.command()
 def explain(
-    table: TableArg,
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE | WORD",
+            help="An identifier, as in policies; or an exception, a DELTA_… error class, an isolation level.",
+        ),
+    ],
     paths: PathsArg = None,
+    table: Annotated[
+        str | None, typer.Option("--table", metavar="TABLE", help="Explain the word on this live table.")
+    ] = None,
     var: VarOpt = None,
     format: FormatOpt = Format.TEXT,  # noqa: A002
+    remote: RemoteOpt = None,
 ) -> int:
-    """What the policies say about a table: each value, the line that gave it, and what it overrides.
+    """What the policies say about a table, line by line; or what an exception or an isolation level means.
 
-    Example: tablectl explain lake.sales.orders
+    Examples: tablectl explain lake.sales.orders; tablectl explain WriteSerializable --table lake.sales.orders
     """
+    from tablectl.conflicts.glossary import find_topic, looks_like_a_topic  # noqa: PLC0415
+
+    if table is not None or find_topic(what) or looks_like_a_topic(what):
+        from tablectl.cli.commands import explain_word_command  # noqa: PLC0415
+
+        return explain_word_command(what, table, _request(paths, None, None, var, remote), Output(os.environ), format)
     from tablectl.reports.explain_text import explain_json, explain_text  # noqa: PLC0415
     from tablectl.specs.config import load_config  # noqa: PLC0415
     from tablectl.specs.explain import explain as explained  # noqa: PLC0415
@@ -244,7 +260,7 @@ def explain(
 
     out, config = Output(os.environ), load_config(Path(), os.environ)
     specs = load_repository(paths, config, ".", variables(var), os.environ)
-    found = explained(specs, table, config.engine.catalog, config.engine.dialect)
+    found = explained(specs, what, config.engine.catalog, config.engine.dialect)
     if format is Format.JSON:
         out.result(json.dumps(explain_json(found), indent=2) + "\n")
     else:

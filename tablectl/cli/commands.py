@@ -16,6 +16,7 @@ from typing import Any
 from tablectl.api import Engines, read_plan
 from tablectl.cli.output import Format, Output, write_file
 from tablectl.cli.request import ApplyOptions, ConflictOptions, Request, client
+from tablectl.conflicts.glossary import find_topic, topic_names
 from tablectl.conflicts.operations import OPERATIONS
 from tablectl.engine.port import Engine
 from tablectl.live.reader import newest_version
@@ -24,11 +25,13 @@ from tablectl.model.errors import ExitCode, TablectlError, UsageError
 from tablectl.model.names import NameSyntaxError, parse_table
 from tablectl.model.plan import Plan
 from tablectl.planning.plan_file import dump_plan
+from tablectl.planning.topic import look_at
 from tablectl.reports.conflicts_json import conflicts_json
 from tablectl.reports.conflicts_text import conflicts_text
 from tablectl.reports.plan_text import plan_text
 from tablectl.reports.run_text import run_text
 from tablectl.reports.style import Style
+from tablectl.reports.topic_text import topic_json, topic_text
 from tablectl.scope import Selection
 from tablectl.specs.config import Config, load_config
 from tablectl.specs.explain import parse_name, spec_for
@@ -42,7 +45,7 @@ from tablectl.window.lease_log import LeaseRecord, tail
 from tablectl.window.owner import current_owner
 from tablectl.window.records import RecordStore
 from tablectl.window.report import RunReport
-from tablectl.workflow import Control, make_outlook, make_plan, record_store, run, store_options
+from tablectl.workflow import Control, make_outlook, make_plan, read_live, record_store, run, store_options
 
 
 def plan_command(
@@ -185,6 +188,28 @@ def conflicts_command(table: str, request: Request, out: Output, form: Format, o
     else:
         out.result(conflicts_text(found, out.style, everything=options.everything, about=about))
     return ExitCode.REFUSED if found.refused else ExitCode.DONE
+
+
+def explain_word_command(word: str, table: str | None, request: Request, out: Output, form: Format) -> ExitCode:
+    """``tablectl explain`` for a word of conflicts, on a live table or without one."""
+    topic = find_topic(word)
+    if topic is None:
+        near = nearest(word, topic_names())
+        hint = f"did you mean {near}?" if near else f"such as {', '.join(topic_names()[:3])}, WriteSerializable"
+        raise UsageError(f"{word!r} is no exception, error class or isolation level that is known here", hint)
+    config = _config(request)
+    live = None
+    if table is not None:
+        name = parse_name(table, config.engine.catalog, config.engine.dialect)
+        spec = spec_for(_policies(request, config), name)
+        with Engines(config, on_start=out.note) as engines:
+            live = read_live(name, spec, engines.locate, store_options(config))
+    view = look_at(topic, live, config.engine.dialect)
+    if form is Format.JSON:
+        out.result(json.dumps(topic_json(view), indent=2) + "\n")
+    else:
+        out.result(topic_text(view, out.style))
+    return ExitCode.DONE
 
 
 def _operation(text: str) -> str:

@@ -26,7 +26,7 @@ _WORDS = {
     Verdict.FAILS: "fails",
 }
 _MOST = 0.6
-"""The share of all changes of settings from which on they are named together."""
+"""The share of all writes, and of all changes of settings, from which on they are named together."""
 Named = Callable[[TableOperation], str]
 
 
@@ -47,18 +47,18 @@ def _facts(outlook: Outlook, style: Style) -> list[str]:
     facts = [f"version {live.version}", layout, f"deletion vectors {'on' if setting.vectors else 'off'}"]
     if setting.identity:
         facts.append("identity columns")
-    return _wrap(", ".join(facts), 2, style, "dim")
+    return wrapped(", ".join(facts), 2, style, "dim")
 
 
 def _view(view: View, style: Style, *, everything: bool, about: str) -> list[str]:
     setting = view.live.setting
     who = " and ".join(client.text() for client in view.clients)
     level = f"{setting.level}{'' if setting.stored_level else ' (not set)'}"
-    lines = _wrap(f"Where {who} loses, at {level}:", 0, style, "bold")
+    lines = wrapped(f"Where {who} loses, at {level}:", 0, style, "bold")
     if about:
         return [*lines, *_about(view.live, about, style)]
     if everything:
-        return [*lines, *_reasons(view.live.cells, setting, _in_words(view.live), style)]
+        return [*lines, *_reasons(view.live.cells, setting, in_words(view.live), style)]
     rows = _everyday(view.live)
     letters = {each.key: letter for each, letter in zip(rows, ascii_lowercase, strict=False)}
     cells = [cell for cell in view.live.cells if cell.loser in rows and cell.winner in rows]
@@ -92,7 +92,7 @@ def _grid(found: Matrix, rows: Sequence[TableOperation], letters: Mapping[str, s
         lines.append(f"  {letters[row.key]} {row.name.ljust(pad - 2)}{marks}")
     used = {found.cell(row.key, column.key).verdict for row in rows for column in rows}
     legend = "   ".join(f"{verdict.mark} {_WORDS[verdict]}" for verdict in Verdict if verdict in used)
-    return [*lines, *_wrap(legend, 2, style, "dim")]
+    return [*lines, *wrapped(legend, 2, style, "dim")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +117,11 @@ def _reasons(cells: Iterable[Cell], setting: Setting, listed: Listed, style: Sty
     lines: list[str] = []
     order = sorted(groups.items(), key=lambda each: list(Verdict).index(each[0].verdict), reverse=True)
     for why, pairs in order:
-        lines += [*_why(why, style), *_pairs(pairs, listed, style)]
+        lines += [*_why(why, style), *pairs_lines(pairs, listed, style)]
         for index, way in enumerate(why.ways):
             lines += style.prose("avoid" if index == 0 else "or", way, 4)
     if any(not why.ways for why in groups):
-        lines += _wrap(f"Where nothing else is named: {IN_TURN}.", 2, style, "dim")
+        lines += wrapped(f"Where nothing else is named: {IN_TURN}.", 2, style, "dim")
     return lines
 
 
@@ -129,36 +129,47 @@ def _why(why: _Why, style: Style) -> list[str]:
     conflict = why.outcome.conflict
     mark = style.paint(why.verdict.mark, _COLOURS[why.verdict], "bold")
     title = f"{conflict.exception}: " if conflict else ""
-    first, *rest = _wrap(f"{title}{why.outcome.reason} ({why.outcome.source})", 4, style)
+    first, *rest = wrapped(f"{title}{why.outcome.reason} ({why.outcome.source})", 4, style)
     return [f"  {mark} {first.strip()}", *rest]
 
 
-def _pairs(pairs: Mapping[TableOperation, Sequence[TableOperation]], listed: Listed, style: Style) -> list[str]:
-    """``c d lose to a b``: losers with the same winners in one line."""
+def pairs_lines(
+    pairs: Mapping[TableOperation, Sequence[TableOperation]], listed: Listed, style: Style, what: str = ""
+) -> list[str]:
+    """``c d lose to a b``, and ``what`` after it: losers with the same winners in one line."""
     alike: dict[tuple[TableOperation, ...], list[TableOperation]] = {}
     for loser, winners in pairs.items():
         alike.setdefault(tuple(winners), []).append(loser)
     lines: list[str] = []
     for winners, losers in alike.items():
         verb = "loses to" if len(losers) == 1 else "lose to"
-        lines += _wrap(f"{listed(losers)} {verb} {listed(winners)}", 4, style, "cyan")
+        lines += wrapped(f"{listed(losers)} {verb} {listed(winners)}{what}", 4, style, "cyan")
     return lines
 
 
-def _in_words(found: Matrix) -> Listed:
-    """Operations by name; where nearly all changes of settings are among them, these are named together."""
+def in_words(found: Matrix) -> Listed:
+    """Operations by name; where nearly all writes, or changes of settings, are among them, these are named together."""
+    writes = [each for each in found.winners if each.group in {Group.ROWS, Group.FILES}]
     settings = [each for each in found.winners if each.group is Group.SETTINGS]
 
     def listed(operations: Sequence[TableOperation]) -> str:
-        inside = [each for each in operations if each.group is Group.SETTINGS]
-        others = [each.name for each in operations if each.group is not Group.SETTINGS]
-        if len(inside) < _MOST * len(settings):
-            return ", ".join([*others, *(each.name for each in inside)])
-        missing = [each.name for each in settings if each not in inside]
-        but = f" (but {', '.join(missing)})" if missing else ""
-        return ", ".join([*others, f"all changes of settings{but}"])
+        whole = [each for each in operations if each not in writes and each not in settings]
+        names = [
+            *_together("all writes", writes, operations),
+            *(each.name for each in whole),
+            *_together("all changes of settings", settings, operations),
+        ]
+        return ", ".join(names)
 
     return listed
+
+
+def _together(title: str, every: Sequence[TableOperation], operations: Sequence[TableOperation]) -> list[str]:
+    inside = [each.name for each in every if each in operations]
+    if len(inside) < _MOST * len(every):
+        return inside
+    missing = [each.name for each in every if each not in operations]
+    return [f"{title} (but {', '.join(missing)})" if missing else title]
 
 
 def _statements(found: Matrix, losers: Sequence[TableOperation], letters: Mapping[str, str], style: Style) -> list[str]:
@@ -169,9 +180,9 @@ def _statements(found: Matrix, losers: Sequence[TableOperation], letters: Mappin
             groups.setdefault(_harm([found.cell(each.key, winner.key) for each in losers], letters), []).append(winner)
     lines = [style.paint("Statements that change the table, beside one of these:", "bold")]
     for (harm, _, worst), winners in sorted(groups.items(), key=lambda each: each[0][1]):
-        first, *rest = _wrap(harm, 4, style)
+        first, *rest = wrapped(harm, 4, style)
         lines += [f"  {style.paint(worst.mark, _COLOURS[worst], 'bold')} {first.strip()}", *rest]
-        lines += _wrap(", ".join(each.name for each in winners), 4, style, "cyan")
+        lines += wrapped(", ".join(each.name for each in winners), 4, style, "cyan")
     return lines
 
 
@@ -207,14 +218,14 @@ def _readers(found: Matrix, style: Style) -> list[str]:
     for each in found.winners:
         made = [transaction.winner for transaction in each.transactions(found.setting, "a")]
         by_stop.setdefault(stream_reader(made, dialect), []).append(each)
-    listed = _in_words(found)
+    listed = in_words(found)
     lines = [style.paint("A stream that reads the table:", "bold")]
     for stop, operations in sorted(by_stop.items(), key=lambda each: each[0].effect.rank):
         what = {Effect.GOES_ON: "goes on at", Effect.RESTARTS: "restarts at"}.get(stop.effect, "ends at")
-        lines += _wrap(f"{what} {listed(operations)}", 2, style)
+        lines += wrapped(f"{what} {listed(operations)}", 2, style)
         if stop.effect is not Effect.GOES_ON:
             condition = f"{stop.condition}: " if stop.condition else ""
-            lines += _wrap(f"{condition}{stop.reason} ({stop.source})", 4, style, "dim")
+            lines += wrapped(f"{condition}{stop.reason} ({stop.source})", 4, style, "dim")
             lines += style.prose("avoid" if stop.effect is Effect.STOPS else "then", stop.way_out, 4)
     return lines
 
@@ -227,7 +238,7 @@ def _row_level(setting: Setting, style: Style) -> list[str]:
     for each in levels:
         answer = {True: "holds", False: "does not hold", None: "cannot tell"}[each.holds]
         why = f": {each.why_not}" if each.why_not else ""
-        lines += _wrap(f"{each.statement.upper()} {answer}{why} ({each.sources})", 2, style)
+        lines += wrapped(f"{each.statement.upper()} {answer}{why} ({each.sources})", 2, style)
     return lines
 
 
@@ -245,8 +256,8 @@ def _about(found: Matrix, key: str, style: Style) -> list[str]:
         lines += ["", style.paint(f"{name} in flight" if losing else f"{name} commits first", "bold")]
         if spared:
             what = "it commits beside" if losing else "it harms none of"
-            lines += _wrap(f"{what} {_in_words(found)(spared)}", 2, style)
-        lines += _reasons(mine, found.setting, _in_words(found), style)
+            lines += wrapped(f"{what} {in_words(found)(spared)}", 2, style)
+        lines += _reasons(mine, found.setting, in_words(found), style)
     return lines
 
 
@@ -258,10 +269,10 @@ def _policy(outlook: Outlook, style: Style, *, everything: bool, about: str) -> 
     lines = [style.paint("What the policy changes:", "bold")]
     for change in outlook.changes:
         refused = "  (apply refuses it)" if change.id in outlook.refused else ""
-        lines += _wrap(f"{change.id}: {value_text(change.before)} → {value_text(change.after)}{refused}", 2, style)
+        lines += wrapped(f"{change.id}: {value_text(change.before)} → {value_text(change.after)}{refused}", 2, style)
     for view in outlook.views:
         if len(outlook.views) > 1:
-            lines += _wrap(f"where {' and '.join(client.text() for client in view.clients)} loses:", 2, style, "bold")
+            lines += wrapped(f"where {' and '.join(client.text() for client in view.clients)} loses:", 2, style, "bold")
         lines += [*_differences(view, style, everything=everything, about=about), *_row_level_change(view, style)]
     return lines
 
@@ -286,10 +297,10 @@ def _differences(view: View, style: Style, *, everything: bool, about: str) -> l
         mark = f"{style.paint(old.mark, _COLOURS[old])} → {style.paint(new.mark, _COLOURS[new])}"
         conflict = f", with {outcome.conflict.exception}" if outcome.conflict and not better else ""
         words = f"now {_WORDS[new]}{conflict}: {outcome.reason} ({outcome.source})"
-        first, *rest = _wrap(words, 8, style)
-        lines += [f"  {mark} {first.strip()}", *rest, *_pairs(pairs, _in_words(view.planned), style)]
+        first, *rest = wrapped(words, 8, style)
+        lines += [f"  {mark} {first.strip()}", *rest, *pairs_lines(pairs, in_words(view.planned), style)]
     also = f", {otherwise} fail with another exception" if otherwise else ""
-    return [*lines, *_wrap(f"{plural(equal, 'pair')} of operations fare as before{also}.", 2, style)]
+    return [*lines, *wrapped(f"{plural(equal, 'pair')} of operations fare as before{also}.", 2, style)]
 
 
 def _concerns(difference: Difference, key: str) -> bool:
@@ -304,11 +315,12 @@ def _row_level_change(view: View, style: Style) -> list[str]:
     for old, new in zip(before, after, strict=True):
         if old.holds is not new.holds:
             answer = {True: "holds now", False: "no longer holds", None: "may hold or not"}[new.holds]
-            lines += _wrap(f"row-level concurrency {answer} for {new.statement.upper()} ({new.sources})", 2, style)
+            lines += wrapped(f"row-level concurrency {answer} for {new.statement.upper()} ({new.sources})", 2, style)
     return lines
 
 
-def _wrap(text: str, indent: int, style: Style, *paint: str) -> list[str]:
+def wrapped(text: str, indent: int, style: Style, *paint: str) -> list[str]:
+    """The lines of a paragraph, each indented and painted."""
     margin = " " * indent
     lines = textwrap.wrap(
         printable(text),

@@ -1,0 +1,270 @@
+"""What the words of conflicts mean: exceptions and error classes, isolation levels, and what stops a stream.
+
+Which operations cause an exception is not written here: the matrix of a table says it. Sources are those of the rules;
+the parts of error classes (``….ROW_LEVEL_CHANGES``) are those that Databricks documents, of which open-source Delta has
+``WITH_PARTITION_HINT`` and ``WITHOUT_HINT``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from tablectl.conflicts.transactions import Conflict, Level
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One word, explained."""
+
+    name: str
+    """An error class or an isolation level."""
+    meaning: str
+    ways: tuple[str, ...]
+    source: str
+    conflict: Conflict | None = None
+    level: Level | None = None
+    detail: str = ""
+    """What its part says, where one was named: ``ROW_LEVEL_CHANGES``."""
+
+    @property
+    def title(self) -> str:
+        """The name, and the exception that Spark raises for it."""
+        return f"{self.name} ({self.conflict.exception})" if self.conflict else self.name
+
+
+_AGAIN = "run the statement again: it then begins from the newer version (tablectl.retry_on_conflict)"
+_APART = "name partition columns with literals in the conditions of both, and partition the table by them"
+
+_CONFLICTS: Mapping[Conflict, tuple[str, tuple[str, ...], str]] = MappingProxyType(
+    {
+        Conflict.APPEND: (
+            (
+                "While the statement ran, another commit added files where the statement reads: in a partition that"
+                " its conditions admit, anywhere on a table without partitions. It may have missed rows, so it may "
+                "not commit."
+            ),
+            (
+                _APART,
+                (
+                    "a MERGE needs literal conditions on the target in ON: an equality with the source admits every"
+                    " partition"
+                ),
+                (
+                    "on Databricks: deletion vectors for row-level concurrency, or isolation: WriteSerializable "
+                    "where the other is an INSERT that reads nothing"
+                ),
+                "run OPTIMIZE and REORG when no UPDATE, DELETE or MERGE runs: their files count as added ones",
+                _AGAIN,
+            ),
+            "delta.md 3, D64",
+        ),
+        Conflict.DELETE_READ: (
+            "While the statement ran, another commit removed or rewrote a file that the statement has read.",
+            (_APART, "compact when no UPDATE, DELETE or MERGE runs", _AGAIN),
+            "delta.md 3, D65",
+        ),
+        Conflict.DELETE_DELETE: (
+            "Both statements remove or rewrite one file. Typical of two compactions at once.",
+            ("let one job alone compact a table", _APART, _AGAIN),
+            "delta.md 3, D66",
+        ),
+        Conflict.METADATA_CHANGED: (
+            (
+                "While the statement ran, another commit changed the table's properties, schema or constraints. "
+                "Delta Spark adopts some of these since 4.1; Delta Kernel, delta-rs and Databricks adopt none."
+            ),
+            (
+                "change tables by `tablectl apply`, and put writes under tablectl.guard: they wait for each other",
+                (
+                    "upgrade writers to Delta Spark 4.3, which adopt deletion vectors, row tracking, checkpoint "
+                    "policy v2 and in-commit timestamps"
+                ),
+                (
+                    "keep schema evolution and identity columns out of jobs that run side by side: each of their "
+                    "writes changes metadata"
+                ),
+                _AGAIN,
+            ),
+            "delta.md 2.2, D15, D67",
+        ),
+        Conflict.PROTOCOL_CHANGED: (
+            (
+                "While the statement ran, another commit changed the table's protocol: a feature left it, or both "
+                "changed it, or several created or replaced one table at once. Delta Kernel, delta-rs and "
+                "Databricks fail on each change of the protocol."
+            ),
+            (
+                "create and upgrade tables before jobs write to them, or by `tablectl apply` under guards",
+                "if it fails again, the client is too old for the table's new protocol: upgrade it",
+                _AGAIN,
+            ),
+            "delta.md 2.1, D69",
+        ),
+        Conflict.TRANSACTION: (
+            (
+                "Two runs of one streaming query, with one checkpoint, write at the same time; or two idempotent "
+                "writes with one txnAppId; or both change the clustering columns, which a full overwrite does too."
+            ),
+            (
+                "run each streaming query once, each with a checkpoint of its own",
+                "do not cluster a table again while it is overwritten",
+                _AGAIN,
+            ),
+            "delta.md 2.1, 2.3, D68",
+        ),
+        Conflict.WRITE: (
+            (
+                "A commit that must be the very next one found another in its place: RESTORE, CLONE and CONVERT "
+                "give way to whatever commits. Delta Kernel says it of removed files and domains too."
+            ),
+            ("run it while nobody writes", _AGAIN),
+            "delta.md 2.5",
+        ),
+        Conflict.UNSUPPORTED: (
+            "The other commit added a feature to the table that this client cannot write.",
+            ("upgrade the client before the table", "or take the feature from the table by DROP FEATURE"),
+            "delta.md 2.1",
+        ),
+        Conflict.REVALIDATION: (
+            "DROP FEATURE was ready, and then another commit used the feature.",
+            ("turn the feature off and stop its writers first, then drop it", _AGAIN),
+            "delta.md 1.15, 2.1",
+        ),
+        Conflict.BACKFILL: (
+            "Row tracking was being turned on and taken away at once.",
+            ("run one of the two", _AGAIN),
+            "delta.md 1.6",
+        ),
+    }
+)
+_LEVELS: Mapping[Level, tuple[str, tuple[str, ...], str]] = MappingProxyType(
+    {
+        Level.SERIALIZABLE: (
+            (
+                "Reads and writes are as if one statement had run after the other, in the order of the table's "
+                "history. A statement fails if files were added where it reads, be it by an INSERT that reads "
+                "nothing. Open-source Delta takes it where no level is set, and can set no other."
+            ),
+            ("to pin it: isolation: Serializable",),
+            "delta.md 1.2, D7, D12",
+        ),
+        Level.WRITE_SERIALIZABLE: (
+            (
+                "Writes are as if one had run after the other, but not always in the order of the history: an "
+                "INSERT that reads nothing is in nobody's way, so a statement that began before it may commit after"
+                " it without having seen its rows. Databricks takes it where no level is set. Open-source Delta "
+                "cannot set it, and honours it where another engine stored it."
+            ),
+            (
+                "to rule the reordering out: isolation: Serializable, under which such a statement fails once",
+                "what already is an UPDATE, DELETE or MERGE conflicts at both levels alike",
+            ),
+            "delta.md 1.2, 3, D6, D8, D9",
+        ),
+        Level.SNAPSHOT: (
+            (
+                "The level of a commit that changes no row: OPTIMIZE, REORG and the row tracking backfill. Delta "
+                "chooses it for that commit, whatever the table's level. Files that others added do not concern it;"
+                " files that it rewrites must still be there. No table can be set to it."
+            ),
+            ("there is nothing to set; `commitInfo.isolationLevel` in the history says which commits used it",),
+            "delta.md 2.4",
+        ),
+    }
+)
+_STREAMS: Mapping[str, tuple[str, tuple[str, ...], str]] = MappingProxyType(
+    {
+        "DELTA_SOURCE_TABLE_IGNORE_CHANGES": (
+            "A stream that reads the table met a commit that rewrote rows: UPDATE, DELETE, MERGE or an overwrite.",
+            ("read with skipChangeCommits=true", "or read the change data feed"),
+            "delta.md 6",
+        ),
+        "DELTA_SOURCE_IGNORE_DELETE": (
+            "A stream that reads the table met a commit that only removed rows.",
+            ("read with skipChangeCommits=true or ignoreDeletes=true",),
+            "delta.md 6",
+        ),
+        "DELTA_SCHEMA_CHANGED_WITH_VERSION": (
+            "A stream that reads the table met new columns.",
+            ("let it restart: from its checkpoint it goes on with the new schema",),
+            "delta.md 6",
+        ),
+        "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG": (
+            "A stream that reads the table met a column renamed or dropped, or other partition columns.",
+            ("read with a schemaTrackingLocation", "or start with a new checkpoint"),
+            "delta.md 6",
+        ),
+        "DELTA_STREAMING_METADATA_EVOLUTION": (
+            "A stream with a schemaTrackingLocation met another protocol, schema or delta.* property.",
+            ("let it restart",),
+            "delta.md 6",
+        ),
+        "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE": (
+            "The table was replaced: it has a new id, and a checkpoint belongs to the old one.",
+            ("start with a new checkpoint", "overwrite tables that streams read, do not replace them"),
+            "delta.md 6",
+        ),
+    }
+)
+_PARTS: Mapping[str, str] = MappingProxyType(
+    {
+        "ALLOTTED_TIME_EXCEEDED": "Row-level resolution took longer than it may: run it again.",
+        "CHANGE_TYPE_COLUMN": "A column named _change_type hinders detection by row: rename it.",
+        "EMPTY_READ_PREDICATES": "The statement has no condition, so it read the whole table: give it one.",
+        "METADATA_CHANGE": "The other commit changed metadata too.",
+        "PARTITIONED_TABLE_WITHOUT_MERGE_SOURCE": "The table is partitioned, which excludes detection by row here.",
+        "PREDICATES_NEED_REWRITE": "The conditions cannot be checked by row: make them plainer (D44).",
+        "PROTOCOL_CHANGE": "The other commit upgraded the protocol too.",
+        "ROW_LEVEL_CHANGES": "Both touched the same rows: row-level concurrency was at work, and could not help.",
+        "WHOLE_TABLE_READ": "The statement read the whole table: narrow it by a condition.",
+        "WHOLE_TABLE_REPLACE": "The other commit replaced all rows.",
+        "WITHOUT_HINT": "The file lies in no partition.",
+        "WITH_PARTITION_HINT": "The message names the partition in which the two met.",
+    }
+)
+
+
+def find_topic(text: str) -> Topic | None:
+    """The topic of an exception, an error class with or without its part, or an isolation level; ``None`` otherwise.
+
+    Letter case, brackets around a class and packages before an exception do not matter.
+    """
+    word = text.strip().strip("[]").casefold()
+    class_, _, part = word.partition(".")
+    for topic in _topics():
+        conflict = topic.conflict
+        if word == topic.name.casefold() or (conflict and word.rpartition(".")[2] == conflict.exception.casefold()):
+            return topic
+        if class_ == topic.name.casefold() and conflict and part.upper() in _PARTS:
+            return Topic(
+                f"{topic.name}.{part.upper()}",
+                topic.meaning,
+                topic.ways,
+                topic.source,
+                conflict,
+                detail=_PARTS[part.upper()],
+            )
+    return None
+
+
+def looks_like_a_topic(text: str) -> bool:
+    """Whether a word can only be meant as an error class or an exception: no table is called so."""
+    word = text.strip().strip("[]").casefold()
+    return word.startswith(("delta_", "io.delta.exceptions.")) or (word.endswith("exception") and "`" not in word)
+
+
+def topic_names() -> tuple[str, ...]:
+    """Everything that ``find_topic`` knows, for suggestions."""
+    exceptions = (topic.conflict.exception for topic in _topics() if topic.conflict)
+    return tuple(dict.fromkeys((*(topic.name for topic in _topics()), *exceptions)))
+
+
+def _topics() -> Iterator[Topic]:
+    for conflict, (meaning, ways, source) in _CONFLICTS.items():
+        yield Topic(conflict.value, meaning, ways, source, conflict)
+    for level, (meaning, ways, source) in _LEVELS.items():
+        yield Topic(level.value, meaning, ways, source, level=level)
+    for name, (meaning, ways, source) in _STREAMS.items():
+        yield Topic(name, meaning, ways, source)
