@@ -35,7 +35,7 @@ def split_parts(text: str) -> tuple[str, ...]:
         if not rest:
             return tuple(parts)
         if not rest.startswith("."):
-            raise NameSyntaxError(f"unexpected {rest[0]!r} in {text!r}: quote the part it belongs to with backticks")
+            raise NameSyntaxError(f"unexpected {rest[0]!r} in {text!r}: {how_to_quote(text)}")
         rest = rest[1:]
 
 
@@ -49,11 +49,18 @@ def _take_part(rest: str, whole: str) -> tuple[str, str]:
         match = _UNQUOTED.match(rest)
         if match is None:
             bad = f"unexpected {rest[0]!r}" if rest else "an empty part"
-            raise NameSyntaxError(f"{bad} in {whole!r}: quote the part it belongs to with backticks")
+            raise NameSyntaxError(f"{bad} in {whole!r}: {how_to_quote(whole)}")
         part = match.group()
     if not part:
         raise NameSyntaxError(f"an empty part in {whole!r}")
     return part, rest[match.end() :]
+
+
+def how_to_quote(text: str) -> str:
+    """What to write instead of a name that cannot be read: most likely a bare location, or a part with odd characters."""
+    if "`" not in text and (text.startswith(("/", "./", "~")) or "://" in text):
+        return f"write a location as delta.`{text}`"
+    return "quote the part it belongs to with backticks"
 
 
 def join_parts(parts: tuple[str, ...]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from tablectl.model.names import NameSyntaxError, TableName
+from tablectl.model.names import NameSyntaxError, TableName, how_to_quote
 from tablectl.model.patterns import (
     MAGIC,
     TablePattern,
@@ -78,13 +78,13 @@ def _split(text: str) -> tuple[tuple[str, bool], ...]:
     while True:
         found = _PART.match(text, at)
         if found is None:
-            raise NameSyntaxError(f"{_unexpected(text[at:])} in {text!r}: quote the part it belongs to with backticks")
+            raise NameSyntaxError(f"{_unexpected(text[at:])} in {text!r}: {how_to_quote(text)}")
         parts.append((found[2], False) if found[1] is None else (found[1].replace("``", "`"), True))
         at = found.end()
         if at == len(text):
             return tuple(parts)
         if text[at] != ".":
-            raise NameSyntaxError(f"{_unexpected(text[at:])} in {text!r}: quote the part it belongs to with backticks")
+            raise NameSyntaxError(f"{_unexpected(text[at:])} in {text!r}: {how_to_quote(text)}")
         at += 1
 
 

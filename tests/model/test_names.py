@@ -105,6 +105,9 @@ def test_tables_in_statements(text: str, sql: str) -> None:
         ("delta.`/data/../orders`", "step"),
         ("delta.`/data/./orders`", "step"),
         ("delta.`/data/or\nders`", "control character"),
+        ("/data/orders", "write a location as delta.`/data/orders`"),
+        ("s3://bucket/orders", "write a location as delta.`s3://bucket/orders`"),
+        ("lake.sales.or-ders", "backticks"),
     ],
 )
 def test_what_is_no_table(text: str, why: str) -> None:

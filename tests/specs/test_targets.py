@@ -57,6 +57,7 @@ def test_keys(text: str, target: object) -> None:
         ("lake.a*.b-c", "unexpected '-'"),
         ("lake.`a`*.b", "unexpected '\\*'"),
         ("lake..*", "unexpected '.'"),
+        ("/data/*", "write a location as delta.`/data/\\*`"),
         ("lake.*.", "an empty part"),
         ("lake.${EMPTY}.*", "is empty"),
         ("lake.`a\0`.*", "NUL"),
