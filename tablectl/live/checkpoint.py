@@ -7,7 +7,7 @@ the row groups that hold something, and of a row group only as much as holds all
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +45,8 @@ _FILES = ("add.path", "add.size", "add.deletionVector")
 _BATCH = 1 << 16
 _STATE_BATCH = 1 << 13
 """Delta Spark puts the state before all files, so mostly one small batch is all that is read; delta-rs puts it last."""
+_DAMAGE = (pa.ArrowException, OSError, ValueError, EOFError, LookupError, TypeError, ArithmeticError, MemoryError)
+"""What pyarrow and the values it gives raise over a damaged file, found by damaging every bit of some."""
 _HINT = "the file is damaged: restore it from a copy, or delete it if every commit since version 0 is still there"
 
 
@@ -116,21 +118,20 @@ def _parquet(log: TableLog, name: str) -> Iterator[pq.ParquetFile]:
     try:
         with closing(log.open(name)) as source, pq.ParquetFile(source, page_checksum_verification=True) as file:
             yield file
-    except (pa.ArrowException, OSError, ValueError, EOFError) as error:
+    except _DAMAGE as error:
         first = (str(error).splitlines() or [type(error).__name__])[0]
         raise LiveError(f"{log.file(name)}: the checkpoint cannot be read: {first}", _HINT) from error
 
 
 def _state_rows(file: pq.ParquetFile) -> Iterator[tuple[str, Any]]:
-    present = set(file.schema_arrow.names)
-    leaves = _leaves(file)
+    columns = [column for column in _STATE if column in file.schema_arrow.names]
+    _expect_leaves(file, [_STATE[column] for column in columns])
     for group in range(file.num_row_groups):
-        left = {column: _filled(file, group, leaves, _STATE[column]) for column in _STATE if column in present}
-        columns = [column for column, count in left.items() if count]
-        paths = [path for column in columns for path in _READ[column]]
-        batches = file.iter_batches(batch_size=_STATE_BATCH, row_groups=[group], columns=paths) if columns else ()
+        left = _held(file, group, columns)
+        paths = [path for column in left for path in _READ[column]]
+        batches = file.iter_batches(batch_size=_STATE_BATCH, row_groups=[group], columns=paths) if left else ()
         for batch in batches:
-            for column in columns:
+            for column in left:
                 for value in _values(batch.column(column)):
                     yield column, value
                     left[column] -= 1
@@ -138,20 +139,25 @@ def _state_rows(file: pq.ParquetFile) -> Iterator[tuple[str, Any]]:
                 break
 
 
-def _leaves(file: pq.ParquetFile) -> dict[str, int]:
-    """Each leaf column's place in a row group."""
-    schema = file.schema
-    return {schema.column(index).path: index for index in range(len(schema.names))}
+def _expect_leaves(file: pq.ParquetFile, leaves: Iterable[str]) -> None:
+    known = {file.schema.column(index).path for index in range(len(file.schema.names))}
+    for leaf in leaves:
+        if leaf not in known:
+            raise ValueError(f"there is no column {leaf}")
 
 
-def _filled(file: pq.ParquetFile, group: int, leaves: Mapping[str, int], leaf: str) -> int:
-    """How many values a leaf may have at most in a row group, by its statistics where it has some."""
-    if leaf not in leaves:
-        raise ValueError(f"there is no column {leaf}")
-    row_group = file.metadata.row_group(group)
-    statistics = row_group.column(leaves[leaf]).statistics
-    known = statistics is not None and statistics.has_null_count
-    return int(row_group.num_rows - (statistics.null_count if known else 0))
+def _held(file: pq.ParquetFile, group: int, columns: Sequence[str]) -> dict[str, int]:
+    """How many values the columns of the state have in a row group, those that have some, by one leaf of each.
+
+    The footer's statistics would tell it too. But no checksum guards a footer: one damaged bit would hide a value, and
+    others make pyarrow, asked for statistics, end the process.
+    """
+    held = dict.fromkeys(columns, 0)
+    leaves = [_STATE[column] for column in columns]
+    for batch in file.iter_batches(batch_size=_BATCH, row_groups=[group], columns=leaves) if leaves else ():
+        for column in columns:
+            held[column] += len(batch.column(column)) - batch.column(column).null_count
+    return {column: count for column, count in held.items() if count}
 
 
 def _values(column: Any) -> Iterator[Any]:
@@ -176,10 +182,9 @@ def _metadata_as_json(value: Any) -> dict[str, Any]:
 def _count(file: pq.ParquetFile, seen: set[tuple[str, str]]) -> Counts:
     if "add" not in file.schema_arrow.names:
         return Counts()
-    leaves = _leaves(file)
-    groups = [group for group in range(file.num_row_groups) if _filled(file, group, leaves, "add.path")]
+    _expect_leaves(file, ["add.path", "add.size"])
     total = Counts()
-    for batch in file.iter_batches(batch_size=_BATCH, row_groups=groups, columns=list(_FILES)) if groups else ():
+    for batch in file.iter_batches(batch_size=_BATCH, columns=list(_FILES)):
         adds = batch.column("add").drop_null()
         total = total.plus(_count_rows(adds.to_pylist(), seen) if seen else _count_columns(adds))
     return total

@@ -13,7 +13,9 @@ _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does no
 _METADATA = ("169.254.169.254", "169.254.170.2", "fd00:ec2::254", "metadata.google.internal", "metadata/identity")
 """Where a machine of a cloud asks who it is. Being sent there means that nothing else knew any credentials."""
 _PROVIDER = re.compile(r"External \w+ credential provider: (?:\w+: )?(.*)")
-_HOST = re.compile(r"(?:GET|PUT|POST|HEAD|DELETE) (https?://[^/\s]+)")
+_HOST = re.compile(r"(?:GET|PUT|POST|HEAD|DELETE) (https?://)(?:[^/\s@]*@)?([^/\s]+)")
+_SECRET = re.compile(r"(?<=://)[^/\s@]*@|(?<=\?)\S+")
+"""In a URL: a password before the host, and a query, which may be a signature that opens the bucket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ def explain(error: Exception, family: str) -> Failure:
     first = (text.splitlines() or [""])[0] or type(error).__name__
     if not family:
         return Failure(first)
+    first = _SECRET.sub("…", first)
     if provided := _PROVIDER.search(text):
         return Failure(f"the credentials cannot be had: {provided[1]}", credentials_hint(family), lasting=True)
     if any(name in text for name in _METADATA):
@@ -48,7 +51,7 @@ def explain(error: Exception, family: str) -> Failure:
     if "error sending request" in text or "timed out" in text:
         host = _HOST.search(text)
         hint = f"check the network, the proxy, and stores.{family} in tablectl.yaml"
-        return Failure(f"{host[1] if host else 'the store'} cannot be reached", hint, lasting=True)
+        return Failure(f"{host[1] + host[2] if host else 'the store'} cannot be reached", hint, lasting=True)
     status = _STATUS.search(text)
     return Failure(f"the store answered {status[1].strip()}" if status else first)
 

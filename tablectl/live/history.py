@@ -27,6 +27,7 @@ class History:
         self.segment = segment
         self._read: dict[int, ParsedCommit] = {}
         self._checksums: dict[int, Checksum | None] = {}
+        self._doubted = False
         self._ahead: dict[str, Future[Any]] = {}
 
     def read_ahead(self, newest: int, count: int) -> None:
@@ -49,9 +50,17 @@ class History:
 
     def checksum(self, version: int) -> Checksum | None:
         """The checksum of a version, if there is one that belongs to its commit."""
+        if self._doubted:
+            return None
         if version not in self._checksums:
             self._checksums[version] = self._read_checksum(version)
         return self._checksums[version]
+
+    def doubt_checksums(self) -> bool:
+        """Do without checksums from now on; whether that can change anything, since one of them was believed."""
+        believed = not self._doubted and any(self._checksums.values())
+        self._doubted = True
+        return believed
 
     def _read_checksum(self, version: int) -> Checksum | None:
         files = self.segment.files

@@ -158,16 +158,28 @@ def _read_version(request: Request, log: TableLog, wanted: Segment, ahead: int) 
     history = History(log, wanted)
     history.read_ahead(wanted.version, ahead)
     history.read_checksum_ahead(wanted.version)
-    state = find_state(history)
+    try:
+        table = _interpreted(request.name, history)
+    except LiveError:
+        # A damaged checksum may say what makes no sense; where it was not the checksum, the commits say it too.
+        if not history.doubt_checksums():
+            raise
+        table = _interpreted(request.name, history)
+    return _deepened(table, request.depth(table), history)
+
+
+def _interpreted(name: TableName, history: History) -> LiveTable:
+    """The table as its log has it, without a history."""
+    log, state = history.log, find_state(history)
     check_protocol(state.protocol, log.location)
     check_properties(state.metadata, log.location)
     schema = read_schema(state.metadata, log.location)
     clustering = read_clustering(state.protocol, state.metadata, state.clustering, schema, log.location)
     files, size, vectors = _counted(state)
-    table = LiveTable(
-        name=request.name,
+    return LiveTable(
+        name=name,
         location=log.location,
-        version=wanted.version,
+        version=history.segment.version,
         table_id=state.metadata.table_id,
         protocol=state.protocol,
         schema=schema,
@@ -178,7 +190,6 @@ def _read_version(request: Request, log: TableLog, wanted: Segment, ahead: int) 
         bytes=size,
         vectors=vectors,
     )
-    return _deepened(table, request.depth(table), history)
 
 
 def _counted(state: State) -> tuple[int | None, int | None, int | None]:

@@ -61,6 +61,18 @@ _GET = "Generic S3 error: Error performing GET http://10.0.0.1:9000/lake/t in 37
             True,
         ),
         ("s3", "something new\nand its debug output", "something new", False),
+        (
+            "az",
+            "Error performing GET https://me:hunter2@account/c/x?sv=2024&sig=hunter2 in 3ms - odd",
+            "Error performing GET https://…account/c/x?… in 3ms - odd",
+            False,
+        ),
+        (
+            "s3",
+            "Error performing GET http://me:hunter2@minio:9000/b?x in 1ms - HTTP error: error sending request",
+            "http://minio:9000 cannot be reached",
+            True,
+        ),
         ("s3", "", "Exception", False),
         ("", "Permission denied (os error 13)\nand more", "Permission denied (os error 13)", False),
     ],
@@ -70,4 +82,5 @@ def test_what_a_failure_means(family: str, text: str, reason: str, lasting: bool
     assert reason in failure.reason
     assert failure.lasting is lasting
     assert "\n" not in failure.reason
+    assert "hunter2" not in failure.reason
     assert not lasting or failure.hint
