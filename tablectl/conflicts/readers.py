@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tablectl.conflicts.transactions import Kind, Winner
+from tablectl.model.plan import ReaderKind
 
 _EVOLVES = frozenset({Kind.ADD_COLUMNS, Kind.APPEND, Kind.MERGE})
 """Kinds whose change of the schema only adds to it."""
@@ -44,6 +45,18 @@ def stream_reader(made: Sequence[Winner], dialect: str, *, tracked: bool = False
     """
     effects = [_one(winner, dialect, tracked=tracked) for winner in made]
     return max(effects, key=lambda stop: stop.effect.rank, default=_UNTOUCHED)
+
+
+def stopped_readers(made: Sequence[Winner]) -> tuple[ReaderKind, ...]:
+    """Which streams stop at the commits of one statement: ``every`` one, or kinds of them that can restart."""
+    if stream_reader(made, "oss").effect is not Effect.GOES_ON:
+        return ("every",)
+    stopped: list[ReaderKind] = []
+    if stream_reader(made, "oss", tracked=True).effect is not Effect.GOES_ON:
+        stopped.append("with schema tracking")
+    if stream_reader(made, "databricks").effect is not Effect.GOES_ON:
+        stopped.append("on Databricks")
+    return tuple(stopped)
 
 
 _UNTOUCHED = Stop(Effect.GOES_ON, "it only sees rows, and none changed", "delta.md 6")

@@ -57,7 +57,7 @@ def _take_part(rest: str, whole: str) -> tuple[str, str]:
 
 
 def how_to_quote(text: str) -> str:
-    """What to write instead of a name that cannot be read: most likely a bare location, or a part with odd characters."""
+    """What to write instead of a name that cannot be read: a bare location, or a part with odd characters."""
     if "`" not in text and (text.startswith(("/", "./", "~")) or "://" in text):
         return f"write a location as delta.`{text}`"
     return "quote the part it belongs to with backticks"

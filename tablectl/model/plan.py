@@ -88,6 +88,9 @@ class Rewrite:
     bytes_at_most: int | None
 
 
+ReaderKind = Literal["every", "with schema tracking", "on Databricks"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
     """One SQL statement of a plan, and all a reviewer must know of it."""
@@ -106,8 +109,12 @@ class Statement:
     effect: CommitEffect
     fails: str
     """Who in flight would fail, and how; empty when nobody."""
-    commits: int
-    """Commits expected, at most."""
+    commits: tuple[str, ...]
+    """The operations of the commits expected, at most, in their order."""
+    readers: tuple[ReaderKind, ...] = ()
+    """Which streams that read the table stop at it, all of them able to restart but ``every``."""
+    handles: str = ""
+    """What fails through a ``DeltaTable`` that was made before; empty when nothing does."""
     rewrite: Rewrite | None = None
     undo: tuple[str, ...] = ()
     """The SQL that takes it back; empty where ``undo_note`` says why there is none."""

@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
 from tablectl.attributes.base import Action, Step
-from tablectl.conflicts.effects import effect_of
+from tablectl.conflicts.effects import commits_of, effect_of
+from tablectl.conflicts.handles import old_handles
 from tablectl.conflicts.phases import phase_of
+from tablectl.conflicts.readers import stopped_readers
 from tablectl.model.names import TableName
 from tablectl.model.operations import ClusterBy, Operation, Purge, SetProperties, UnsetProperties, render
 from tablectl.model.plan import Basis, Phase, Rewrite, Statement, strictest
@@ -91,6 +93,7 @@ def _statement(group: list[_Unit], phase: Phase, basis: Basis, table: TableName,
     operation = _merged([unit.step.operation for unit in group])
     effect = effect_of(operation, basis)
     verdict = phase_of(effect, basis, dialect)
+    commits = commits_of(effect, basis)
     first = group[0].step
     later = "" if verdict.phase is phase else f"; {phase} because it must come after what it needs"
     return Statement(
@@ -103,7 +106,9 @@ def _statement(group: list[_Unit], phase: Phase, basis: Basis, table: TableName,
         serves=tuple(unit.change for unit in group),
         effect=effect,
         fails=verdict.fails,
-        commits=1,
+        commits=tuple(commit.kind for commit in commits),
+        readers=stopped_readers(commits),
+        handles=old_handles(effect),
         rewrite=_rewrite(operation, basis),
         undo=tuple(render(undo, table) for undo in _undo(group)),
         undo_note="; ".join(dict.fromkeys(unit.step.undo_note for unit in group if unit.step.undo_note)),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
-from tablectl.model.plan import Change, Phase, Plan, Refusal, Rewrite, Statement, TableFailure, TablePlan
+from tablectl.model.plan import Change, Phase, Plan, ReaderKind, Refusal, Rewrite, Statement, TableFailure, TablePlan
 from tablectl.model.text import printable, value_text
 from tablectl.reports.style import Style, plural, size_text, sql_lines
 
@@ -75,6 +75,10 @@ def _statement(statement: Statement, style: Style) -> list[str]:
     lines += style.prose("why", statement.reason, 6)
     if statement.fails:
         lines += style.prose("fails", statement.fails, 6)
+    if statement.handles:
+        lines += style.prose("handles", statement.handles, 6)
+    if len(statement.commits) > 1:
+        lines += style.prose("commits", f"{len(statement.commits)}: {', '.join(statement.commits)}", 6)
     if statement.rewrite:
         lines += style.prose("cost", rewrite_text(statement.rewrite), 6)
     for index, undo in enumerate(statement.undo):
@@ -107,9 +111,20 @@ def _after(table: TablePlan, style: Style) -> list[str]:
     before, after = table.basis.protocol.protocol(), table.protocol_after.protocol()
     if before != after:
         lines += ["", *style.prose("protocol", f"{before.text()} → {after.text()}", 2)]
+    if readers := {reader for statement in table.statements for reader in statement.readers}:
+        lines += style.prose("readers", readers_text(readers), 2)
     for finding in table.findings:
         lines += style.prose(finding.code, f"{finding.severity}: {finding.message}", 2)
     return lines
+
+
+def readers_text(stopped: Collection[ReaderKind]) -> str:
+    """What becomes of streams that read a table."""
+    if "every" in stopped:
+        return "every stream that reads the table stops"
+    ways = ["with a schemaTrackingLocation"] * ("with schema tracking" in stopped)
+    ways += ["on Databricks"] * ("on Databricks" in stopped)
+    return f"streams that read the table go on; {' or '.join(ways)} they stop once and restart"
 
 
 def _failure(failure: TableFailure, style: Style) -> list[str]:

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tablectl.conflicts.operations import operation
-from tablectl.conflicts.readers import Effect, Stop, stream_reader
+from tablectl.conflicts.readers import Effect, Stop, stopped_readers, stream_reader
+from tablectl.conflicts.transactions import Kind, MetadataChange, Winner
 from tests.conflicts.settings import VECTORS, setting
 
 
@@ -55,3 +56,18 @@ def test_with_schema_tracking_properties_of_delta_stop_it_too() -> None:
 
 def test_nothing_stops_nobody() -> None:
     assert stream_reader([], "oss").effect is Effect.GOES_ON
+
+
+def stopped(key: str) -> tuple[str, ...]:
+    return stopped_readers([each.winner for each in operation(key).transactions(setting(), "a")])
+
+
+def test_a_plan_says_which_streams_stop() -> None:
+    assert stopped("insert") == stopped("optimize") == ()
+    assert stopped("vectors-on") == ("with schema tracking", "on Databricks")
+    assert stopped("update") == ("every",)
+
+
+def test_a_property_of_ones_own_is_no_matter_to_schema_tracking() -> None:
+    made = Winner(kind=Kind.SET_PROPERTIES, metadata=MetadataChange(sets=(("owner.team", "web"),)))
+    assert stopped_readers([made]) == ("on Databricks",)

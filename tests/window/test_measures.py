@@ -88,7 +88,7 @@ def test_what_a_statement_would_be_one_by_one(effect: CommitEffect, commits: int
         serves=(),
         effect=effect,
         fails="",
-        commits=1,
+        commits=("SET TBLPROPERTIES",),
     )
     assert separate_commits(statement) == commits
 
