@@ -1,7 +1,8 @@
 """Declarative table policies for Delta Lake: plan the settings that decide which Spark jobs fail, and apply them.
 
-``tablectl.plan``, ``tablectl.apply`` and ``tablectl.explain`` are the commands as functions, for notebooks and
-orchestrators; ``guard``, ``guard_batch`` and ``retry_on_conflict`` are for the jobs that write to the tables.
+``tablectl.plan``, ``tablectl.apply``, ``tablectl.explain`` and ``tablectl.outlook`` (``conflicts``) are the commands as
+functions, for notebooks and orchestrators; ``guard``, ``guard_batch`` and ``retry_on_conflict`` are for the jobs that
+write to the tables.
 """
 
 from __future__ import annotations
@@ -14,13 +15,24 @@ from tablectl.version import __version__
 if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` alone must cost next to nothing
     from tablectl.api import apply as apply
     from tablectl.api import explain as explain
+    from tablectl.api import outlook as outlook
     from tablectl.api import plan as plan
     from tablectl.writers.batch import guard_batch as guard_batch
     from tablectl.writers.guard import guard as guard
     from tablectl.writers.passage import GuardTimeout as GuardTimeout
     from tablectl.writers.retry import retry_on_conflict as retry_on_conflict
 
-__all__ = ["GuardTimeout", "__version__", "apply", "explain", "guard", "guard_batch", "plan", "retry_on_conflict"]
+__all__ = [
+    "GuardTimeout",
+    "__version__",
+    "apply",
+    "explain",
+    "guard",
+    "guard_batch",
+    "outlook",
+    "plan",
+    "retry_on_conflict",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -29,6 +41,7 @@ def __getattr__(name: str) -> Any:
         "plan": "api",
         "apply": "api",
         "explain": "api",
+        "outlook": "api",
         "guard": "writers.guard",
         "guard_batch": "writers.batch",
         "retry_on_conflict": "writers.retry",

@@ -10,16 +10,18 @@ from typing import Any, Self
 
 from tablectl.engine.spark import SparkEngine, SparkOptions, open_spark, wrap_spark
 from tablectl.model.errors import EngineError, TablectlError, UsageError
+from tablectl.model.live import Client
 from tablectl.model.names import TableName
 from tablectl.model.plan import Plan
+from tablectl.planning.outlook import Outlook
 from tablectl.planning.plan_file import load_plan
 from tablectl.scope import Selection
 from tablectl.specs.config import Config, load_config
-from tablectl.specs.explain import Explanation
+from tablectl.specs.explain import Explanation, parse_name, spec_for
 from tablectl.specs.explain import explain as explain_table
-from tablectl.specs.repository import Paths, load_repository
+from tablectl.specs.repository import Paths, load_any, load_repository
 from tablectl.window.report import RunReport
-from tablectl.workflow import Control, make_plan, run, store_options
+from tablectl.workflow import Control, make_outlook, make_plan, run, store_options
 
 
 def plan(
@@ -97,6 +99,28 @@ def explain(
     config = load_config(Path(directory), os.environ)
     specs = load_repository(paths, config, directory, variables or {}, os.environ)
     return explain_table(specs, table, config.engine.catalog, config.engine.dialect)
+
+
+def outlook(
+    table: str,
+    paths: Paths = None,
+    *,
+    clients: Sequence[tuple[Client, bool | None]] = (),
+    variables: Mapping[str, str] | None = None,
+    directory: str | Path = ".",
+    spark: Any = None,
+) -> Outlook:
+    """Who fails whom on a live table: as it is, and as its policy would make it (``tablectl conflicts``).
+
+    ``clients`` replace those of the table's history, each with whether it has Photon, ``None`` where nobody knows. A
+    table that no policy names is looked at as it is; without ``paths``, a directory without policies is fine.
+    Raises ``LiveError`` where the table cannot be read.
+    """
+    config = load_config(Path(directory), os.environ)
+    name = parse_name(table, config.engine.catalog, config.engine.dialect)
+    spec = spec_for(load_any(paths, config, directory, variables or {}, os.environ), name)
+    with Engines(config, spark) as engines:
+        return make_outlook(name, spec, config.engine.dialect, engines.locate, store_options(config), clients)
 
 
 def _is_plan_file(given: Paths) -> bool:

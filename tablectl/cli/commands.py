@@ -35,7 +35,7 @@ from tablectl.reports.topic_text import topic_json, topic_text
 from tablectl.scope import Selection
 from tablectl.specs.config import Config, load_config
 from tablectl.specs.explain import parse_name, spec_for
-from tablectl.specs.repository import load_repository
+from tablectl.specs.repository import load_any, load_repository
 from tablectl.specs.spec import Specs
 from tablectl.specs.wording import nearest
 from tablectl.version import __version__
@@ -226,10 +226,7 @@ def _operation(text: str) -> str:
 
 
 def _policies(request: Request, config: Config) -> Specs:
-    """The policies; none where the repository has none and none are named."""
-    if not request.paths and not Path(config.policies).exists():
-        return Specs.of(())
-    return load_repository(request.paths, config, ".", request.variables, os.environ)
+    return load_any(request.paths, config, ".", request.variables, os.environ)
 
 
 def window_show_command(table: str, request: Request, out: Output, form: Format) -> ExitCode:

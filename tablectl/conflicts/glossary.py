@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from tablectl.conflicts.sources import FACTS, SECTIONS
 from tablectl.conflicts.transactions import Conflict, Level
 
 
@@ -227,8 +228,9 @@ _PARTS: Mapping[str, str] = MappingProxyType(
 
 
 def find_topic(text: str) -> Topic | None:
-    """The topic of an exception, an error class with or without its part, or an isolation level; ``None`` otherwise.
+    """The topic of an exception, an error class with or without its part, an isolation level, or a source (``D25``).
 
+       ``None`` for what is none of these.
     Letter case, brackets around a class and packages before an exception do not matter.
     """
     word = text.strip().strip("[]").casefold()
@@ -246,13 +248,21 @@ def find_topic(text: str) -> Topic | None:
                 conflict,
                 detail=_PARTS[part.upper()],
             )
-    return None
+    return _source(word)
+
+
+def _source(word: str) -> Topic | None:
+    """A source that outcomes name."""
+    if word.upper() in FACTS:
+        return Topic(word.upper(), FACTS[word.upper()], (), "documented by Databricks")
+    section = next((name for name in sorted(SECTIONS, reverse=True) if word.startswith(name)), None)
+    return Topic(section, SECTIONS[section], (), "open-source Delta") if section else None
 
 
 def looks_like_a_topic(text: str) -> bool:
     """Whether a word can only be meant as an error class or an exception: no table is called so."""
     word = text.strip().strip("[]").casefold()
-    return word.startswith(("delta_", "io.delta.exceptions.")) or (word.endswith("exception") and "`" not in word)
+    return word.startswith(("delta_", "io.delta.exceptions.")) or (word.endswith("exception") and "." not in word)
 
 
 def topic_names() -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from tablectl.conflicts.operations import operation
-from tablectl.conflicts.rules_databricks import row_level
+from tablectl.conflicts.rules_databricks import row_level, row_level_limits
 from tablectl.conflicts.setting import Setting
 
 STATEMENTS = ("update", "delete", "merge")
@@ -40,13 +40,13 @@ class RowLevel:
     sources: str
     """The ids of the facts that say so."""
 
+    limits: tuple[str, ...]
+    """The ids of those that stand in its way."""
+
     @property
     def why_not(self) -> str:
         """What stands in its way; empty where it holds."""
-        if self.holds:
-            return ""
-        ids = [each for each in self.sources.split(", ") if each in _LIMITS]
-        return "; ".join(dict.fromkeys(_LIMITS[each] for each in ids))
+        return "; ".join(dict.fromkeys(_LIMITS[each] for each in self.limits))
 
 
 def row_levels(setting: Setting) -> tuple[RowLevel, ...]:
@@ -54,4 +54,4 @@ def row_levels(setting: Setting) -> tuple[RowLevel, ...]:
     if setting.client.engine != "databricks":
         return ()
     asked = ((key, operation(key).transactions(setting, "a")[0].loser(setting)) for key in STATEMENTS)
-    return tuple(RowLevel(key, *row_level(loser)) for key, loser in asked)
+    return tuple(RowLevel(key, *row_level(loser), row_level_limits(loser)) for key, loser in asked)

@@ -61,19 +61,29 @@ def decide_databricks(winner: Winner, loser: Loser) -> Outcome:
 
 def row_level(loser: Loser) -> tuple[bool | None, str]:
     """Whether row-level concurrency holds for a transaction, and the facts that say so; ``None`` is unknown."""
+    asked = _conditions(loser)
+    sources = dict.fromkeys(source for _, source in asked if source)
+    return _all(loser.platform.plain, *(answer for answer, _ in asked)), ", ".join(sources)
+
+
+def row_level_limits(loser: Loser) -> tuple[str, ...]:
+    """The facts that stand in its way, or that nobody knows to be fulfilled; empty where it holds."""
+    asked = (*_conditions(loser), (loser.platform.plain, "D44"))
+    return tuple(dict.fromkeys(source for answer, source in asked if answer is not True))
+
+
+def _conditions(loser: Loser) -> tuple[tuple[bool | None, str], ...]:
+    """Each condition: whether it holds, and by which fact."""
     facts, runtime = loser.platform, loser.client.version[:2]
     if loser.partitioned:
-        return False, "D42"
+        return ((False, "D42"),)
     if facts.vectors is False:
-        return False, "D43"
+        return ((False, "D43"),)
     if facts.plain is False:
-        return False, "D44"
+        return ((False, "D44"),)
     if not runtime:
-        return None, "D41"
-    enabled, source = _enabled(facts, runtime)
-    possible, why = _possible(loser, runtime)
-    sources = dict.fromkeys(each for each in (source, why) if each)
-    return _all(enabled, possible, facts.plain), ", ".join(sources)
+        return ((None, "D41"),)
+    return (_enabled(facts, runtime), _possible(loser, runtime))
 
 
 def _enabled(facts: Platform, runtime: Version) -> tuple[bool | None, str]:

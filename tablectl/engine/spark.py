@@ -208,15 +208,21 @@ def _knock(url: str) -> None:
 
 
 def packages() -> str:
-    """Maven coordinates of Delta for the installed pyspark and delta-spark: the jar carries Spark's minor version."""
+    """Maven coordinates of Delta for the installed pyspark and delta-spark."""
     from importlib import metadata  # noqa: PLC0415  # slow to load, and most commands start no session
 
     try:
         spark, delta = metadata.version("pyspark"), metadata.version("delta-spark")
     except metadata.PackageNotFoundError as error:
         raise EngineError("a local session needs pyspark and delta-spark", INSTALL) from error
-    minor = ".".join(spark.split(".")[:2])
-    return f"io.delta:delta-spark_{minor}_2.13:{delta}"
+    return delta_coordinates(spark, delta)
+
+
+def delta_coordinates(spark: str, delta: str) -> str:
+    """The jar of a version of Delta for a version of Spark: since 4.1 its name carries Spark's minor version."""
+    before = tuple(int(part) for part in delta.split(".")[:2] if part.isdigit()) < (4, 1)
+    suffix = "" if before else f"_{'.'.join(spark.split('.')[:2])}"
+    return f"io.delta:delta-spark{suffix}_2.13:{delta}"
 
 
 def local_conf(conf: Mapping[str, str]) -> dict[str, str]:

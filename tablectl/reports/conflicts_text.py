@@ -58,13 +58,13 @@ def _view(view: View, style: Style, *, everything: bool, about: str) -> list[str
     if about:
         return [*lines, *_about(view.live, about, style)]
     if everything:
-        return [*lines, *_reasons(view.live.cells, setting, in_words(view.live), style)]
+        return [*lines, *reason_lines(view.live.cells, setting, in_words(view.live), style)]
     rows = _everyday(view.live)
     letters = {each.key: letter for each, letter in zip(rows, ascii_lowercase, strict=False)}
     cells = [cell for cell in view.live.cells if cell.loser in rows and cell.winner in rows]
     sections = [
         _grid(view.live, rows, letters, style),
-        _reasons(cells, setting, lambda each: " ".join(letters[one.key] for one in each), style),
+        reason_lines(cells, setting, lambda each: " ".join(letters[one.key] for one in each), style),
         _statements(view.live, rows, letters, style),
         _readers(view.live, style),
         _row_level(setting, style),
@@ -107,7 +107,7 @@ class _Why:
 Listed = Callable[[Sequence[TableOperation]], str]
 
 
-def _reasons(cells: Iterable[Cell], setting: Setting, listed: Listed, style: Style) -> list[str]:
+def reason_lines(cells: Iterable[Cell], setting: Setting, listed: Listed, style: Style) -> list[str]:
     """The cells in which the loser may not commit, by reason, the certain failures first."""
     groups: dict[_Why, dict[TableOperation, list[TableOperation]]] = {}
     for cell in cells:
@@ -117,7 +117,8 @@ def _reasons(cells: Iterable[Cell], setting: Setting, listed: Listed, style: Sty
     lines: list[str] = []
     order = sorted(groups.items(), key=lambda each: list(Verdict).index(each[0].verdict), reverse=True)
     for why, pairs in order:
-        lines += [*_why(why, style), *pairs_lines(pairs, listed, style)]
+        may = why.verdict is Verdict.UNKNOWN
+        lines += [*_why(why, style), *pairs_lines(pairs, listed, style, may=may)]
         for index, way in enumerate(why.ways):
             lines += style.prose("avoid" if index == 0 else "or", way, 4)
     if any(not why.ways for why in groups):
@@ -134,7 +135,12 @@ def _why(why: _Why, style: Style) -> list[str]:
 
 
 def pairs_lines(
-    pairs: Mapping[TableOperation, Sequence[TableOperation]], listed: Listed, style: Style, what: str = ""
+    pairs: Mapping[TableOperation, Sequence[TableOperation]],
+    listed: Listed,
+    style: Style,
+    what: str = "",
+    *,
+    may: bool = False,
 ) -> list[str]:
     """``c d lose to a b``, and ``what`` after it: losers with the same winners in one line."""
     alike: dict[tuple[TableOperation, ...], list[TableOperation]] = {}
@@ -142,7 +148,7 @@ def pairs_lines(
         alike.setdefault(tuple(winners), []).append(loser)
     lines: list[str] = []
     for winners, losers in alike.items():
-        verb = "loses to" if len(losers) == 1 else "lose to"
+        verb = "may lose to" if may else "loses to" if len(losers) == 1 else "lose to"
         lines += wrapped(f"{listed(losers)} {verb} {listed(winners)}{what}", 4, style, "cyan")
     return lines
 
@@ -166,7 +172,7 @@ def in_words(found: Matrix) -> Listed:
 
 def _together(title: str, every: Sequence[TableOperation], operations: Sequence[TableOperation]) -> list[str]:
     inside = [each.name for each in every if each in operations]
-    if len(inside) < _MOST * len(every):
+    if not inside or len(inside) < _MOST * len(every):
         return inside
     missing = [each.name for each in every if each not in operations]
     return [f"{title} (but {', '.join(missing)})" if missing else title]
@@ -257,7 +263,7 @@ def _about(found: Matrix, key: str, style: Style) -> list[str]:
         if spared:
             what = "it commits beside" if losing else "it harms none of"
             lines += wrapped(f"{what} {in_words(found)(spared)}", 2, style)
-        lines += _reasons(mine, found.setting, in_words(found), style)
+        lines += reason_lines(mine, found.setting, in_words(found), style)
     return lines
 
 

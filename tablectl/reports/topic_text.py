@@ -6,6 +6,7 @@ from typing import Any
 
 from tablectl.conflicts.matrix import Verdict, matrix
 from tablectl.conflicts.reordering import Reordering
+from tablectl.conflicts.transactions import Result
 from tablectl.model.text import printable
 from tablectl.planning.topic import Place, TopicView
 from tablectl.reports.conflicts_text import in_words, pairs_lines, wrapped
@@ -24,7 +25,8 @@ def topic_text(view: TopicView, style: Style) -> str:
             lines += _place(place, style)
     if view.example:
         lines += ["", *_example(view.example, style)]
-    lines += ["", style.paint("Ways out" if topic.level is None else "And then", "bold")]
+    if topic.ways:
+        lines += ["", style.paint("Ways out" if topic.level is None else "And then", "bold")]
     for way in topic.ways:
         first, *rest = wrapped(way, 4, style)
         lines += [f"  - {first.strip()}", *rest]
@@ -61,7 +63,10 @@ def _example(example: Reordering, style: Style) -> list[str]:
             )
         else:
             exception = outcome.conflict.exception if outcome.conflict else "an error"
-            text = f"it fails with {exception}: {outcome.reason} ({outcome.source}). Run again, it deletes the row too."
+            verb = "fails" if outcome.result is Result.FAILS else "can fail"
+            text = (
+                f"it {verb} with {exception}: {outcome.reason} ({outcome.source}). Run again, it deletes the row too."
+            )
         lines += wrapped(text, 7, style)
     return lines
 

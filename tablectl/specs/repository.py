@@ -25,3 +25,12 @@ def load_repository(
         dialect=config.engine.dialect,
         catalog=config.engine.catalog,
     )
+
+
+def load_any(
+    paths: Paths, config: Config, directory: str | Path, variables: Mapping[str, str], environ: Mapping[str, str]
+) -> Specs:
+    """The same for commands that need no policy: none where none are named and the repository has none."""
+    if not paths and not (Path(directory) / config.policies).exists():
+        return Specs.of(())
+    return load_repository(paths, config, directory, variables, environ)

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+import tablectl
+from tablectl.model.live import Client
 from tests.cli.conftest import Cli, Repository
 
 ENGINE = "Databricks-Runtime/14.3.x-scala2.12"
@@ -102,3 +104,9 @@ def test_what_makes_no_sense(cli: Cli, repo: Repository, args: list[str], code: 
     result = cli("conflicts", *(arg.replace("{lake}", str(repo.lake)) for arg in args))
     assert (result.code, result.out) == (code, "")
     assert says in result.err
+
+
+def test_as_a_function(cli: Cli, repo: Repository) -> None:
+    repo.table("orders")
+    (view,) = tablectl.outlook(repo.name("orders"), clients=[(Client("delta-spark", (3, 2)), None)]).views
+    assert not view.live.cell("insert", "vectors-on").meeting.survives

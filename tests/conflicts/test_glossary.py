@@ -52,9 +52,20 @@ def test_what_is_no_topic(text: str) -> None:
 def test_what_can_be_meant_as_nothing_else() -> None:
     assert looks_like_a_topic("DELTA_TYPO")
     assert looks_like_a_topic("ConcurentAppendException")
+    assert looks_like_a_topic("io.delta.exceptions.Typo")
     assert not looks_like_a_topic("lake.sales.orders")
+    assert not looks_like_a_topic("lake.errors.exception")
 
 
 def test_names_are_found() -> None:
     for name in topic_names():
         assert find_topic(name), name
+
+
+def test_a_source_says_what_it_is() -> None:
+    fact, section = find_topic("d34"), find_topic("delta.md 2.2, Kernel")
+    assert fact is not None
+    assert "OPTIMIZE" in fact.meaning
+    assert section is not None
+    assert (section.name, section.ways) == ("delta.md 2.2", ())
+    assert find_topic("D999") is None

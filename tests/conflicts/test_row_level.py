@@ -47,6 +47,11 @@ def test_what_stands_in_its_way(where: Setting, says: str) -> None:
     assert says in row_levels(where)[-1].why_not
 
 
+def test_what_holds_is_not_among_what_stands_in_the_way() -> None:
+    merge = row_levels(setting("databricks 14.2", properties=VECTORS, photon=False))[-1]
+    assert (merge.sources, merge.limits) == ("D50, D45", ("D45",))
+
+
 def test_it_says_nothing_where_it_holds_and_nothing_of_open_source_delta() -> None:
     assert [each.why_not for each in row_levels(setting("databricks 14.3", properties=VECTORS))] == ["", "", ""]
     assert row_levels(setting(properties=VECTORS)) == ()

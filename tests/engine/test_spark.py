@@ -17,6 +17,7 @@ from tablectl.engine.spark import (
     STAMP_KEY,
     SparkEngine,
     SparkOptions,
+    delta_coordinates,
     local_conf,
     open_spark,
     packages,
@@ -398,6 +399,18 @@ except EngineError as error:
 """
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert answer.stdout.startswith("no Spark Connect server answers at sc://127.0.0.1:1"), answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("spark", "delta", "coordinates"),
+    [
+        ("4.2.0", "4.4.0", "io.delta:delta-spark_4.2_2.13:4.4.0"),
+        ("4.0.1", "4.1.0", "io.delta:delta-spark_4.0_2.13:4.1.0"),
+        ("4.0.1", "4.0.1", "io.delta:delta-spark_2.13:4.0.1"),
+    ],
+)
+def test_the_jar_of_delta_is_named_after_spark_since_4_1(spark: str, delta: str, coordinates: str) -> None:
+    assert delta_coordinates(spark, delta) == coordinates
 
 
 def test_the_users_settings_win_and_delta_stays_among_the_packages() -> None:
