@@ -1,13 +1,18 @@
 """Deterministic interleavings: a writer stopped inside its Delta transaction while another statement commits.
 
-The writer calls the SQL function ``hold``, a Python UDF that comes back only when the test lets it go. Delta opens a
-write's transaction before it runs the write's query, so a writer that is inside ``hold`` has read its version of the
-table and not yet committed. A UDF runs in a process of its own: it and the test meet over a socket. Nobody sleeps.
+Two ways to hold it. In a UDF: the writer calls the SQL function ``hold``, a Python UDF that comes back only when the
+test lets it go. Delta opens a write's transaction before it runs the write's query, so a writer that is inside ``hold``
+has read its version of the table and not yet committed. A UDF runs in a process of its own: it and the test meet over
+a socket. Nobody sleeps.
 
     with Writer(spark, "INSERT INTO t SELECT hold(id) FROM range(1)") as writer:
         writer.wait_inside()
         spark.sql("ALTER TABLE t SET TBLPROPERTIES ('a' = 'b')")
         assert writer.release().condition == "DELTA_METADATA_CHANGED"
+
+At its commit: Delta tells an observer, which is the thread's own, that it begins to write a commit, and waits for it to
+come back. That holds what evaluates no function of ours: ALTER, OPTIMIZE, REORG. The observer is an interface of Delta
+that a Python object implements through py4j, so nothing needs to be compiled.
 """
 
 from __future__ import annotations
@@ -15,9 +20,10 @@ from __future__ import annotations
 import queue
 import socket
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from enum import Enum, auto
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -45,18 +51,30 @@ class Ended:
         )
 
 
+class Hold(Enum):
+    """Where a writer is held."""
+
+    IN_UDF = auto()
+    AT_COMMIT = auto()
+
+
 class Writer:
     """A write in a thread and a (classic) session of its own, in the JVM of the session given.
 
     ``write`` is SQL, or a function of the writer's session; in both, ``hold(value)`` gives back a BIGINT when the test
-    lets it go. Leaving the ``with`` block lets go of everything, so that a failing test leaves no thread behind.
+    lets it go. A writer that is held at its commit need not call it. Leaving the ``with`` block lets go of everything,
+    so that a failing test leaves no thread behind.
     """
 
-    def __init__(self, spark: Any, write: str | Callable[[Any], object]) -> None:
-        self._door = _Door()
+    def __init__(self, spark: Any, write: str | Callable[[Any], object], hold: Hold = Hold.IN_UDF) -> None:
         self._write: Callable[[Any], object] = write if callable(write) else lambda session: session.sql(write)
         self._session = spark.newSession()
-        self._session.udf.register("hold", _hold(self._door.port), "bigint")
+        self._door: _Door | _Observer
+        if hold is Hold.IN_UDF:
+            self._door = _Door()
+            self._session.udf.register("hold", _hold(self._door.port), "bigint")
+        else:
+            self._door = _Observer(spark)
         self._ended: Ended | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -92,7 +110,8 @@ class Writer:
 
     def _run(self) -> None:
         try:
-            self._write(self._session)
+            with self._door.watching():
+                self._write(self._session)
         except Exception as error:  # noqa: BLE001  # whatever ended the writer is the outcome
             self._ended = Ended(error)
         else:
@@ -125,6 +144,10 @@ class _Door:
                     if len(self._inside) == 1:
                         self.events.put("inside")
 
+    def watching(self) -> AbstractContextManager[None]:
+        """The UDF finds its way by itself."""
+        return nullcontext()
+
     def open(self) -> None:
         with self._lock:
             if self._opened:
@@ -135,6 +158,69 @@ class _Door:
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread in accept, which a close alone does not
         self._listener.close()
+
+
+class _Observer:
+    """Delta's ``TransactionExecutionObserver``, which lets the first commit of its thread wait.
+
+    Every method of the interface is answered, those of Scala's traits too, under the names that the JVM has for them.
+    """
+
+    def __init__(self, spark: Any) -> None:
+        from pyspark.java_gateway import ensure_callback_server_started
+
+        ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
+        self.events: queue.SimpleQueue[Literal["inside", "ended"]] = queue.SimpleQueue()
+        self._delta = spark._jvm.org.apache.spark.sql.delta
+        self._none = spark._jvm.scala.Option.empty
+        self._open = threading.Event()
+        self._met = False
+
+    class Java:
+        implements = ("org.apache.spark.sql.delta.TransactionExecutionObserver",)
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """While this thread's transactions tell us."""
+        observers = self._delta.TransactionExecutionObserver
+        before = observers.getObserver()
+        observers.setObserver(self)
+        try:
+            yield
+        finally:
+            observers.setObserver(before)
+
+    def open(self) -> None:
+        self._open.set()
+
+    def startingTransaction(self, start: Any) -> Any:  # noqa: N802  # the JVM's names, here and below
+        return start.apply()
+
+    def preparingCommit(self, prepare: Any) -> Any:  # noqa: N802
+        return prepare.apply()
+
+    def beginDoCommit(self) -> None:  # noqa: N802
+        if not self._met:
+            self._met = True
+            self.events.put("inside")
+            self._open.wait(TIMEOUT)
+
+    def createChild(self) -> Any:  # noqa: N802
+        return self
+
+    def getNextObserver(self) -> Any:  # noqa: N802
+        return self._none()
+
+    nextObserver = getNextObserver  # noqa: N815
+
+    def _nothing(self, *_: Any) -> None:
+        """Told, and not asked."""
+
+    beginBackfill = beginPostCommit = transactionCommitted = transactionAborted = _nothing  # noqa: N815
+    advanceToNextThreadObserver = setNextObserver = _nothing  # noqa: N815
+
+    def toString(self) -> str:  # noqa: N802
+        return "held at its commit"
 
 
 def _hold(port: int) -> Callable[[int], int]:

@@ -28,6 +28,8 @@ _KINDS = {
     "DROP FEATURE": Kind.DROP_FEATURE,
     "UPGRADE PROTOCOL": Kind.UPGRADE_PROTOCOL,
     "RESTORE": Kind.RESTORE,
+    "CREATE OR REPLACE TABLE": Kind.REPLACE_TABLE,
+    "REPLACE TABLE": Kind.REPLACE_TABLE,
 }
 _NUMBERED = ("appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns", "columnMapping")
 _TAGS: dict[str, Literal["identity", "row tracking"]] = {
@@ -46,15 +48,15 @@ class Log:
         return max(int(file.stem) for file in self._path.glob("*.json") if file.stem.isdigit())
 
     def files(self, version: int) -> dict[str, dict[str, str | None]]:
-        """The live files of a version: path → partition values."""
+        """The live files of a version, in the order they came: path → partition values."""
         live: dict[str, dict[str, str | None]] = {}
         for each in range(version + 1):
-            for action in self.actions(each):
-                if "remove" in action:
+            actions = self.actions(each)
+            added = {action["add"]["path"]: action["add"]["partitionValues"] for action in actions if "add" in action}
+            for action in actions:
+                if "remove" in action and action["remove"]["path"] not in added:
                     live.pop(action["remove"]["path"], None)
-            for action in self.actions(each):
-                if "add" in action:
-                    live[action["add"]["path"]] = action["add"]["partitionValues"]
+            live |= added  # a file that got a deletion vector keeps its place
         return live
 
     def actions(self, version: int) -> list[dict[str, Any]]:
