@@ -54,6 +54,7 @@ def _importers(module: str) -> set[str]:
         ("rich", {"cli"}),
         ("obstore", {"live", "window"}),
         ("deepdiff", {"planning"}),
+        ("sqlglot", {"conflicts"}),
     ],
 )
 def test_one_importer_for_each_library(module: str, importers: set[str]) -> None:

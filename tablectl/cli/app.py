@@ -279,6 +279,14 @@ def conflicts(
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every pair of operations, by reason.")] = False,
+    between: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            "--between",
+            metavar="SQL SQL",
+            help="Instead of all operations two statements: do they conflict, and what would keep them apart.",
+        ),
+    ] = None,
     client: Annotated[
         list[str] | None,
         typer.Option(
@@ -299,7 +307,7 @@ def conflicts(
     from tablectl.cli.commands import conflicts_command  # noqa: PLC0415
 
     request = _request(paths, None, None, var, remote)
-    options = ConflictOptions(tuple(client or ()), operation or "", everything)
+    options = ConflictOptions(tuple(client or ()), operation or "", everything, between)
     return conflicts_command(table, request, Output(os.environ), format, options)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shlex
 import signal
@@ -176,6 +177,8 @@ def _signals(control: Control, out: Output) -> Iterator[Callable[[], None]]:
 
 def conflicts_command(table: str, request: Request, out: Output, form: Format, options: ConflictOptions) -> ExitCode:
     """``tablectl conflicts``."""
+    if options.between:
+        return _between_command(table, options.between, request, out, form, options)
     about = _operation(options.operation)
     asked = [client(each) for each in options.clients]
     config = _config(request)
@@ -209,6 +212,33 @@ def explain_word_command(word: str, table: str | None, request: Request, out: Ou
         out.result(json.dumps(topic_json(view), indent=2) + "\n")
     else:
         out.result(topic_text(view, out.style))
+    return ExitCode.DONE
+
+
+def _between_command(
+    table: str, statements: tuple[str, str], request: Request, out: Output, form: Format, options: ConflictOptions
+) -> ExitCode:
+    """``tablectl conflicts --between``."""
+    # These load sqlglot, which takes longer than all else of a short command.
+    from tablectl.conflicts.meeting import meet  # noqa: PLC0415
+    from tablectl.reports.between_json import between_json  # noqa: PLC0415
+    from tablectl.reports.between_text import between_text  # noqa: PLC0415
+
+    logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of statements that are refused anyway
+    if options.operation or options.everything:
+        raise UsageError("--between goes with neither --operation nor --all", "it is about two statements alone")
+    asked = [client(each) for each in options.clients]
+    config = _config(request)
+    dialect = config.engine.dialect
+    name = parse_name(table, config.engine.catalog, dialect)
+    spec = spec_for(_policies(request, config), name)
+    with Engines(config, on_start=out.note) as engines:
+        live = read_live(name, spec, engines.locate, store_options(config))
+    found = meet(live, *statements, dialect, asked)
+    if form is Format.JSON:
+        out.result(json.dumps(between_json(found), indent=2) + "\n")
+    else:
+        out.result(between_text(found, out.style))
     return ExitCode.DONE
 
 

@@ -68,6 +68,8 @@ class ConflictOptions:
     clients: tuple[str, ...] = ()
     operation: str = ""
     everything: bool = False
+    between: tuple[str, str] | None = None
+    """Two statements, of which alone something is asked."""
 
 
 _ENGINES = {

@@ -23,6 +23,8 @@ class Field:
     """The fields of a struct; empty for every other type, arrays and maps of structs included."""
     identity: bool = False
     """Whether Delta generates its values (``GENERATED … AS IDENTITY``)."""
+    bytewise: bool = True
+    """Whether its texts compare byte by byte; false for ``CHAR``, which is padded, and for collations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,4 +109,10 @@ def _parse_field(field: Any) -> Field:
         physical=str(metadata.get("delta.columnMapping.physicalName", field["name"])),
         fields=_parse_fields(kind) if isinstance(kind, dict) and name == "struct" else (),
         identity="delta.identity.start" in metadata,
+        bytewise="__COLLATIONS" not in metadata and "char(" not in _declared(metadata).replace("varchar(", ""),
     )
+
+
+def _declared(metadata: dict[str, Any]) -> str:
+    """The type that Spark keeps beside ``string`` for ``CHAR`` and ``VARCHAR``."""
+    return str(metadata.get("__CHAR_VARCHAR_TYPE_STRING", ""))

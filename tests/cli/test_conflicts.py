@@ -110,3 +110,54 @@ def test_as_a_function(cli: Cli, repo: Repository) -> None:
     repo.table("orders")
     (view,) = tablectl.outlook(repo.name("orders"), clients=[(Client("delta-spark", (3, 2)), None)]).views
     assert not view.live.cell("insert", "vectors-on").meeting.survives
+
+
+_DELETE = "DELETE FROM {} WHERE day = '2026-01-01'"
+_UPDATE = "UPDATE {} SET kind = 'x' WHERE day > '2026-01-01'"
+
+
+def test_two_statements_that_keep_apart(cli: Cli, repo: Repository) -> None:
+    repo.table("orders", partitions=["day"])
+    name = repo.name("orders")
+    result = cli("conflicts", name, "--between", _DELETE.format(name), _UPDATE.format(name))
+    assert (result.code, result.err) == (0, "")
+    assert "  1 in flight, 2 commits first: commits\n" in result.out
+    assert "  2 in flight, 1 commits first: commits\n" in result.out
+
+
+def test_two_statements_and_the_partitioning_that_would_help(cli: Cli, repo: Repository) -> None:
+    repo.table("orders")
+    name = repo.name("orders")
+    arguments = ("conflicts", name, "--between", _DELETE.format(name), _UPDATE.format(name), "--format", "json")
+    found = json.loads(cli(*arguments, "--client", "delta-spark 4.0").out)
+    (view,) = found["views"]
+    assert view["clients"] == [{"engine": "delta-spark", "version": [4, 0]}]
+    assert view["ways"]["partitionings"] == [{"columns": ["day"], "unclustered": False}]
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("SELECT 1", "the first statement: cannot tell what 'SELECT 1' conflicts with"),
+        ("DELETE FROM lake.other", "the statement writes lake.other, not delta.`"),
+        ("DELETE FROM", "the first statement: the statement 'DELETE FROM' cannot be read"),
+        ("DELETE FROM t; DELETE FROM t", "one statement is expected, and 'DELETE FROM t; DELETE FROM t' holds 2"),
+        ("TRUNCATE TABLE t FOR SURE", "the first statement: cannot tell"),
+        ("x" * 1_000_000, "has 1,000,000 characters, and at most 65,536 are read"),
+    ],
+)
+def test_texts_that_are_no_such_statements(cli: Cli, repo: Repository, sql: str, said: str) -> None:
+    repo.table("orders")
+    name = repo.name("orders")
+    result = cli("conflicts", name, "--between", sql, _DELETE.format(name))
+    assert (result.code, result.out) == (1, "")
+    assert said in result.err
+    assert "Traceback" not in result.err
+
+
+def test_two_statements_are_all_that_is_asked(cli: Cli, repo: Repository) -> None:
+    repo.table("orders")
+    name = repo.name("orders")
+    result = cli("conflicts", name, "--all", "--between", _DELETE.format(name), _DELETE.format(name))
+    assert result.code == 64
+    assert "--between goes with neither --operation nor --all" in result.err

@@ -1,0 +1,252 @@
+"""Sets of partitions that a predicate may admit, and the proof that two of them share none.
+
+A set of values is intervals over the order of its column's type, and whether it holds null. A box is one set for each
+of some columns, a region a union of boxes: a predicate in disjunctive normal form, bounded in size. Every operation
+that would grow beyond the bound gives a larger region instead, so what is disjoint here is disjoint (but what is not
+may be so all the same).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Value = Any
+"""A value of one column's domain: all of one column compare with each other."""
+MOST_BOXES = 128
+_MOST_PAIRS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """From ``low`` to ``high``; ``None`` is no bound."""
+
+    low: Value | None = None
+    high: Value | None = None
+    low_open: bool = False
+    high_open: bool = False
+
+    @property
+    def empty(self) -> bool:
+        """Whether no value lies in it."""
+        if self.low is None or self.high is None:
+            return False
+        return bool(self.low > self.high or (self.low == self.high and (self.low_open or self.high_open)))
+
+    def meet(self, other: Interval) -> Interval:
+        """What lies in both."""
+        low, low_open = _higher((self.low, self.low_open), (other.low, other.low_open))
+        high, high_open = _lower((self.high, self.high_open), (other.high, other.high_open))
+        return Interval(low, high, low_open, high_open)
+
+    def within(self, other: Interval) -> bool:
+        """Whether all of it lies in the other."""
+        return self.meet(other) == self
+
+
+def _higher(one: tuple[Value, bool], other: tuple[Value, bool]) -> tuple[Value, bool]:
+    if one[0] is None or other[0] is None:
+        return other if one[0] is None else one
+    if one[0] == other[0]:
+        return one[0], one[1] or other[1]
+    return max(one, other, key=lambda bound: bound[0])
+
+
+def _lower(one: tuple[Value, bool], other: tuple[Value, bool]) -> tuple[Value, bool]:
+    if one[0] is None or other[0] is None:
+        return other if one[0] is None else one
+    if one[0] == other[0]:
+        return one[0], one[1] or other[1]
+    return min(one, other, key=lambda bound: bound[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """A set of values of one column: intervals that are sorted and apart, and null or not."""
+
+    intervals: tuple[Interval, ...] = ()
+    null: bool = False
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is in it, null included."""
+        return not self.intervals and not self.null
+
+    def meet(self, other: Values) -> Values:
+        """What is in both."""
+        met, mine, theirs = [], 0, 0
+        while mine < len(self.intervals) and theirs < len(other.intervals):
+            one, two = self.intervals[mine], other.intervals[theirs]
+            both = one.meet(two)
+            if not both.empty:
+                met.append(both)
+            if _ends_first(one, two):
+                mine += 1
+            else:
+                theirs += 1
+        return Values(tuple(met), self.null and other.null)
+
+    def join(self, other: Values) -> Values:
+        """What is in either."""
+        return values_of((*self.intervals, *other.intervals), null=self.null or other.null)
+
+    def within(self, other: Values) -> bool:
+        """Whether the other holds all of it."""
+        held = all(any(mine.within(theirs) for theirs in other.intervals) for mine in self.intervals)
+        return held and (other.null or not self.null)
+
+    def complement(self) -> Values:
+        """The values that are not in it; null in neither."""
+        apart: list[Interval] = []
+        low, low_open = None, False
+        for each in self.intervals:
+            if each.low is not None:
+                apart.append(Interval(low, each.low, low_open, not each.low_open))
+            if each.high is None:
+                return Values(tuple(apart))
+            low, low_open = each.high, not each.high_open
+        return Values((*apart, Interval(low, None, low_open)))
+
+
+EVERY_VALUE = Values((Interval(),), null=True)
+NOT_NULL = Values((Interval(),))
+NULL = Values(null=True)
+
+
+def values_of(intervals: Iterable[Interval], *, null: bool = False) -> Values:
+    """The set of some intervals, which may overlap, touch or be empty."""
+    merged: list[Interval] = []
+    for each in sorted((each for each in intervals if not each.empty), key=_by_low):
+        if merged and _touch(merged[-1], each):
+            high, high_open = _further((merged[-1].high, merged[-1].high_open), (each.high, each.high_open))
+            merged[-1] = Interval(merged[-1].low, high, merged[-1].low_open, high_open)
+        else:
+            merged.append(each)
+    return Values(tuple(merged), null)
+
+
+def _by_low(each: Interval) -> tuple[bool, Value, bool]:
+    return (False, 0, False) if each.low is None else (True, each.low, each.low_open)
+
+
+def _touch(one: Interval, following: Interval) -> bool:
+    if one.high is None or following.low is None or following.low < one.high:
+        return True
+    return bool(following.low == one.high and not (one.high_open and following.low_open))
+
+
+def _further(one: tuple[Value, bool], other: tuple[Value, bool]) -> tuple[Value, bool]:
+    if one[0] is None or other[0] is None:
+        return None, False
+    if one[0] == other[0]:
+        return one[0], one[1] and other[1]
+    return max(one, other, key=lambda bound: bound[0])
+
+
+def _ends_first(one: Interval, other: Interval) -> bool:
+    if one.high is None or other.high is None:
+        return one.high is not None
+    return bool(one.high < other.high or (one.high == other.high and one.high_open))
+
+
+Box = tuple[tuple[str, Values], ...]
+"""The values of some columns, by folded name and sorted by it; a column that is not named may have any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A set of partitions. It holds at least those that were meant, and where ``exact`` no other."""
+
+    boxes: tuple[Box, ...]
+    exact: bool = True
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether it says nothing of any column."""
+        return () in self.boxes
+
+    def column(self, name: str) -> Values:
+        """The values that a column may have in it."""
+        found = Values()
+        for box in self.boxes:
+            found = found.join(dict(box).get(name, EVERY_VALUE))
+        return found
+
+
+ANYWHERE = Region(((),))
+UNKNOWN = Region(((),), exact=False)
+NOWHERE = Region(())
+
+
+def where(column: str, values: Values, *, exact: bool = True) -> Region:
+    """The partitions in which one column has one of these values."""
+    if values.empty:
+        return Region((), exact)
+    return Region(((),) if values == EVERY_VALUE else (((column, values),),), exact)
+
+
+def both(one: Region, other: Region) -> Region:
+    """What is in both, or, where that would be too many boxes, in the one that has fewer."""
+    exact = one.exact and other.exact
+    if one.everywhere or other.everywhere:
+        return Region((other if one.everywhere else one).boxes, exact)
+    if len(one.boxes) * len(other.boxes) > _MOST_PAIRS:
+        return Region(min(one, other, key=lambda region: len(region.boxes)).boxes, exact=False)
+    met = [box for mine in one.boxes for theirs in other.boxes if (box := _meet(mine, theirs)) is not None]
+    return _bounded(met, exact=exact)
+
+
+def either(regions: Sequence[Region]) -> Region:
+    """What is in one of them, or everywhere, where that would be too many boxes."""
+    return _bounded([box for region in regions for box in region.boxes], exact=all(each.exact for each in regions))
+
+
+def disjoint(one: Region, other: Region) -> bool:
+    """Whether the two certainly share no partition."""
+    return all(_meet(mine, theirs) is None for mine in one.boxes for theirs in other.boxes)
+
+
+def covers(one: Region, other: Region) -> bool:
+    """Whether the first certainly holds every partition of the second; false as well where that takes several boxes."""
+    return one.exact and all(any(_within(theirs, mine) for mine in one.boxes) for theirs in other.boxes)
+
+
+def _meet(one: Box, other: Box) -> Box | None:
+    met = dict(one)
+    for column, values in other:
+        met[column] = met[column].meet(values) if column in met else values
+        if met[column].empty:
+            return None
+    return tuple(sorted(met.items()))
+
+
+def _within(one: Box, other: Box) -> bool:
+    mine = dict(one)
+    return all(column in mine and mine[column].within(values) for column, values in other)
+
+
+def _bounded(boxes: Sequence[Box], *, exact: bool) -> Region:
+    """Boxes that differ in one column only are made one, so that long lists of alternatives stay small."""
+    if () in boxes:
+        return Region(((),), exact)
+    merged = _merge(list(dict.fromkeys(boxes)))
+    return Region(tuple(merged), exact) if len(merged) <= MOST_BOXES else UNKNOWN
+
+
+def _merge(boxes: list[Box]) -> list[Box]:
+    for index in range(max((len(box) for box in boxes), default=0)):
+        groups: dict[tuple[object, ...], list[Box]] = {}
+        for box in boxes:
+            key = (box[:index], box[index][0], box[index + 1 :]) if index < len(box) else (box,)
+            groups.setdefault(key, []).append(box)
+        boxes = [group[0] if len(group) == 1 else _one(group, index) for group in groups.values()]
+    return boxes
+
+
+def _one(group: list[Box], index: int) -> Box:
+    column = group[0][index][0]
+    intervals = [interval for box in group for interval in box[index][1].intervals]
+    values = values_of(intervals, null=any(box[index][1].null for box in group))
+    rest = (*group[0][:index], *group[0][index + 1 :])
+    return rest if values == EVERY_VALUE else (*group[0][:index], (column, values), *group[0][index + 1 :])
