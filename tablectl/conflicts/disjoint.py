@@ -235,18 +235,16 @@ def _bounded(boxes: Sequence[Box], *, exact: bool) -> Region:
 
 
 def _merge(boxes: list[Box]) -> list[Box]:
-    for index in range(max((len(box) for box in boxes), default=0)):
-        groups: dict[tuple[object, ...], list[Box]] = {}
+    for column in sorted({name for box in boxes for name, _ in box}):
+        groups: dict[Box, list[Values]] = {}
         for box in boxes:
-            key = (box[:index], box[index][0], box[index + 1 :]) if index < len(box) else (box,)
-            groups.setdefault(key, []).append(box)
-        boxes = [group[0] if len(group) == 1 else _one(group, index) for group in groups.values()]
+            rest = tuple(each for each in box if each[0] != column)
+            groups.setdefault(rest, []).append(dict(box).get(column, EVERY_VALUE))
+        boxes = [_with(rest, column, values) for rest, values in groups.items()]
     return boxes
 
 
-def _one(group: list[Box], index: int) -> Box:
-    column = group[0][index][0]
-    intervals = [interval for box in group for interval in box[index][1].intervals]
-    values = values_of(intervals, null=any(box[index][1].null for box in group))
-    rest = (*group[0][:index], *group[0][index + 1 :])
-    return rest if values == EVERY_VALUE else (*group[0][:index], (column, values), *group[0][index + 1 :])
+def _with(rest: Box, column: str, sets: Sequence[Values]) -> Box:
+    intervals = (interval for values in sets for interval in values.intervals)
+    joined = values_of(intervals, null=any(values.null for values in sets))
+    return rest if joined == EVERY_VALUE else tuple(sorted((*rest, (column, joined)), key=lambda each: each[0]))

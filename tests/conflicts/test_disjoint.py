@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from sqlglot import parse_one
 
@@ -80,7 +80,7 @@ def lies(region: Region, at: dict[str, float | None]) -> bool:
 _PLACES = [dict(zip("abc", each, strict=True)) for each in product((None, 0, 1.5, 3), repeat=3)]
 
 
-@settings(deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(_REGIONS, _REGIONS)
 def test_regions(one: Region, other: Region) -> None:
     for place in _PLACES:
@@ -134,7 +134,7 @@ _WIDE = Rows(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(_ALTERNATIVES, _ALTERNATIVES)
 def test_simple_conditions_that_share_no_partition_are_all_proven_disjoint(one: str, other: str) -> None:
     assume(not _WIDE.satisfying(one) & _WIDE.satisfying(other))
