@@ -98,6 +98,7 @@ _OFTEN_TOO_MUCH = (*_FOR_READING_RECORDS, *_FOR_SPARK, *_FOR_CHECKPOINTS, *_FOR_
         (["plan", "policies"], _OFTEN_TOO_MUCH),
         (["plan", "--out", "plan.json"], _OFTEN_TOO_MUCH),
         (["plan", "--format", "json"], _OFTEN_TOO_MUCH),
+        (["conflicts", "{table}", "policies"], _OFTEN_TOO_MUCH),
     ],
     ids=" ".join,
 )
@@ -107,7 +108,8 @@ def test_a_command_loads_only_what_it_needs(tmp_path: Path, args: list[str], unu
     policy = f"version: 1\ntables:\n  delta.`{tmp_path}/orders`: {{isolation: Serializable}}\n"
     (tmp_path / "policies" / "one.yaml").write_text(policy)
     (tmp_path / "patterns.yaml").write_text("version: 1\ntables: {lake.sales.*: {isolation: Serializable}}\n")
-    command = [sys.executable, "-X", "importtime", "-m", "tablectl", *args]
+    words = [each.replace("{table}", f"delta.`{tmp_path}/orders`") for each in args]
+    command = [sys.executable, "-X", "importtime", "-m", "tablectl", *words]
     path = os.pathsep.join(each or str(Path.cwd()) for each in sys.path)
     ran = subprocess.run(
         command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True

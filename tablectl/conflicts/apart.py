@@ -24,7 +24,7 @@ from tablectl.model.names import join_parts
 
 _MOST_COLUMNS = 6
 _LONGEST = 4000
-"""Characters of a rewritten statement that is worth showing."""
+"""Characters of a statement that is worth to be written anew: many ways are tried, and each is parsed."""
 _STEPS: Mapping[str, int] = MappingProxyType({"timestamp": 10 * 86_400_000_000, "timestamp_ntz": 86_400_000_000})
 """From one value of a column to another that is certainly not the same; 1 for the others."""
 _QUOTED = ("date", "timestamp", "timestamp_ntz")
@@ -79,7 +79,7 @@ def ways_apart(first: Statement, second: Statement, subject: Subject, setting: S
     """What would let both statements commit, whichever is the faster."""
     both = (first, second)
     found = between(first, second, subject, setting)
-    if found.apart:
+    if found.apart or any(len(each.sql) > _LONGEST for each in both):
         return Ways()
     working = (rewrites for added in _conditions(found, subject) if (rewrites := _tried(added, both, subject, setting)))
     return Ways(next(working, ()), tuple(_partitionings(both, subject, setting)))

@@ -325,11 +325,6 @@ def _shown_interval(column: str, each: Interval, domain: Domain) -> str:
     return " AND ".join(part for part in (low, high) if part) or f"{column} IS NOT NULL"
 
 
-def closed(interval: Interval) -> Interval:
-    """An interval with its bounds in it."""
-    return Interval(interval.low, interval.high)
-
-
 def interval_of(operator: str, value: Value, domain: Domain) -> Values:
     """The values of a column that may satisfy a comparison with a value; ``operator`` is one of ``= <> < <= > >=``."""
     margin = domain.margin

@@ -114,7 +114,7 @@ def _parse(sql: str) -> exp.Expr:
         nodes = [node for node in parsed if node is not None and not isinstance(node, exp.Semicolon)]
     except ParseError as error:
         first = error.errors[0] if error.errors else {}
-        what = str(first.get("description") or "not SQL").rstrip(".")
+        what = str(first.get("description") or "not SQL").partition(" but got <")[0].rstrip(".")
         near = f", at {str(first.get('highlight'))[:40]!r} in line {first.get('line')}" if first.get("line") else ""
         raise StatementError(f"the statement {_start(sql)} cannot be read: {what}{near}", _way_out()) from None
     except SqlglotError as error:

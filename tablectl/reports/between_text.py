@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from tablectl.conflicts.apart import Partitioning, Rewrite, Ways
 from tablectl.conflicts.between import EVERYWHERE, Fate, Pair, region_text
-from tablectl.conflicts.disjoint import either
 from tablectl.conflicts.footprint import Footprint
 from tablectl.conflicts.meeting import Meeting, View
+from tablectl.conflicts.subject import Subject
 from tablectl.conflicts.transactions import Result
 from tablectl.conflicts.ways_out import IN_TURN
 from tablectl.model.text import printable
@@ -54,12 +54,19 @@ def _statement(number: str, sql: str, style: Style) -> list[str]:
 
 def _footprint(prints: Footprint, meeting: Meeting, style: Style) -> list[str]:
     reads = "nothing of the table" if prints.reads is None else region_text(prints.reads, meeting.subject)
-    writes = region_text(either([prints.adds, prints.rewrites]), meeting.subject)
     lines = style.prose("reads", "the whole table" if reads == EVERYWHERE else reads, 4)
-    lines += style.prose("writes", writes, 4)
+    lines += style.prose("writes", _writes(prints, meeting.subject), 4)
     for part, why in prints.passed_over if meeting.subject.partition_columns else ():
         lines += _wrap(f"{_cut(part)} narrows nothing: {why}", 13, style, "dim")
     return lines
+
+
+def _writes(prints: Footprint, subject: Subject) -> str:
+    """Where rows are changed, and where new ones may lie that do not stay there."""
+    rewrites, adds = (region_text(each, subject) for each in (prints.rewrites, prints.adds))
+    if prints.rewrites.boxes and prints.adds.boxes and rewrites != adds:
+        return f"{rewrites}; new rows {adds}"
+    return rewrites if prints.rewrites.boxes else adds
 
 
 def _cut(text: str) -> str:

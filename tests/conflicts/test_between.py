@@ -350,6 +350,11 @@ def test_a_rewritten_statement_does_what_it_is_told_for(first: str, second: str)
     assert pair(texts[0], texts[1]).apart is bool(found.rewrites)
 
 
+def test_long_statements_are_not_written_anew() -> None:
+    long = "UPDATE lake.orders SET amount = 0 WHERE id = 1 AND " + " AND ".join(f"id <> {each}" for each in range(500))
+    assert ways(long, DAY_2) == Ways()
+
+
 # Soundness against rows
 
 _ROWS = Rows()
