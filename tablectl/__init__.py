@@ -1,8 +1,8 @@
 """Declarative table policies for Delta Lake: plan the settings that decide which Spark jobs fail, and apply them.
 
-``tablectl.plan``, ``tablectl.apply``, ``tablectl.explain`` and ``tablectl.outlook`` (``conflicts``) are the commands as
-functions, for notebooks and orchestrators; ``guard``, ``guard_batch`` and ``retry_on_conflict`` are for the jobs that
-write to the tables.
+``tablectl.plan``, ``tablectl.apply``, ``tablectl.drift``, ``tablectl.explain`` and ``tablectl.outlook`` (``conflicts``)
+are the commands as functions, for notebooks and orchestrators; ``guard``, ``guard_batch`` and ``retry_on_conflict`` are
+for the jobs that write to the tables.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from tablectl.version import __version__
 
 if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` alone must cost next to nothing
     from tablectl.api import apply as apply
+    from tablectl.api import drift as drift
     from tablectl.api import explain as explain
     from tablectl.api import outlook as outlook
     from tablectl.api import plan as plan
@@ -26,6 +27,7 @@ __all__ = [
     "GuardTimeout",
     "__version__",
     "apply",
+    "drift",
     "explain",
     "guard",
     "guard_batch",
@@ -40,6 +42,7 @@ def __getattr__(name: str) -> Any:
     modules = {
         "plan": "api",
         "apply": "api",
+        "drift": "api",
         "explain": "api",
         "outlook": "api",
         "guard": "writers.guard",

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from tablectl.engine.spark import SparkEngine, SparkOptions, open_spark, wrap_spark
+from tablectl.live.origin import MOST_COMMITS
 from tablectl.model.errors import EngineError, TablectlError, UsageError
 from tablectl.model.live import Client
 from tablectl.model.names import TableName
 from tablectl.model.plan import Plan
+from tablectl.planning.drift import Drift
 from tablectl.planning.outlook import Outlook
 from tablectl.planning.plan_file import load_plan
 from tablectl.scope import Selection
@@ -21,7 +23,7 @@ from tablectl.specs.explain import Explanation, parse_name, spec_for
 from tablectl.specs.explain import explain as explain_table
 from tablectl.specs.repository import Paths, load_any, load_repository
 from tablectl.window.report import RunReport
-from tablectl.workflow import Control, make_outlook, make_plan, run, store_options
+from tablectl.workflow import Control, find_drift, make_outlook, make_plan, run, store_options
 
 
 def plan(
@@ -87,6 +89,27 @@ def apply(
             specs = load_repository(plan_or_paths, config, directory, variables or {}, os.environ)
             ready = make_plan(specs, selection, config.engine.dialect, engines.start, store_options(config))
         return run(ready, engines.open, config, os.environ, control, Path(directory))
+
+
+def drift(
+    paths: Paths = None,
+    *,
+    select: Sequence[str] = (),
+    tags: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
+    directory: str | Path = ".",
+    spark: Any = None,
+    look_back: int = MOST_COMMITS,
+) -> Drift:
+    """What differs from the policies, and which commit brought each difference. Changes nothing.
+
+    Arguments and errors as of ``plan``; ``look_back`` is how many commits are looked through of a table that differs.
+    """
+    config = load_config(Path(directory), os.environ)
+    with Engines(config, spark) as engines:
+        specs = load_repository(paths, config, directory, variables or {}, os.environ)
+        selection = Selection(tuple(select), tuple(tags))
+        return find_drift(specs, selection, engines.start, store_options(config), look_back=look_back)
 
 
 def explain(

@@ -16,16 +16,18 @@ from uuid import uuid4
 from tablectl.attributes.policy import Policy, needs_vectors
 from tablectl.engine.port import Engine
 from tablectl.live.buckets import StoreOptions
+from tablectl.live.origin import MOST_COMMITS, Inquiry, trace_many
 from tablectl.live.reader import LOOK_BACK, Depth, Request, read_commits, read_many, read_table
-from tablectl.model.errors import EngineError, LiveError, PlanFileError
+from tablectl.model.errors import EngineError, LiveError, PlanFileError, one_line
 from tablectl.model.live import Client, Commit, LiveTable
 from tablectl.model.names import TableName, canonical_location, parse_table
-from tablectl.model.plan import Plan, TablePlan
+from tablectl.model.plan import Change, Plan, TableFailure, TablePlan
 from tablectl.planning.diff import diff
+from tablectl.planning.drift import Drift, questions, table_drift
 from tablectl.planning.outlook import Outlook, outlook
 from tablectl.planning.plan_file import FORMAT, digest_of
 from tablectl.planning.table import plan_table
-from tablectl.scope import OpenCatalog, Selection, failure_of, place
+from tablectl.scope import OpenCatalog, Placed, Selection, failure_of, place
 from tablectl.specs.config import Config
 from tablectl.specs.spec import Specs, TableSpec
 from tablectl.version import __version__
@@ -39,10 +41,10 @@ from tablectl.window.report import RunReport
 from tablectl.window.run import Wave, run_plan
 from tablectl.window.setting import Terms, Window
 from tablectl.window.settle import Place
-from tablectl.window.stamp import Stamp
+from tablectl.window.stamp import Stamp, read_stamp
 
 _DEFAULT_STORES = StoreOptions()
-_MOST_COMMITS = 100_000
+_ALL_COMMITS = 100_000
 """Commits that are looked through for our own; a bound, so that an absurd log ends somewhere."""
 
 OnRead = Callable[[int, int], None]
@@ -65,13 +67,7 @@ def make_plan(
     failures = list(placed.failures)
     tables: list[TablePlan] = []
     unchanged: list[str] = []
-    requests = (Request(spec.name, location, _depth(spec.policy)) for spec, location in placed.tables)
-    for done, found in enumerate(read_many(requests, options=stores)):
-        on_read(done + 1, len(placed.tables))
-        spec, _ = placed.tables[done]
-        if isinstance(found, LiveError):
-            failures.append(failure_of(spec.name.text, found))
-            continue
+    for spec, found in _read(placed, LOOK_BACK, stores, on_read, failures):
         table = plan_table(spec.policy, found, dialect)
         if table:
             tables.append(replace(table, tags=tuple(sorted(spec.tags))))
@@ -87,6 +83,61 @@ def make_plan(
         unchanged=tuple(sorted(unchanged)),
         unmatched=placed.unmatched,
     )
+
+
+def find_drift(
+    specs: Specs,
+    selection: Selection,
+    catalog: OpenCatalog,
+    stores: StoreOptions = _DEFAULT_STORES,
+    on_read: OnRead = lambda _done, _all: None,
+    look_back: int = MOST_COMMITS,
+) -> Drift:
+    """Which of the selected tables are not as declared, and which commit made them so.
+
+    Only their histories are read, at most ``look_back`` commits of each. Failures and errors as of ``make_plan``.
+    """
+    placed = place(specs, selection, catalog, stores)
+    failures = list(placed.failures)
+    as_declared: list[str] = []
+    differing: list[tuple[TableSpec, LiveTable, tuple[Change, ...]]] = []
+    for spec, live in _read(placed, 0, stores, on_read, failures):
+        changes = diff(spec.policy, live)
+        if changes:
+            differing.append((spec, live, changes))
+        else:
+            as_declared.append(spec.name.text)
+    inquiries = (Inquiry(live, questions(changes), look_back) for _, live, changes in differing)
+    tables = (
+        table_drift(
+            *known,
+            trace.origins,
+            applied=next((commit for commit in trace.commits if read_stamp(commit.user_metadata)), None),
+            trouble=one_line(trace.trouble) if trace.trouble else "",
+        )
+        for known, trace in zip(differing, trace_many(inquiries, stores), strict=True)
+    )
+    return Drift(
+        tables=tuple(sorted(tables, key=lambda table: table.spec.name.text)),
+        failures=tuple(sorted(failures, key=lambda failure: (failure.name, failure.message))),
+        as_declared=tuple(sorted(as_declared)),
+        unmatched=placed.unmatched,
+        look_back=look_back,
+    )
+
+
+def _read(
+    placed: Placed, look_back: int, stores: StoreOptions, on_read: OnRead, failures: list[TableFailure]
+) -> Iterator[tuple[TableSpec, LiveTable]]:
+    """The tables as they are; one that cannot be read goes to ``failures``. ``look_back`` is of those that change."""
+    requests = (Request(spec.name, location, _depth(spec.policy, look_back)) for spec, location in placed.tables)
+    for done, found in enumerate(read_many(requests, options=stores)):
+        on_read(done + 1, len(placed.tables))
+        spec, _ = placed.tables[done]
+        if isinstance(found, LiveError):
+            failures.append(failure_of(spec.name.text, found))
+        else:
+            yield spec, found
 
 
 def make_outlook(
@@ -116,13 +167,13 @@ def read_live(
     return read_table(name, location, options=stores)
 
 
-def _depth(policy: Policy) -> Callable[[LiveTable], Depth]:
+def _depth(policy: Policy, look_back: int) -> Callable[[LiveTable], Depth]:
     """What is read follows what is declared: the history of tables that change, vectors where their number counts."""
     asks = any(needs_vectors(*value) for value in policy.values())
 
     def depth(live: LiveTable) -> Depth:
         counts = asks and live.vectors is None
-        return Depth(LOOK_BACK if counts or diff(policy, live) else 0, counts)
+        return Depth(look_back if look_back and (counts or diff(policy, live)) else 0, counts)
 
     return depth
 
@@ -139,7 +190,7 @@ class LogReader:
 
     def commits(self, location: str, *, after: int) -> tuple[Commit, ...]:
         """The commits above a version, newest first."""
-        return read_commits(location, after=after, limit=_MOST_COMMITS, options=self.stores)
+        return read_commits(location, after=after, limit=_ALL_COMMITS, options=self.stores)
 
 
 @dataclass(frozen=True, slots=True)

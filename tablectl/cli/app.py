@@ -227,6 +227,28 @@ def apply(
 
 
 @app.command()
+def drift(
+    paths: PathsArg = None,
+    look_back: Annotated[
+        int,
+        typer.Option("--look-back", metavar="COMMITS", min=1, help="How much history of a table is looked through."),
+    ] = 1000,
+    select: SelectOpt = None,
+    tag: TagOpt = None,
+    var: VarOpt = None,
+    format: FormatOpt = Format.TEXT,  # noqa: A002
+    remote: RemoteOpt = None,
+) -> int:
+    """What is not as declared, and which commit brought it: who, when, with which operation. Exits with 2 if anything.
+
+    Example: tablectl drift --select 'lake.sales.*'
+    """
+    from tablectl.cli.drift import drift_command  # noqa: PLC0415
+
+    return drift_command(_request(paths, select, tag, var, remote), Output(os.environ), format, look_back)
+
+
+@app.command()
 def explain(
     what: Annotated[
         str,

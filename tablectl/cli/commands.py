@@ -7,7 +7,7 @@ import logging
 import os
 import shlex
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -53,7 +53,7 @@ def plan_command(
     request: Request, out: Output, save: Path | None, form: Format, *, detailed_exitcode: bool
 ) -> ExitCode:
     """``tablectl plan``."""
-    config = _config(request)
+    config = configuration(request)
     with Engines(config, on_start=out.note) as engines:
         plan = _plan(request, config, engines, out)
     if save:
@@ -87,7 +87,7 @@ def show_command(path: Path, out: Output, form: Format) -> ExitCode:
 
 def apply_command(request: Request, out: Output, saved: Path | None, form: Format, options: ApplyOptions) -> ExitCode:
     """``tablectl apply``."""
-    config = _config(request)
+    config = configuration(request)
     with Engines(config, on_start=out.note) as engines:
         if saved:
             plan = read_plan(saved)
@@ -181,7 +181,7 @@ def conflicts_command(table: str, request: Request, out: Output, form: Format, o
         return _between_command(table, options.between, request, out, form, options)
     about = _operation(options.operation)
     asked = [client(each) for each in options.clients]
-    config = _config(request)
+    config = configuration(request)
     name = parse_name(table, config.engine.catalog, config.engine.dialect)
     spec, dialect = spec_for(_policies(request, config), name), config.engine.dialect
     with Engines(config, on_start=out.note) as engines:
@@ -200,7 +200,7 @@ def explain_word_command(word: str, table: str | None, request: Request, out: Ou
         near = nearest(word, topic_names())
         hint = f"did you mean {near}?" if near else f"such as {', '.join(topic_names()[:3])}, WriteSerializable"
         raise UsageError(f"{word!r} is no exception, error class or isolation level that is known here", hint)
-    config = _config(request)
+    config = configuration(request)
     live = None
     if table is not None:
         name = parse_name(table, config.engine.catalog, config.engine.dialect)
@@ -307,7 +307,7 @@ def _record_json(record: LeaseRecord | None) -> str:
 
 def _records(text: str, request: Request, out: Output) -> tuple[RecordStore, Callable[[], object]]:
     """Where a table's lease records lie, and what raises ``LiveError`` if there is no such table."""
-    config = _config(request)
+    config = configuration(request)
     try:
         table = parse_table(text, config.engine.catalog)
     except NameSyntaxError as error:
@@ -317,7 +317,8 @@ def _records(text: str, request: Request, out: Output) -> tuple[RecordStore, Cal
     return record_store(location, config), lambda: newest_version(location, options=store_options(config))
 
 
-def _config(request: Request) -> Config:
+def configuration(request: Request) -> Config:
+    """``tablectl.yaml``, as the options of the command line change it."""
     config = load_config(Path(), os.environ)
     if not request.remote:
         return config
@@ -329,10 +330,15 @@ def _plan(request: Request, config: Config, engines: Engines, out: Output) -> Pl
     selection = Selection(request.select, request.tags)
     with out.progress() as on_read:
         plan = make_plan(specs, selection, config.engine.dialect, engines.start, store_options(config), on_read)
-    for each in specs.declarations.patterns:
-        if each.target.text in plan.unmatched:
-            out.note(f"warning: {each.source.file}:{each.source.line}: {each.target.text} matches no table")
+    warn_unmatched(specs, plan.unmatched, out)
     return plan
+
+
+def warn_unmatched(specs: Specs, unmatched: Sequence[str], out: Output) -> None:
+    """Say of each pattern that matches no table where it stands."""
+    for each in specs.declarations.patterns:
+        if each.target.text in unmatched:
+            out.note(f"warning: {each.source.file}:{each.source.line}: {each.target.text} matches no table")
 
 
 def _rendered(plan: Plan, out: Output, form: Format) -> str:

@@ -42,6 +42,7 @@ _NO_WRITERS = ("CREATE", "REPLACE", "CLONE", "CONVERT", "RESTORE", "REMOVE COLUM
 _SHORT, _TEXT_LIMIT, _VALUE_LIMIT = 32, 1000, 10_000
 """Characters of a text that is kept once, of a name, and of a value such as a predicate. Writers put anything there."""
 _ENTRIES_LIMIT = 100
+_JOB = frozenset({"job", "notebook", "clusterId"})
 _NUMBER_LIMIT = 2**63
 _NUMBERS = r"([0-9]{1,9}(?:\.[0-9]{1,9}){0,3})"
 _CLIENTS = (
@@ -175,6 +176,7 @@ def _finish(version: int, gathered: _Gathered) -> ParsedCommit:
         isolation=_text(info.get("isolationLevel")),
         blind_append=blind if isinstance(blind, bool) else None,
         transactions=tuple(gathered.transactions[:_ENTRIES_LIMIT]),
+        job=_job(info),
     )
     return ParsedCommit(
         commit=commit,
@@ -211,6 +213,13 @@ def _texts(value: object) -> Mapping[str, str]:
             short = type(each) is str and len(each) <= _SHORT
             texts[_text(key)] = each if short else _shown(each)
     return MappingProxyType(texts)
+
+
+def _job(info: Mapping[str, Any]) -> Mapping[str, str]:
+    if not info.keys() & _JOB:
+        return NOTHING_SET
+    found = {**_texts(info.get("job")), **_texts(info.get("notebook")), "clusterId": _text(info.get("clusterId"))}
+    return MappingProxyType({key: value for key, value in found.items() if value})
 
 
 def _shown(value: object) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from copy import copy
 from typing import Any, TypeVar
 
 from tablectl.live.checksum import Checksum, belongs, parse_checksum
 from tablectl.live.commits import CommitSyntaxError, ParsedCommit, parse_commit
-from tablectl.live.listing import Segment, checksum_name, commit_name, compacted_name
+from tablectl.live.listing import Segment, checksum_name, commit_name, compacted_name, segment
 from tablectl.live.log import AHEAD, TableLog, VanishedError
 from tablectl.model.errors import LiveError
 
@@ -29,6 +30,14 @@ class History:
         self._checksums: dict[int, Checksum | None] = {}
         self._doubted = False
         self._ahead: dict[str, Future[Any]] = {}
+
+    def at(self, version: int) -> History:
+        """The same log at an earlier version, with all that is read of it already. Raises ``GapError`` where too much
+        of the log was cleaned away to say what the table was then.
+        """
+        earlier = copy(self)
+        earlier.segment = segment(self.segment.files, version)
+        return earlier
 
     def read_ahead(self, newest: int, count: int) -> None:
         """Start to read commits, from a version back, as far as the log has them and they are not read yet."""

@@ -158,18 +158,22 @@ def _read_version(request: Request, log: TableLog, wanted: Segment, ahead: int) 
     history = History(log, wanted)
     history.read_ahead(wanted.version, ahead)
     history.read_checksum_ahead(wanted.version)
+    table = table_of(request.name, history)
+    return _deepened(table, request.depth(table), history)
+
+
+def table_of(name: TableName, history: History) -> LiveTable:
+    """The table as its log has it, without a history. Raises ``LiveError`` where the log does not tell."""
     try:
-        table = _interpreted(request.name, history)
+        return _interpreted(name, history)
     except LiveError:
         # A damaged checksum may say what makes no sense; where it was not the checksum, the commits say it too.
         if not history.doubt_checksums():
             raise
-        table = _interpreted(request.name, history)
-    return _deepened(table, request.depth(table), history)
+        return _interpreted(name, history)
 
 
 def _interpreted(name: TableName, history: History) -> LiveTable:
-    """The table as its log has it, without a history."""
     log, state = history.log, find_state(history)
     check_protocol(state.protocol, log.location)
     check_properties(state.metadata, log.location)

@@ -163,6 +163,10 @@ class Commit:
     blind_append: bool | None = None
     """Whether it only added files, and read none."""
     transactions: tuple[AppTransaction, ...] = ()
+    job: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
+    """The job, notebook and cluster that committed, as Databricks notes them: ``jobId``, ``jobName``, ``runId``, …,
+    ``notebookId``, ``clusterId``.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ def plan_text(plan: Plan, style: Style) -> str:
     for table in plan.tables:
         lines += [*_table(table, style), ""]
     for failure in plan.failures:
-        lines += [*_failure(failure, style), ""]
+        lines += [*failure_lines(failure, style), ""]
     for pattern in plan.unmatched:
         mark = style.paint("?", "yellow", "bold")
         lines += [f"{mark} {style.paint(printable(pattern), 'bold')}  {style.paint('matches no table', 'yellow')}", ""]
@@ -127,7 +127,8 @@ def readers_text(stopped: Collection[ReaderKind]) -> str:
     return f"streams that read the table go on; {' or '.join(ways)} they stop once and restart"
 
 
-def _failure(failure: TableFailure, style: Style) -> list[str]:
+def failure_lines(failure: TableFailure, style: Style) -> list[str]:
+    """A table that cannot be read, or a pattern that cannot be looked up."""
     lines = [f"{style.paint('x', 'red', 'bold')} {style.paint(printable(failure.name), 'bold')}"]
     lines += style.prose("error", failure.message, 4)
     return lines + (style.prose("hint", failure.hint, 4) if failure.hint else [])

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
 from itertools import groupby
 
 from tablectl.model.text import printable
-from tablectl.reports.style import Style, plural, sql_lines
+from tablectl.reports.style import Style, plural, sql_lines, time_text
 from tablectl.window.report import CommitRun, Outcome, RunReport, TableRun
 
 _WORTH_TELLING = 1000
@@ -133,13 +132,8 @@ def commit_text(commit: CommitRun) -> str:
 
 
 def _at(milliseconds: int) -> str:
-    """Empty where the time is unknown, or none: any writer may have put any number into the log."""
-    if milliseconds <= 0:
-        return ""
-    try:
-        return f" at {datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
-    except (ValueError, OverflowError, OSError):
-        return ""
+    when = time_text(milliseconds)
+    return f" at {when}" if when else ""
 
 
 def _summary(report: RunReport, style: Style) -> str:

@@ -1,0 +1,105 @@
+"""Drift: what differs between policies and live tables, and which commit brought each difference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tablectl.attributes.deletion_vectors import DeletionVectors
+from tablectl.attributes.policy import attribute
+from tablectl.live.origin import Origin, Question
+from tablectl.model.errors import ExitCode
+from tablectl.model.live import Commit, LiveTable
+from tablectl.model.plan import Change, TableFailure, Value
+from tablectl.specs.spec import TableSpec
+from tablectl.specs.tree import Source
+
+_ADDED = "numDeletionVectorsAdded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One attribute or property that is not as declared."""
+
+    change: Change
+    """``before`` is what the table has, ``after`` what its policy declares."""
+    source: Source
+    """The place that declares it."""
+    origin: Origin
+    """Since when the table has what it has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableDrift:
+    """A table that is not as declared."""
+
+    spec: TableSpec
+    live: LiveTable
+    differences: tuple[Difference, ...]
+    applied: Commit | None = None
+    """The newest commit that an apply of tablectl made, among those that were looked through."""
+    trouble: str = ""
+    """Why the table's history could not be read, if it could not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """Which tables are not as declared, and since when."""
+
+    tables: tuple[TableDrift, ...] = ()
+    """Those that differ, by name."""
+    failures: tuple[TableFailure, ...] = ()
+    """Those that cannot be read."""
+    as_declared: tuple[str, ...] = ()
+    unmatched: tuple[str, ...] = ()
+    """Patterns that match no live table."""
+    look_back: int = 0
+    """How many commits of a table were looked through at most."""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """1 with tables that cannot be read, 2 where something differs, else 0."""
+        codes = [ExitCode.ERROR] if self.failures or any(table.trouble for table in self.tables) else []
+        return ExitCode.worst(*codes, *([ExitCode.CHANGES] if self.tables else []))
+
+
+def questions(changes: Sequence[Change]) -> tuple[Question, ...]:
+    """Since when a table differs, change by change."""
+    return tuple(map(_question, changes))
+
+
+def _question(change: Change) -> Question:
+    entry, key = attribute(change.attribute), change.key
+
+    def same(one: Value, other: Value) -> bool:
+        return entry.agrees(one, other, key) and entry.agrees(other, one, key)
+
+    if change.attribute != DeletionVectors.name:
+        return Question(lambda live: entry.read(live, key), same)
+    if change.before == "enabled" or change.after == "enabled":
+        return Question(_switch, same)
+    # Off, but not purged: the last commit that wrote a vector is to blame.
+    return Question(_switch, same, lambda commit: commit.metrics.get(_ADDED, "0") not in {"", "0"})
+
+
+def _switch(live: LiveTable) -> Value:
+    """Whether new vectors are written; how many old ones are left was not recorded with every version."""
+    return "enabled" if DeletionVectors().read(live, "") == "enabled" else "disabled"
+
+
+def table_drift(
+    spec: TableSpec,
+    live: LiveTable,
+    changes: Sequence[Change],
+    origins: Sequence[Origin],
+    *,
+    applied: Commit | None = None,
+    trouble: str = "",
+) -> TableDrift:
+    """The record of one table: each change with the place that declares it and the commit that brought it."""
+    pairs = zip(changes, origins, strict=True)
+    differences = (
+        Difference(change=change, source=spec.sources.get(change.id, spec.declared), origin=origin)
+        for change, origin in pairs
+    )
+    return TableDrift(spec=spec, live=live, differences=tuple(differences), applied=applied, trouble=trouble)

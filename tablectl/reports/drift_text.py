@@ -1,0 +1,170 @@
+"""Drift as text and as plain values: what differs, where it is declared, and who brought it, when and how."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tablectl.live.origin import Origin
+from tablectl.model.live import Commit
+from tablectl.model.plan import Value
+from tablectl.model.text import printable, value_text
+from tablectl.planning.drift import Difference, Drift, TableDrift
+from tablectl.reports.plan_text import failure_lines
+from tablectl.reports.style import Style, plural, time_text
+from tablectl.window.stamp import read_stamp
+
+_PARAMETERS = ("mode", "predicate", "version", "timestamp")
+"""What of an operation's parameters tells people which operation it was; properties and columns stand beside it."""
+_LONGEST = 60
+
+
+def drift_text(drift: Drift, style: Style) -> str:
+    """Every table that differs, its summary last."""
+    lines: list[str] = []
+    for table in drift.tables:
+        lines += [*_table(table, style), ""]
+    for failure in drift.failures:
+        lines += [*failure_lines(failure, style), ""]
+    return "\n".join([*lines, *_summary(drift, style)]) + "\n"
+
+
+def _table(table: TableDrift, style: Style) -> list[str]:
+    mark = style.paint("~", "yellow", "bold")
+    lines = [
+        f"{mark} {style.paint(printable(table.spec.name.text), 'bold')}",
+        style.paint(f"  version {table.live.version}", "dim"),
+    ]
+    for difference in table.differences:
+        lines += _difference(difference, table, style)
+    if table.applied:
+        lines += style.prose("applied", f"last by tablectl in {_commit(table.applied)}", 4)
+    if table.trouble:
+        lines += style.prose("error", f"its history cannot be read: {table.trouble}", 4)
+    return lines
+
+
+def _difference(difference: Difference, table: TableDrift, style: Style) -> list[str]:
+    change, origin = difference.change, difference.origin
+    declared = style.paint(value_text(change.after), "green")
+    found = style.paint(value_text(change.before), "red")
+    lines = [f"    {printable(change.id)}", f"      declared {declared}, found {found}"]
+    if origin.commit:
+        lines += style.prose("since", _since(origin, origin.commit), 6)
+        lines += style.prose("by", _by(origin.commit), 6)
+    elif not table.trouble:
+        lines += style.prose("since", f"before version {origin.before}, where the history in reach begins", 6)
+    source = difference.source
+    return lines + style.prose("policy", f"{source.file}:{source.line}", 6)
+
+
+def _since(origin: Origin, commit: Commit) -> str:
+    was = f"; before that it was {value_text(origin.was)}" if origin.known else ""
+    return _commit(commit) + was
+
+
+def _commit(commit: Commit) -> str:
+    """``version 13, 2026-11-21 11:00:00 UTC: WRITE mode Overwrite, of run 0f3a (plan 81c2…)``."""
+    when = f", {at}" if (at := time_text(commit.timestamp)) else ""
+    shown = [f"{name} {_cut(commit.parameters[name])}" for name in _PARAMETERS if _told(commit, name)]
+    what = " ".join([commit.operation or "an operation without a name", *shown])
+    return f"version {commit.version}{when}: {what}{_stamped(commit)}"
+
+
+def _told(commit: Commit, name: str) -> bool:
+    return commit.parameters.get(name, "") not in {"", "[]"}
+
+
+def _stamped(commit: Commit) -> str:
+    stamp = read_stamp(commit.user_metadata)
+    return f", by tablectl, run {_cut(stamp.run)}, plan {stamp.plan[:12]}" if stamp else ""
+
+
+def _by(commit: Commit) -> str:
+    """Who, with which client, from which job."""
+    return ", ".join([commit.user or "nobody named", f"with {commit.client.text()}", *_job(commit)])
+
+
+def _job(commit: Commit) -> list[str]:
+    name, number = commit.job.get("jobName", ""), commit.job.get("jobId", "")
+    run = commit.job.get("jobRunId", "") or commit.job.get("runId", "")
+    parts = [f"job {' '.join(filter(None, [name, number]))}"] if name or number else []
+    parts += [f"run {run}"] if run else []
+    notebook, cluster = commit.job.get("notebookId", ""), commit.job.get("clusterId", "")
+    return [*parts, *([f"notebook {notebook}"] if notebook else []), *([f"cluster {cluster}"] if cluster else [])]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _summary(drift: Drift, style: Style) -> list[str]:
+    parts = []
+    if drift.tables:
+        values = sum(len(table.differences) for table in drift.tables)
+        how = "differs" if len(drift.tables) == 1 else "differ"
+        parts.append(style.paint(f"{plural(len(drift.tables), 'table')} {how} in {plural(values, 'value')}", "yellow"))
+    if drift.failures:
+        parts.append(style.paint(f"{len(drift.failures)} not readable", "red"))
+    if drift.as_declared:
+        parts.append(f"{len(drift.as_declared)} as declared")
+    if not drift.tables and not drift.failures:
+        return [style.paint(f"No drift: {plural(len(drift.as_declared), 'table')} as declared.", "green")]
+    return style.sentence("Drift", parts)
+
+
+def drift_json(drift: Drift) -> dict[str, Any]:
+    """The same for machines."""
+    return {
+        "tables": [_table_json(table) for table in drift.tables],
+        "failures": [{"name": each.name, "message": each.message, "hint": each.hint} for each in drift.failures],
+        "as_declared": list(drift.as_declared),
+        "unmatched": list(drift.unmatched),
+        "look_back": drift.look_back,
+        "exit_code": int(drift.exit_code),
+    }
+
+
+def _table_json(table: TableDrift) -> dict[str, Any]:
+    return {
+        "name": table.spec.name.text,
+        "location": table.live.location,
+        "version": table.live.version,
+        "tags": list(table.spec.tags),
+        "differences": [_difference_json(each) for each in table.differences],
+        "applied": _commit_json(table.applied) if table.applied else None,
+        "trouble": table.trouble,
+    }
+
+
+def _difference_json(difference: Difference) -> dict[str, Any]:
+    change, origin, source = difference.change, difference.origin, difference.source
+    return {
+        "attribute": change.attribute,
+        "key": change.key,
+        "declared": _plain(change.after),
+        "found": _plain(change.before),
+        "policy": {"file": source.file, "line": source.line, "column": source.column},
+        "since": _commit_json(origin.commit) if origin.commit else None,
+        "before": None if origin.commit else origin.before,
+        **({"was": _plain(origin.was)} if origin.known else {}),
+    }
+
+
+def _plain(value: Value) -> str | list[str] | None:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _commit_json(commit: Commit) -> dict[str, Any]:
+    stamp = read_stamp(commit.user_metadata)
+    return {
+        "version": commit.version,
+        "timestamp": commit.timestamp,
+        "operation": commit.operation,
+        "parameters": dict(commit.parameters),
+        "user": commit.user,
+        "engine": commit.engine,
+        "client": commit.client.text(),
+        "job": dict(commit.job),
+        "run": stamp.run if stamp else None,
+        "plan": stamp.plan if stamp else None,
+    }

@@ -1,0 +1,154 @@
+"""``drift`` on real logs: what differs, who brought it, and the exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import tablectl
+from tests.cli.conftest import Cli, Repository
+from tests.cli.log_lake import Logged, append, set_property
+
+
+def rewrite(path: Path, version: int, **facts: Any) -> None:
+    """Put more into the ``commitInfo`` of a commit."""
+    file = path / "_delta_log" / f"{version:020d}.json"
+    first, *rest = file.read_text().splitlines()
+    info = json.loads(first)
+    info["commitInfo"].update(facts)
+    file.write_text("\n".join([json.dumps(info), *rest]) + "\n")
+
+
+def overwrite(path: Path) -> int:
+    """A full overwrite, which clears the clustering columns without a word."""
+    domain = {"domain": "delta.clustering", "configuration": '{"clusteringColumns":[]}', "removed": False}
+    version = append(path, "WRITE", [{"domainMetadata": domain}])
+    rewrite(path, version, operationParameters={"mode": "Overwrite"}, userName="jane@example.com")
+    return version
+
+
+def test_nothing_differs(repo: Repository, cli: Cli) -> None:
+    repo.table("orders", properties={"owner.team": "web"})
+    repo.policies({"orders": "{properties: {owner.team: web}, clustering: none}"})
+    ran = cli("drift")
+    assert (ran.code, ran.out) == (0, "No drift: 1 table as declared.\n")
+
+
+def test_a_foreign_change_is_told_with_who_when_and_how(repo: Repository, cli: Cli) -> None:
+    table = repo.table("orders", properties={"owner.team": "web"})
+    repo.policies({"orders": "{properties: {owner.team: web}}"})
+    set_property(table, "owner.team", "payments")
+    job = {"jobId": "12", "jobName": "nightly", "runId": "5"}
+    rewrite(table, 2, userName="jane@example.com", job=job, clusterId="0123-abc")
+    append(table, "WRITE", [])
+    ran = cli("drift")
+    assert ran.code == 2
+    assert ran.out == (
+        f"~ {repo.name('orders')}\n"
+        "  version 3\n"
+        "    properties.owner.team\n"
+        "      declared web, found payments\n"
+        "      since    version 2, 2023-11-14 22:13:20 UTC: SET TBLPROPERTIES; before\n"
+        "               that it was web\n"
+        "      by       jane@example.com, with Delta Spark 4.4.0, job nightly 12, run 5,\n"
+        "               cluster 0123-abc\n"
+        "      policy   policies/lake.yaml:3\n"
+        "\n"
+        "Drift: 1 table differs in 1 value.\n"
+    )
+
+
+def test_an_overwrite_that_cleared_the_clustering_is_named_beside_our_own_apply(
+    repo: Repository, cli: Cli, fake_spark: object
+) -> None:
+    table = repo.table("orders")
+    repo.policies({"orders": "{clustering: [id]}"})
+    assert cli("apply", "--yes").code == 0
+    (stamp,) = Logged(table).stamps
+    version = overwrite(table)
+    ran = cli("drift")
+    told = " ".join(ran.out.split())
+    assert f"since version {version}, 2023-11-14 22:13:20 UTC: WRITE mode Overwrite; before that it was [id]" in told
+    assert f"last by tablectl in version {version - 1}," in told
+    assert f"run {stamp['run']}, plan {stamp['plan'][:12]}" in told
+
+
+def test_a_change_that_tablectl_made_itself_names_its_run(repo: Repository, cli: Cli, fake_spark: object) -> None:
+    table = repo.table("orders")
+    repo.policies({"orders": "{properties: {owner.team: web}}"})
+    assert cli("apply", "--yes").code == 0
+    repo.policies({"orders": "{properties: {owner.team: payments}}"})
+    ran = cli("drift", "--format", "json")
+    (found,) = json.loads(ran.out)["tables"][0]["differences"]
+    assert (found["declared"], found["found"], found["was"]) == ("payments", "web", None)
+    assert found["since"]["run"] == Logged(table).stamps[0]["run"]
+
+
+def test_the_deletes_that_wrote_vectors_are_to_blame_for_a_table_that_is_not_purged(repo: Repository, cli: Cli) -> None:
+    table = repo.table("orders", features=["deletionVectors"], vectors=1)
+    rewrite(table, 1, operation="DELETE", operationMetrics={"numDeletionVectorsAdded": "1"})
+    append(table, "WRITE", [])
+    repo.policies({"orders": "{deletion_vectors: purged}"})
+    found = json.loads(cli("drift", "--format", "json").out)["tables"][0]["differences"][0]
+    assert (found["attribute"], found["found"], found["since"]["version"]) == ("deletion_vectors", "disabled", 1)
+
+
+def test_history_is_looked_through_as_far_as_one_says(repo: Repository, cli: Cli) -> None:
+    table = repo.table("orders")
+    repo.policies({"orders": "{properties: {owner.team: web}}"})
+    for _ in range(5):
+        append(table, "WRITE", [])
+    assert "since    version 0" in cli("drift").out
+    ran = cli("drift", "--look-back", 3)
+    assert "before version 4, where the history in reach begins" in ran.out
+    assert ran.code == 2
+
+
+def test_a_table_that_cannot_be_read_is_an_error_and_the_others_are_told(repo: Repository, cli: Cli) -> None:
+    repo.table("orders")
+    repo.policies({"orders": "{isolation: Serializable}", "gone": "{isolation: Serializable}"})
+    ran = cli("drift")
+    assert ran.code == 1
+    assert "no such directory" in ran.out
+    assert ran.out.endswith("Drift: 1 table differs in 1 value; 1 not readable.\n")
+
+
+def test_a_history_that_is_damaged_is_an_error_beside_what_differs(repo: Repository, cli: Cli) -> None:
+    table = repo.table("orders")
+    append(table, "WRITE", [])
+    set_property(table, "owner.team", "web")
+    (table / "_delta_log" / f"{2:020d}.json").write_text("{\n")
+    protocol = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
+    append(table, "UPGRADE PROTOCOL", [protocol, {"metaData": Logged(repo.table("other")).last("metaData")}])
+    repo.policies({"orders": "{isolation: Serializable}"})
+    ran = cli("drift")
+    assert ran.code == 1
+    assert "declared Serializable, found default" in ran.out
+    assert "its history cannot be read" in " ".join(ran.out.split())
+
+
+def test_a_selection_and_a_wrong_one(repo: Repository, cli: Cli) -> None:
+    repo.table("orders")
+    repo.table("events")
+    repo.policies({"orders": "{isolation: Serializable}", "events": "{isolation: Serializable, tags: [web]}"})
+    assert [each["name"] for each in json.loads(cli("drift", "--tag", "web", "--format", "json").out)["tables"]] == [
+        repo.name("events")
+    ]
+    assert cli("drift", "--select", "nothing").code == 64
+    assert cli("drift", "--look-back", 0).code == 64
+
+
+def test_it_is_a_function_too(repo: Repository) -> None:
+    table = repo.table("orders")
+    repo.policies({"orders": "{isolation: Serializable}"})
+    set_property(table, "delta.isolationLevel", "WriteSerializable")
+    found = tablectl.drift(directory=repo.root)
+    (difference,) = found.tables[0].differences
+    assert difference.origin.commit is not None
+    assert (difference.change.before, difference.origin.commit.version, difference.source.line) == (
+        "WriteSerializable",
+        2,
+        3,
+    )
+    assert found.exit_code == 2

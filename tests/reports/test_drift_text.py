@@ -1,0 +1,67 @@
+"""Drift as text, where logs hold what nobody would expect."""
+
+from __future__ import annotations
+
+from tablectl.live.origin import Origin
+from tablectl.model.live import Client, Commit, LiveTable, Protocol
+from tablectl.model.names import parse_table
+from tablectl.model.plan import Change, TableFailure
+from tablectl.model.schema import Schema
+from tablectl.planning.drift import Difference, Drift, TableDrift
+from tablectl.reports.drift_text import drift_json, drift_text
+from tablectl.reports.style import Style, time_text
+from tablectl.specs.policies import read_specs
+from tablectl.specs.reading import Reading
+from tablectl.specs.tree import Source
+from tablectl.specs.variables import Variables
+
+
+def drift(commit: Commit | None, **more: object) -> Drift:
+    reading = Reading(Variables(), "oss", "spark_catalog", [])
+    (spec,) = read_specs([("p.yaml", b"version: 1\ntables: {a.b: {isolation: Serializable}}\n")], reading).tables
+    change = Change(attribute="isolation", before="default", after="Serializable")
+    origin = Origin(commit, "Serializable", known=True) if commit else Origin(before=4)
+    difference = Difference(change=change, source=Source("p.yaml", 2, 1), origin=origin)
+    live = LiveTable(parse_table("a.b"), "/lake/b", 7, "id", Protocol(1, 2), Schema())
+    return Drift(tables=(TableDrift(spec=spec, live=live, differences=(difference,)),), **more)  # type: ignore[arg-type]
+
+
+def test_what_a_log_holds_cannot_move_the_cursor() -> None:
+    commit = Commit(3, 10**30, "WRITE\x1b[2J", user="ann\n", client=Client("unknown"), job={"jobName": "a\tb"})
+    text = drift_text(drift(commit), Style())
+    assert "\x1b" not in text
+    assert "version 3: WRITE\\x1b[2J" in text
+    assert "ann\\n, with an unknown client, job a\\tb" in text
+
+
+def test_an_operation_without_a_name_and_a_user() -> None:
+    text = drift_text(drift(Commit(3, 0, "")), Style(width=100))
+    assert "version 3: an operation without a name; before that it was Serializable" in text
+    assert "nobody named" in text
+
+
+def test_what_nobody_can_tell_is_said() -> None:
+    failure = TableFailure(name="a.c", message="gone", hint="look")
+    found = drift(None, failures=(failure,), as_declared=("a.d",))
+    assert drift_text(found, Style(width=100)) == (
+        "~ a.b\n"
+        "  version 7\n"
+        "    isolation\n"
+        "      declared Serializable, found default\n"
+        "      since    before version 4, where the history in reach begins\n"
+        "      policy   p.yaml:2\n"
+        "\n"
+        "x a.c\n"
+        "    error    gone\n"
+        "    hint     look\n"
+        "\n"
+        "Drift: 1 table differs in 1 value; 1 not readable; 1 as declared.\n"
+    )
+    (told,) = drift_json(found)["tables"][0]["differences"]
+    assert (told["since"], told["before"], "was" in told) == (None, 4, False)
+    assert drift_json(found)["exit_code"] == 1
+
+
+def test_times_of_a_log() -> None:
+    assert time_text(1_700_000_000_000) == "2023-11-14 22:13:20 UTC"
+    assert [time_text(number) for number in (0, -1, 10**30)] == ["", "", ""]
