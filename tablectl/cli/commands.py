@@ -228,7 +228,7 @@ def _between_command(
     if options.operation or options.everything:
         raise UsageError("--between goes with neither --operation nor --all", "it is about two statements alone")
     asked = [client(each) for each in options.clients]
-    config = _config(request)
+    config = configuration(request)
     dialect = config.engine.dialect
     name = parse_name(table, config.engine.catalog, dialect)
     spec = spec_for(_policies(request, config), name)
