@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -38,6 +39,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, connect_port: int) -> Iterat
     """The one session: real Spark and Delta, few partitions, classic and Connect in one JVM."""
     pyspark = pytest.importorskip("pyspark")
     home: Path = tmp_path_factory.mktemp("spark")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # of the UDFs' workers; read when the session starts
     conf = {
         "spark.master": "local[4]",  # a held writer keeps one for itself
         "spark.default.parallelism": "2",

@@ -240,8 +240,6 @@ def local_conf(conf: Mapping[str, str]) -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        "spark.pyspark.python": sys.executable,
-        "spark.pyspark.driver.python": sys.executable,
     }
     merged = {**ours, **conf}
     theirs = conf.get("spark.jars.packages")
