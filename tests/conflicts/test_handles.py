@@ -16,7 +16,7 @@ from tablectl.model.plan import CommitEffect
     ("key", "value", "what"),
     [
         ("delta.enableDeletionVectors", "true", "merge, update and delete fail through a DeltaTable"),
-        ("delta.enableRowTracking", "TRUE", "merge and update fail through a DeltaTable"),
+        ("delta.enableRowTracking", "TRUE", "merge, update and delete fail through a DeltaTable"),
         ("delta.enableDeletionVectors", "false", ""),
         ("delta.isolationLevel", "Serializable", ""),
     ],
@@ -32,7 +32,7 @@ def test_what_fails_through_an_older_handle(key: str, value: str, what: str) -> 
     ("key", "value", "fails"),
     [
         ("delta.enableDeletionVectors", "true", {"update", "delete", "merge"}),
-        ("delta.enableRowTracking", "true", {"update", "merge"}),
+        ("delta.enableRowTracking", "true", {"update", "delete", "merge"}),
         ("delta.isolationLevel", "Serializable", set()),
     ],
 )
