@@ -12,8 +12,10 @@ from typing import Annotated, Any
 import typer
 
 from tablectl.cli.output import Format, Output, let_go
+from tablectl.cli.reports import FILES, Reports
 from tablectl.cli.request import ApplyOptions, ConflictOptions, Request, reason, variables
 from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageError
+from tablectl.reports.form import Form
 from tablectl.version import __version__
 
 app = typer.Typer(
@@ -46,6 +48,11 @@ VarOpt = Annotated[
 ]
 TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="An identifier, as in policies.")]
 FormatOpt = Annotated[Format, typer.Option("--format", help="How the result is printed.")]
+FormOpt = Annotated[Form, typer.Option("--format", help="How the result is printed.")]
+ReportOpt = Annotated[
+    list[Path] | None,
+    typer.Option("--report", metavar="FILE", help=f"Also write a report, its format by name: {FILES}. Repeatable."),
+]
 RemoteOpt = Annotated[
     str | None,
     typer.Option("--remote", metavar="sc://HOST:PORT", help="A Spark Connect server instead of a local session."),
@@ -148,7 +155,8 @@ def plan(
     select: SelectOpt = None,
     tag: TagOpt = None,
     var: VarOpt = None,
-    format: FormatOpt = Format.TEXT,  # noqa: A002
+    format: FormOpt = Form.TEXT,  # noqa: A002
+    report: ReportOpt = None,
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="Exit with 2 when changes are pending.")
     ] = False,
@@ -162,14 +170,16 @@ def plan(
 
     if out and out.suffix != ".json":
         raise UsageError(f"--out {out} would not be known as a plan", "give it a name that ends in .json")
-    request = _request(paths, select, tag, var, remote)
-    return plan_command(request, Output(os.environ), out, format, detailed_exitcode=detailed_exitcode)
+    request, reports = _request(paths, select, tag, var, remote), Reports.of(format, report, out)
+    return plan_command(request, Output(os.environ), out, reports, detailed_exitcode=detailed_exitcode)
 
 
 @app.command()
 def show(
     plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="A file that `tablectl plan --out` wrote.")],
-    format: FormatOpt = Format.TEXT,  # noqa: A002
+    format: FormOpt = Form.TEXT,  # noqa: A002
+    report: ReportOpt = None,
+    var: VarOpt = None,
 ) -> int:
     """Show a saved plan.
 
@@ -177,7 +187,9 @@ def show(
     """
     from tablectl.cli.commands import show_command  # noqa: PLC0415
 
-    return show_command(plan_file, Output(os.environ), format)
+    return show_command(
+        plan_file, _request(None, None, None, var, None), Output(os.environ), Reports.of(format, report)
+    )
 
 
 @app.command()
@@ -207,7 +219,8 @@ def apply(
     select: SelectOpt = None,
     tag: TagOpt = None,
     var: VarOpt = None,
-    format: FormatOpt = Format.TEXT,  # noqa: A002
+    format: FormOpt = Form.TEXT,  # noqa: A002
+    report: ReportOpt = None,
     remote: RemoteOpt = None,
 ) -> int:
     """Run a plan in one protected window.
@@ -221,9 +234,9 @@ def apply(
     saved = [path for path in targets or [] if path.suffix == ".json"]
     if saved and (len(targets or []) > 1 or select or tag or var):
         raise UsageError("a saved plan is applied as it is", "give one plan alone, without --select, --tag or --var")
-    request = _request(None if saved else targets, select, tag, var, remote)
+    request, reports = _request(None if saved else targets, select, tag, var, remote), Reports.of(format, report)
     options = ApplyOptions(yes, reason("--proceed", proceed), reason("--override", override), wait, watch)
-    return apply_command(request, Output(os.environ), saved[0] if saved else None, format, options)
+    return apply_command(request, Output(os.environ), saved[0] if saved else None, reports, options)
 
 
 @app.command()

@@ -16,6 +16,7 @@ from typing import Any
 
 from tablectl.api import Engines, read_plan
 from tablectl.cli.output import Format, Output, write_file
+from tablectl.cli.reports import Render, Reports
 from tablectl.cli.request import ApplyOptions, ConflictOptions, Request, client
 from tablectl.conflicts.glossary import find_topic, topic_names
 from tablectl.conflicts.operations import OPERATIONS
@@ -29,14 +30,17 @@ from tablectl.planning.plan_file import dump_plan
 from tablectl.planning.topic import look_at
 from tablectl.reports.conflicts_json import conflicts_json
 from tablectl.reports.conflicts_text import conflicts_text
-from tablectl.reports.plan_text import plan_text
-from tablectl.reports.run_text import run_text
+from tablectl.reports.context import Context
+from tablectl.reports.form import Form
+from tablectl.reports.mask import Mask
+from tablectl.reports.render import render_plan, render_run
 from tablectl.reports.style import Style
 from tablectl.reports.topic_text import topic_json, topic_text
 from tablectl.scope import Selection
 from tablectl.specs.config import Config, load_config
 from tablectl.specs.explain import parse_name, spec_for
 from tablectl.specs.repository import load_any, load_repository
+from tablectl.specs.sources import Sources, sources_of
 from tablectl.specs.spec import Specs
 from tablectl.specs.wording import nearest
 from tablectl.version import __version__
@@ -50,15 +54,17 @@ from tablectl.workflow import Control, make_outlook, make_plan, read_live, recor
 
 
 def plan_command(
-    request: Request, out: Output, save: Path | None, form: Format, *, detailed_exitcode: bool
+    request: Request, out: Output, save: Path | None, reports: Reports, *, detailed_exitcode: bool
 ) -> ExitCode:
     """``tablectl plan``."""
     config = configuration(request)
+    reports.check()
     with Engines(config, on_start=out.note) as engines:
         plan = _plan(request, config, engines, out)
     if save:
         write_file(save, dump_plan(plan))
-    out.result(_rendered(plan, out, form))
+    context = replace(_context(plan, request, config, out, reports, save), pending_fails=detailed_exitcode)
+    reports.write(lambda form, style: render_plan(plan, form, style, _mask(config), context), out)
     if save:
         todo = any(table.applies for table in plan.tables)
         how = f"; run `tablectl apply {shlex.quote(str(save))}` to make it so" if todo else ""
@@ -76,24 +82,30 @@ def plan_exit_code(plan: Plan, *, detailed: bool) -> ExitCode:
     return ExitCode.worst(*codes)
 
 
-def show_command(path: Path, out: Output, form: Format) -> ExitCode:
+def show_command(path: Path, request: Request, out: Output, reports: Reports) -> ExitCode:
     """``tablectl show``: works on plans of other tool versions too, as long as they are undamaged."""
+    config = configuration(request)
+    reports.check()
     plan = read_plan(path, to_apply=False)
     if plan.tool != __version__:
         out.note(f"made by tablectl {plan.tool}: its SQL could not be derived again by this version, {__version__}")
-    out.result(_rendered(plan, out, form))
+    context = _context(plan, request, config, out, reports, path)
+    reports.write(lambda form, style: render_plan(plan, form, style, _mask(config), context), out)
     return ExitCode.DONE
 
 
-def apply_command(request: Request, out: Output, saved: Path | None, form: Format, options: ApplyOptions) -> ExitCode:
+def apply_command(
+    request: Request, out: Output, saved: Path | None, reports: Reports, options: ApplyOptions
+) -> ExitCode:
     """``tablectl apply``."""
     config = configuration(request)
+    reports.check()
     with Engines(config, on_start=out.note) as engines:
         if saved:
             plan = read_plan(saved)
         else:
             plan = _plan(request, config, engines, out)
-            if not _agreed(plan, out, form, yes=options.yes):
+            if not _agreed(plan, out, reports.form, _mask(config), yes=options.yes):
                 out.note("nothing was changed")
                 return ExitCode.ERROR
         with out.display() as notify:
@@ -112,13 +124,14 @@ def apply_command(request: Request, out: Output, saved: Path | None, form: Forma
                     return engine
 
                 report = run(plan, open_engine, config, os.environ, control)
-    return _reported(report, out, form)
+    context = _context(plan, request, config, out, reports, saved)
+    return _reported(report, out, reports, lambda form, style: render_run(report, form, style, _mask(config), context))
 
 
-def _reported(report: RunReport, out: Output, form: Format) -> ExitCode:
+def _reported(report: RunReport, out: Output, reports: Reports, render: Render) -> ExitCode:
     """The exit code, once the report is out. What was committed counts, whatever keeps the report from being read."""
     try:
-        out.result(_run_rendered(report, out, form))
+        reports.write(render, out)
     except BrokenPipeError:
         return report.exit_code
     except TablectlError as error:
@@ -127,17 +140,17 @@ def _reported(report: RunReport, out: Output, form: Format) -> ExitCode:
     return report.exit_code
 
 
-def _agreed(plan: Plan, out: Output, form: Format, *, yes: bool) -> bool:
-    if form is Format.TEXT:
-        out.result(plan_text(plan, out.style) + "\n")
+def _agreed(plan: Plan, out: Output, form: Form, mask: Mask, *, yes: bool) -> bool:
+    if form is Form.TEXT:
+        out.result(render_plan(plan, form, out.style, mask, Context()) + "\n")
     if yes or not any(table.applies for table in plan.tables):
         return True
     if not out.interactive:
         raise UsageError(
             "nobody is here to say yes", "add --yes, or save a plan with `tablectl plan --out FILE` and apply that"
         )
-    if form is not Format.TEXT:
-        out.note(plan_text(plan, Style()))
+    if form is not Form.TEXT:
+        out.note(render_plan(plan, Form.TEXT, Style(), mask, Context()))
     return out.ask("Apply these changes?")
 
 
@@ -341,12 +354,38 @@ def warn_unmatched(specs: Specs, unmatched: Sequence[str], out: Output) -> None:
             out.note(f"warning: {each.source.file}:{each.source.line}: {each.target.text} matches no table")
 
 
-def _rendered(plan: Plan, out: Output, form: Format) -> str:
-    return dump_plan(plan).decode() if form is Format.JSON else plan_text(plan, out.style)
+def _mask(config: Config) -> Mask:
+    return Mask(config.reports.mask)
 
 
-def _run_rendered(report: RunReport, out: Output, form: Format) -> str:
-    if form is Format.JSON:
-        body = {**plain(report), "exit_code": int(report.exit_code)}
-        return json.dumps(body, default=plain, indent=2, sort_keys=True) + "\n"
-    return run_text(report, out.style)
+def _context(
+    plan: Plan, request: Request, config: Config, out: Output, reports: Reports, saved: Path | None
+) -> Context:
+    """What reports tell beside the plan, as far as any of them asks for it."""
+    if not reports.names_lines:
+        return Context()
+    return Context(
+        sources=_sources(plan, request, config, out),
+        root=_below_root(Path().absolute()),
+        plan_file=str(saved or ""),
+        ci=current_owner(os.environ, __version__).ci,
+    )
+
+
+def _sources(plan: Plan, request: Request, config: Config, out: Output) -> Sources:
+    """The lines of the policies as they are now. No report fails because they cannot be told."""
+    names = [*(each.name for each in plan.tables), *(each.name for each in plan.failures)]
+    try:
+        specs = _policies(request, config)
+    except TablectlError as error:
+        out.note(f"the lines of the policies are not known: {error.message}")
+        return {}
+    if specs.digest != plan.policies:
+        out.note("the policies have changed since the plan was made: lines are those of now")
+    return sources_of(specs, names)
+
+
+def _below_root(directory: Path) -> str:
+    """The path of a directory below the root of its Git repository; empty where it is that, or in none."""
+    root = next((each for each in (directory, *directory.parents) if (each / ".git").exists()), directory)
+    return "" if root == directory else directory.relative_to(root).as_posix()

@@ -134,19 +134,31 @@ def _write(stream: TextIO | None, text: str) -> None:
 
 def write_file(path: Path, data: bytes) -> None:
     """Write a file whole or not at all. Raises ``TablectlError`` naming it."""
+    with _beside(path) as (handle, name):
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        name.chmod(0o644)
+        name.replace(path)
+
+
+def check_writable(path: Path) -> None:
+    """Raises what ``write_file`` would, before there is anything to be written."""
+    with _beside(path) as (handle, _name):
+        os.close(handle)
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[tuple[int, Path]]:
+    """A new file in the folder of another one, which is gone afterwards if it still has its name."""
     try:
         if path.exists() and not path.is_file():
             raise TablectlError(f"{path}: this is no file, and nothing else is replaced", "choose another name")
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            Path(name).chmod(0o644)
-            Path(name).replace(path)
-        except BaseException:
+            yield handle, Path(name)
+        finally:
             with suppress(OSError):
                 Path(name).unlink()
-            raise
     except OSError as error:
         raise TablectlError(f"{path}: {error.strerror or error}", "choose a place that can be written") from error

@@ -39,6 +39,8 @@ def load_plan(data: bytes, where: str, *, to_apply: bool = True) -> Plan:
     tool versions are read too; what they say cannot be derived again here.
     """
     body = _parse(data, where)
+    if "masked" in body:
+        raise PlanFileError(f"{where}: a report with masked values, and no plan", "plans are saved by `--out FILE`")
     digest = body.pop("sha256", None)
     if body.get("format") != FORMAT:
         raise PlanFileError(f"{where}: not of plan format {FORMAT}, which this version reads", _PLAN_AGAIN)

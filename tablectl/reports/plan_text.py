@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable
-
-from tablectl.model.plan import Change, Phase, Plan, ReaderKind, Refusal, Rewrite, Statement, TableFailure, TablePlan
+from tablectl.model.plan import Change, Phase, Plan, Refusal, Statement, TableFailure, TablePlan
 from tablectl.model.text import printable, value_text
-from tablectl.reports.style import Style, plural, size_text, sql_lines
-
-_HARMS = {
-    Phase.FREE: "no write in flight is harmed",
-    Phase.REWRITE: "writes that read the table are harmed, appends are not",
-    Phase.CLOSED: "every write in flight is harmed",
-}
+from tablectl.reports.style import Style, sql_lines
+from tablectl.reports.wording import (
+    HARMS,
+    all_as_declared,
+    facts_text,
+    plan_parts,
+    statement_facts,
+    table_readers,
+)
 
 
 def plan_text(plan: Plan, style: Style) -> str:
@@ -29,14 +28,14 @@ def plan_text(plan: Plan, style: Style) -> str:
     return "\n".join([*lines, *_summary(plan, style)]) + "\n"
 
 
+def table_plan_text(table: TablePlan, style: Style) -> str:
+    """One table's part."""
+    return "\n".join(_table(table, style)) + "\n"
+
+
 def _table(table: TablePlan, style: Style) -> list[str]:
-    facts = [f"version {table.version}"]
-    if table.basis.files is not None:
-        facts.append(plural(table.basis.files, "file"))
-    if table.basis.bytes is not None:
-        facts.append(size_text(table.basis.bytes))
     mark = style.paint("!", "red", "bold") if table.refusals else style.paint("~", "yellow", "bold")
-    lines = [f"{mark} {style.paint(printable(table.name), 'bold')}", style.paint(f"  {', '.join(facts)}", "dim")]
+    lines = [f"{mark} {style.paint(printable(table.name), 'bold')}", style.paint(f"  {facts_text(table)}", "dim")]
     lines += _changes(table.changes, style)
     if table.refusals:
         lines += ["", style.paint("  refused: the whole table is left as it is", "red")]
@@ -46,7 +45,7 @@ def _table(table: TablePlan, style: Style) -> list[str]:
     for phase in Phase:
         statements = [statement for statement in table.statements if statement.phase is phase]
         if statements:
-            lines += ["", f"  {style.paint(phase, 'cyan', 'bold')}  {style.paint(_HARMS[phase], 'dim')}"]
+            lines += ["", f"  {style.paint(phase, 'cyan', 'bold')}  {style.paint(HARMS[phase], 'dim')}"]
         for index, statement in enumerate(statements):
             lines += [""] * bool(index) + _statement(statement, style)
     return [*lines, *_after(table, style)]
@@ -70,33 +69,14 @@ def _changes(changes: tuple[Change, ...], style: Style) -> list[str]:
 
 def _statement(statement: Statement, style: Style) -> list[str]:
     lines = ["    " + style.paint(line, "bold") for line in sql_lines(statement.sql + ";")]
-    if statement.only_if:
-        lines += style.prose("only if", f"{statement.only_if} when its turn comes", 6)
-    lines += style.prose("why", statement.reason, 6)
-    if statement.fails:
-        lines += style.prose("fails", statement.fails, 6)
-    if statement.handles:
-        lines += style.prose("handles", statement.handles, 6)
-    if len(statement.commits) > 1:
-        lines += style.prose("commits", f"{len(statement.commits)}: {', '.join(statement.commits)}", 6)
-    if statement.rewrite:
-        lines += style.prose("cost", rewrite_text(statement.rewrite), 6)
+    for label, text in statement_facts(statement):
+        lines += style.prose(label, text, 6)
     for index, undo in enumerate(statement.undo):
         first, *rest = sql_lines(undo + ";")
         lines += [f"      {'undo' if index == 0 else '':<9}{first}", *(f"{'':15}{line}" for line in rest)]
     if statement.undo_note:
         lines += style.prose("stays", statement.undo_note, 6)
     return lines
-
-
-def rewrite_text(rewrite: Rewrite) -> str:
-    """What a rewrite may cost."""
-    vectors = "an unknown number of deletion vectors"
-    if rewrite.vectors is not None:
-        vectors = plural(rewrite.vectors, "deletion vector")
-    files = f", at most {plural(rewrite.files_at_most, 'file')}" if rewrite.files_at_most is not None else ""
-    size = f", at most {size_text(rewrite.bytes_at_most)}" if rewrite.bytes_at_most is not None else ""
-    return f"rewrites the files of {vectors}{files}{size}"
 
 
 def _refusal(refusal: Refusal, style: Style) -> list[str]:
@@ -111,20 +91,11 @@ def _after(table: TablePlan, style: Style) -> list[str]:
     before, after = table.basis.protocol.protocol(), table.protocol_after.protocol()
     if before != after:
         lines += ["", *style.prose("protocol", f"{before.text()} → {after.text()}", 2)]
-    if readers := {reader for statement in table.statements for reader in statement.readers}:
-        lines += style.prose("readers", readers_text(readers), 2)
+    if readers := table_readers(table):
+        lines += style.prose("readers", readers, 2)
     for finding in table.findings:
         lines += style.prose(finding.code, f"{finding.severity}: {finding.message}", 2)
     return lines
-
-
-def readers_text(stopped: Collection[ReaderKind]) -> str:
-    """What becomes of streams that read a table."""
-    if "every" in stopped:
-        return "every stream that reads the table stops"
-    ways = ["with a schemaTrackingLocation"] * ("with schema tracking" in stopped)
-    ways += ["on Databricks"] * ("on Databricks" in stopped)
-    return f"streams that read the table go on; {' or '.join(ways)} they stop once and restart"
 
 
 def failure_lines(failure: TableFailure, style: Style) -> list[str]:
@@ -135,28 +106,7 @@ def failure_lines(failure: TableFailure, style: Style) -> list[str]:
 
 
 def _summary(plan: Plan, style: Style) -> list[str]:
-    todo = [table for table in plan.tables if table.applies]
-    refused = [table for table in plan.tables if table.refusals]
-    parts = []
-    if todo:
-        parts.append(f"{plural(len(todo), 'table')} to change, {_statements(todo)}")
-    if refused:
-        parts.append(style.paint(f"{len(refused)} refused", "red"))
-    if plan.failures:
-        parts.append(style.paint(f"{len(plan.failures)} not readable", "red"))
-    if plan.unchanged:
-        parts.append(f"{len(plan.unchanged)} as declared")
-    if not plan.tables and not plan.failures:
-        return [style.paint(f"Nothing to do: {_all_as_declared(plan)}.", "green")]
-    return style.sentence("Plan", parts)
-
-
-def _all_as_declared(plan: Plan) -> str:
-    count = len(plan.unchanged)
-    return f"{plural(count, 'table')} {'is' if count == 1 else 'are'} as declared" if count else "no tables"
-
-
-def _statements(tables: Iterable[TablePlan]) -> str:
-    counts = Counter(statement.phase for table in tables for statement in table.statements)
-    named = ", ".join(f"{counts[phase]} {phase}" for phase in Phase if counts[phase])
-    return f"{plural(sum(counts.values()), 'statement')} ({named})"
+    parts = plan_parts(plan)
+    if not parts:
+        return [style.paint(f"Nothing to do: {all_as_declared(plan)}.", "green")]
+    return style.sentence("Plan", [style.paint(part.text, "red") if part.bad else part.text for part in parts])

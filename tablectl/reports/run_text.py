@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import groupby
 
 from tablectl.model.text import printable
-from tablectl.reports.style import Style, plural, sql_lines, time_text
-from tablectl.window.report import CommitRun, Outcome, RunReport, TableRun
+from tablectl.reports.style import Style, plural, sql_lines
+from tablectl.reports.wording import (
+    commit_text,
+    late_text,
+    outcome_text,
+    run_parts,
+    silent_text,
+    span_text,
+)
+from tablectl.window.report import Outcome, RunReport, TableRun
 
 _WORTH_TELLING = 1000
-"""Milliseconds from which on a time is told in seconds, and a wait at all."""
+"""Milliseconds from which on a wait is told at all."""
 _MOST_NAMED = 3
 
 _MARKS = {
     Outcome.APPLIED: ("+", "green"),
     Outcome.ALREADY: ("=", "dim"),
-}
-_WORDS = {
-    Outcome.APPLIED: "applied and verified",
-    Outcome.ALREADY: "already as declared, no commit made",
-    Outcome.STALE: "stale, left alone",
-    Outcome.REFUSED: "refused, left alone",
-    Outcome.HELD: "held by another apply, left alone",
-    Outcome.NOT_DRAINED: "writers did not end in time, left alone",
-    Outcome.HOOK_FAILED: "a hook failed, left alone",
-    Outcome.OUTSIDE: "outside the calendar, left alone",
-    Outcome.FAILED: "failed",
-    Outcome.UNVERIFIED: "not verified",
-    Outcome.INTERRUPTED: "interrupted",
 }
 
 
@@ -47,11 +41,14 @@ def run_text(report: RunReport, style: Style) -> str:
     return "\n".join([*lines, _summary(report, style)]) + "\n"
 
 
+def table_run_text(table: TableRun, style: Style) -> str:
+    """One table's part."""
+    return "\n".join(_table(table, style)) + "\n"
+
+
 def _table(table: TableRun, style: Style) -> list[str]:
     mark, colour = _MARKS.get(table.outcome, ("x", "red"))
-    word = _WORDS[table.outcome]
-    if table.outcome is not Outcome.APPLIED and table.commits and table.outcome is not Outcome.ALREADY:
-        word = {"failed": "failed, applied in part"}.get(word, word.replace("left alone", "applied in part"))
+    word = outcome_text(table)
     lines = [f"{style.paint(mark, colour)} {style.paint(printable(table.name), 'bold')}  {style.paint(word, colour)}"]
     if table.message:
         lines += style.prose("why", table.message, 4)
@@ -72,7 +69,7 @@ def _table(table: TableRun, style: Style) -> list[str]:
 def _statements(table: TableRun, style: Style) -> list[str]:
     lines: list[str] = []
     for statement in table.statements:
-        state = _time(statement.milliseconds) if not statement.error else style.paint("failed", "red")
+        state = span_text(statement.milliseconds) if not statement.error else style.paint("failed", "red")
         lines += [f"    {statement.phase:<8} {state}", *(f"      {line}" for line in sql_lines(statement.sql))]
     return lines
 
@@ -87,11 +84,7 @@ def _commits(table: TableRun) -> str:
         (table.drain_ms if table.drain_ms >= _WORTH_TELLING else 0, "waited {} for writers"),
     ]
     parts = [text + (f" ({made} of metadata instead of {separate})" if separate > made else "")]
-    return ", ".join([*parts, *(words.format(_time(spent)) for spent, words in times if spent)])
-
-
-def _time(milliseconds: int) -> str:
-    return f"{milliseconds} ms" if milliseconds < _WORTH_TELLING else f"{milliseconds / 1000:.1f} s"
+    return ", ".join([*parts, *(words.format(span_text(spent)) for spent, words in times if spent)])
 
 
 def _risks(table: TableRun, style: Style) -> list[str]:
@@ -108,7 +101,7 @@ def _writers(table: TableRun, style: Style) -> list[str]:
     if not table.watched or not table.writers:
         return []
     back = sum(writer.back for writer in table.writers)
-    silent = [f"{writer.name}, silent since{_at(writer.last)[3:]}" for writer in table.writers if not writer.back]
+    silent = [silent_text(writer) for writer in table.writers if not writer.back]
     return style.prose("writers", "; ".join([f"{back} of {len(table.writers)} came back", *silent]), 4)
 
 
@@ -117,29 +110,10 @@ def _others(table: TableRun, style: Style) -> list[str]:
     lines: list[str] = []
     for commit in table.foreign:
         if commit.metadata:
-            lines += style.prose("others", commit_text(commit) + _late(commit), 4)
+            lines += style.prose("others", commit_text(commit) + late_text(commit), 4)
     data = sum(not commit.metadata for commit in table.foreign)
     return lines + (style.prose("others", plural(data, "commit") + " of data", 4) if data else [])
 
 
-def _late(commit: CommitRun) -> str:
-    return f", of the apply {commit.run}, which had lost its lease" if commit.run else ""
-
-
-def commit_text(commit: CommitRun) -> str:
-    """``version 13: SET TBLPROPERTIES by ann at 2026-11-21 11:00:00 UTC``."""
-    return f"version {commit.version}: {commit.operation or 'unknown operation'} by {commit.user}{_at(commit.at)}"
-
-
-def _at(milliseconds: int) -> str:
-    when = time_text(milliseconds)
-    return f" at {when}" if when else ""
-
-
 def _summary(report: RunReport, style: Style) -> str:
-    counts = Counter(table.outcome for table in report.tables)
-    parts = [f"{counts[outcome]} {outcome}" for outcome in Outcome if counts[outcome]]
-    if report.failures:
-        parts.append(f"{len(report.failures)} not readable")
-    commits = sum(len(table.commits) for table in report.tables)
-    return "\n".join(style.sentence("Apply", [*(parts or ["nothing to do"]), f"{plural(commits, 'commit')} made"]))
+    return "\n".join(style.sentence("Apply", run_parts(report)))

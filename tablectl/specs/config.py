@@ -88,6 +88,14 @@ class StoresConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReportsConfig:
+    """What reports show."""
+
+    mask: tuple[str, ...] = ()
+    """Globs over property keys whose values no report shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """The configuration of one repository. Relative paths count from its directory."""
 
@@ -97,6 +105,7 @@ class Config:
     state: str | None = None
     """Where lease records lie if not beside the tables."""
     stores: StoresConfig = field(default_factory=StoresConfig)
+    reports: ReportsConfig = field(default_factory=ReportsConfig)
 
 
 def _clean(given: str) -> str:
@@ -164,6 +173,7 @@ _CONFIG = Section(
         "stores": Section(
             StoresConfig, {family: Options(text(_clean), OPTIONS[family], SECRETS[family]) for family in OPTIONS}
         ),
+        "reports": Section(ReportsConfig, {"mask": ListOf(text(_clean))}),
     },
     later=("lint", "env", "plans"),
 )

@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 
 from tablectl.model.plan import Plan, Rewrite, TablePlan
-from tablectl.reports.plan_text import plan_text, rewrite_text
+from tablectl.reports.plan_text import plan_text
 from tablectl.reports.style import Style
+from tablectl.reports.wording import rewrite_text
 
 Golden = Callable[[str, str], None]
 _LABELS = ("only if", "why", "fails", "cost", "stays", "error", "way out", "hint", "protocol", "P001", "P002")

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from tablectl.reports.run_text import commit_text, run_text
+from tablectl.reports.run_text import run_text
 from tablectl.reports.style import Style
+from tablectl.reports.wording import commit_text
 from tablectl.window.report import CommitRun, Outcome, RunReport
 
 Golden = Callable[[str, str], None]

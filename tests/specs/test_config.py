@@ -49,12 +49,14 @@ engine:
   remote: sc://spark:15002/;use_ssl=true
   conf: {spark.sql.shuffle.partitions: 8, spark.x: true, spark.y: "no"}
 window: {parallel: 16, ttl: 120}
+reports: {mask: ["*password*", owner.key]}
 stores:
   s3: {endpoint: "http://minio:9000", region: eu-west-1, allow_http: true, timeout: 20s}
   az: {account_name: lake, use_azure_cli: true}
 """)
     config = load_config(root, {})
     assert (config.policies, config.state) == ("conf/policies", "s3://lake/leases")
+    assert config.reports.mask == ("*password*", "owner.key")
     assert (config.engine.catalog, config.engine.dialect) == ("lake", "databricks")
     assert config.engine.remote == "sc://spark:15002/;use_ssl=true"
     assert config.engine.conf == {"spark.sql.shuffle.partitions": "8", "spark.x": "true", "spark.y": "no"}

@@ -1,0 +1,62 @@
+"""Where a command's reports go: one to standard output, as many as wanted to files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tablectl.cli.output import Output, check_writable, write_file
+from tablectl.model.errors import TablectlError, UsageError
+from tablectl.reports.form import SUFFIXES, Form, form_of
+from tablectl.reports.style import Style
+
+FILES = SUFFIXES
+
+Render = Callable[[Form, Style], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """What is printed, and which files are written."""
+
+    form: Form = Form.TEXT
+    files: tuple[tuple[Path, Form], ...] = ()
+
+    @staticmethod
+    def of(form: Form, files: Sequence[Path] | None, saved: Path | None = None) -> Reports:
+        """What the options say. Raises ``UsageError`` for a name without a format and for one that is used twice."""
+        found: dict[Path, Form] = {}
+        for path in files or []:
+            asked = form_of(path.name)
+            if asked is None:
+                raise UsageError(f"--report {path} has no known format", f"give it a name that ends in {SUFFIXES}")
+            if path in found or path == saved:
+                raise UsageError(f"{path} is to be written twice", "give each report a name of its own")
+            found[path] = asked
+        return Reports(form, tuple(found.items()))
+
+    @property
+    def names_lines(self) -> bool:
+        """Whether any of them tells the lines of the policies."""
+        return any(form not in {Form.TEXT, Form.JSON} for form in (self.form, *(form for _, form in self.files)))
+
+    def check(self) -> None:
+        """Raises ``TablectlError`` where a file cannot be written: before tables are read, or changed."""
+        for path, _ in self.files:
+            check_writable(path)
+
+    def write(self, render: Render, out: Output) -> None:
+        """Files first: whoever reads the output may go away. One that fails keeps no other from being written.
+
+        Raises as ``write_file`` for the first of these, and as ``Output.result``.
+        """
+        failed: list[TablectlError] = []
+        for path, form in self.files:
+            try:
+                write_file(path, render(form, Style()).encode(errors="backslashreplace"))
+            except TablectlError as error:
+                failed.append(error)
+        out.result(render(self.form, out.style))
+        if failed:
+            raise failed[0]

@@ -1,0 +1,119 @@
+"""A plan or a run as JUnit XML, a test case for each table: what continuous integration shows as tests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from tablectl.model.errors import ExitCode
+from tablectl.model.plan import Plan, TablePlan
+from tablectl.model.text import printable, value_text
+from tablectl.reports.context import Context
+from tablectl.reports.plan_text import table_plan_text
+from tablectl.reports.run_text import table_run_text
+from tablectl.reports.style import Style
+from tablectl.reports.wording import outcome_text
+from tablectl.window.report import Outcome, RunReport, TableRun
+
+_INVALID = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ERRORS = {Outcome.FAILED, Outcome.UNVERIFIED, Outcome.INTERRUPTED}
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    name: str
+    result: Literal["passed", "failure", "error", "skipped"] = "passed"
+    kind: str = ""
+    message: str = ""
+    body: str = ""
+    """Why it did not pass; of what passed, what it says all the same."""
+    seconds: float = 0.0
+
+
+def plan_junit(plan: Plan, context: Context) -> str:
+    """A refused table is a failure, one that cannot be read an error, a pattern without tables is skipped. A table with
+    changes passes, its changes in its output, unless changes that wait are failures (``Context.pending_fails``).
+    """
+    cases = [_planned(each, context) for each in plan.tables]
+    cases += [
+        _Case(each.name, "error", "not readable", each.message, "\n".join(filter(None, (each.message, each.hint))))
+        for each in plan.failures
+    ]
+    cases += [_Case(each, "skipped", message="the pattern matches no table") for each in plan.unmatched]
+    return _xml("tablectl plan", [*cases, *map(_Case, plan.unchanged)], context)
+
+
+def run_junit(report: RunReport, context: Context) -> str:
+    """A table that is as declared passes, a failed, interrupted or unverified one is an error, any other a failure."""
+    cases = [_ran(each) for each in report.tables]
+    cases += [_Case(each.name, "error", "not readable", each.message, each.hint) for each in report.failures]
+    return _xml("tablectl apply", cases, context)
+
+
+def _planned(table: TablePlan, context: Context) -> _Case:
+    text = table_plan_text(table, Style())
+    if table.refusals:
+        message = "; ".join(f"{each.change}: {each.reason}" for each in table.refusals)
+        return _Case(table.name, "failure", "refused", message, text)
+    if not context.pending_fails:
+        return _Case(table.name, body=text)
+    changes = (f"{each.id}: {value_text(each.before)} → {value_text(each.after)}" for each in table.changes)
+    return _Case(table.name, "failure", "pending", "; ".join(changes), text)
+
+
+def _ran(table: TableRun) -> _Case:
+    text = table_run_text(table, Style())
+    seconds = sum(statement.milliseconds for statement in table.statements) / 1000
+    if table.code is ExitCode.DONE:
+        return _Case(table.name, body=text, seconds=seconds)
+    result: Literal["error", "failure"] = "error" if table.outcome in _ERRORS else "failure"
+    said = table.message or outcome_text(table)
+    return _Case(table.name, result, str(table.outcome), said, text, seconds)
+
+
+def _xml(suite: str, cases: Iterable[_Case], context: Context) -> str:
+    root = Element("testsuites")
+    tests = SubElement(root, "testsuite", name=suite)
+    counts = dict.fromkeys(("passed", "failure", "error", "skipped"), 0)
+    for case in cases:
+        counts[case.result] += 1
+        tests.append(_element(case, suite, context))
+    numbers = {
+        "tests": sum(counts.values()),
+        "failures": counts["failure"],
+        "errors": counts["error"],
+        "skipped": counts["skipped"],
+    }
+    for each in (root, tests):
+        each.attrib.update({name: str(count) for name, count in numbers.items()})
+    indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
+
+
+def _element(case: _Case, suite: str, context: Context) -> Element:
+    about = {"classname": suite.replace(" ", "."), "name": _line(case.name), "time": f"{case.seconds:.3f}"}
+    source = context.source(case.name)
+    if source:
+        about["file"] = _line(source.file)
+    element = Element("testcase", about)
+    if case.result == "passed":
+        if case.body:
+            SubElement(element, "system-out").text = _clean(case.body)
+        return element
+    inner = SubElement(element, case.result, {"message": _line(case.message)})
+    if case.kind:
+        inner.attrib["type"] = case.kind
+    inner.text = _clean(case.body) or None
+    return element
+
+
+def _line(text: str) -> str:
+    return _clean(printable(text))
+
+
+def _clean(text: str) -> str:
+    """Without what XML 1.0 cannot hold, escaped or not."""
+    return _INVALID.sub("\ufffd", text)

@@ -1,0 +1,121 @@
+"""Markdown for comments on GitHub and GitLab, in which no text of others means anything.
+
+Most of it is HTML in Markdown: within a block of HTML (one that begins a line and holds no empty line) Markdown is not
+read, so that escaping HTML is enough; in ``<code>`` and in fenced blocks no mention, reference or link is looked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+
+from tablectl.model.text import printable
+from tablectl.reports.style import plural, sql_lines
+
+LIMIT = 65_536
+"""Characters that a comment on GitHub may have. Held in bytes of UTF-8, which are never fewer."""
+_FOR_NOTICE = 4_000
+"""Bytes kept for saying what is left out, beside where it can be read."""
+_TO_DEFUSE = re.compile(r"(?:[@#!~%$&^]|(?<!\d):|\bGH-|\bwww)(?=[\w/\".\[+])|\b[0-9a-f]{7,40}\b", re.IGNORECASE)
+"""What the sites turn into links where a word follows: people, issues, merge requests, labels, addresses, commits,
+emoji.
+"""
+_NOTHING = "\u200b"
+_CODE = re.compile(r"`([^`]+)`")
+_BACKTICKS = re.compile(r"`+")
+
+
+def words(text: str) -> str:
+    """Prose, ours with texts of others in it, as HTML. What stands in backticks becomes code."""
+    made = []
+    for index, part in enumerate(_CODE.split(printable(text))):
+        made.append(code(part) if index % 2 else escape(_TO_DEFUSE.sub(_defused, part)))
+    return "".join(made)
+
+
+def _defused(match: re.Match[str]) -> str:
+    """Digits of a commit fall apart into pieces that are too short for one."""
+    text = match[0]
+    return (
+        _NOTHING.join(text[start : start + 6] for start in range(0, len(text), 6)) if len(text) > 6 else text + _NOTHING
+    )
+
+
+def code(text: str) -> str:
+    """A name or a value as HTML."""
+    return f"<code>{escape(printable(text))}</code>"
+
+
+def fence(sql: str) -> str:
+    """A statement as a block of its own; it wants an empty line ahead."""
+    body = "\n".join(sql_lines(sql))
+    marks = "`" * max(3, 1 + max((len(run) for run in _BACKTICKS.findall(body)), default=0))
+    return f"{marks}sql\n{body}\n{marks}"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of cells that are HTML already."""
+    lines = ["<table>", _row("th", head), *(_row("td", row) for row in rows), "</table>"]
+    return "\n".join(lines)
+
+
+def _row(tag: str, cells: Sequence[str]) -> str:
+    return f"<tr>{''.join(f'<{tag}>{cell}</{tag}>' for cell in cells)}</tr>"
+
+
+def items(pairs: Iterable[tuple[str, str]]) -> str:
+    """A list of labels and prose; empty without any."""
+    lines = [f"<li><b>{words(label)}</b> {words(text)}</li>" for label, text in pairs]
+    return "\n".join(["<ul>", *lines, "</ul>"]) if lines else ""
+
+
+def details(summary: str, *parts: str) -> str:
+    """Parts that are shown when somebody asks; the summary is HTML."""
+    body = "\n\n".join(part.strip("\n") for part in parts if part)
+    return f"<details>\n<summary>{summary}</summary>\n\n{body}\n\n</details>"
+
+
+def fitted(head: str, blocks: Iterable[str], names: Sequence[str], foot: str, where: str, limit: int = LIMIT) -> str:
+    """A comment of at most ``limit`` bytes. Each of ``blocks`` is about the table of the same place in ``names``; they
+    are made one by one and left out whole, from the end, if the comment gets too long. ``where`` says, as HTML, where
+    the rest can be read.
+    """
+    room = limit - _size(head) - _size(foot) - 8
+    kept: list[str] = []
+    sizes: list[int] = []
+    for block in blocks:
+        kept.append(block)
+        sizes.append(_size(block) + 2 + (sizes[-1] if sizes else 0))
+        if sizes[-1] > room:
+            break
+    if sizes and sizes[-1] > room:
+        notice = _size(where) + _FOR_NOTICE
+        while sizes and sizes[-1] > room - notice:
+            sizes.pop()
+            kept.pop()
+        kept.append(_left_out(names[len(kept) :], where, notice))
+    return "\n\n".join([head, *kept, foot]) + "\n"
+
+
+def _left_out(names: Sequence[str], where: str, room: int) -> str:
+    count = plural(len(names), "table")
+    verb = "is" if len(names) == 1 else "are"
+    said = f"<p><b>{count} {verb} left out here</b>, or this comment would be too long. {where}</p>"
+    listed = list(_as_fit(names, room - _size(said) - 200))
+    more = f" and {len(names) - len(listed)} more" if len(listed) < len(names) else ""
+    if not listed:
+        return said
+    return f"{said}\n\n<details>\n<summary>{count}</summary>\n<p>{', '.join(listed)}{more}</p>\n</details>"
+
+
+def _as_fit(names: Iterable[str], room: int) -> Iterator[str]:
+    for name in names:
+        room -= _size(code(name)) + 2
+        if room < 0:
+            return
+        yield code(name)
+
+
+def _size(text: str) -> int:
+    return len(text.encode(errors="backslashreplace"))

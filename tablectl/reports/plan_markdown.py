@@ -1,0 +1,145 @@
+"""A plan as a comment on a pull request: the verdict in one line, then what waits and whom it harms, details folded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from tablectl.model.plan import Change, Phase, Plan, Refusal, Statement, TableFailure, TablePlan
+from tablectl.model.text import value_text
+from tablectl.reports.context import Context
+from tablectl.reports.markdown import code, details, fence, fitted, items, table
+from tablectl.reports.style import plural
+from tablectl.reports.wording import (
+    HARMS,
+    Verdict,
+    facts_text,
+    forecast,
+    plan_verdict,
+    statement_facts,
+    statements_text,
+    table_readers,
+)
+
+_MARKS = {"good": "✅", "pending": "🟡", "bad": "⛔"}
+_SHORT = 12
+"""Hexadecimal digits by which people tell plans from each other."""
+_MOST_PATTERNS = 20
+
+
+def plan_markdown(plan: Plan, context: Context) -> str:
+    """The whole plan within the length of a comment. Tables that cannot be read come first, then refused ones."""
+    refused = [each for each in plan.tables if each.refusals]
+    tables = [*refused, *(each for each in plan.tables if not each.refusals)]
+    names = [*(each.name for each in plan.failures), *(each.name for each in tables)]
+    return fitted(_head(plan), _blocks(plan, tables, context), names, _foot(plan, context), where(context))
+
+
+def verdict_line(subject: str, verdict: Verdict) -> str:
+    """The first line of a comment."""
+    return f"**{_MARKS[verdict.kind]} {subject}: {verdict.title}** · {'; '.join(verdict.parts)}"
+
+
+def _head(plan: Plan) -> str:
+    lines = [verdict_line("Plan", plan_verdict(plan))]
+    said = forecast(plan)
+    if said:
+        text = "; ".join(said)
+        lines.append(f"{text[:1].upper()}{text[1:]}.")
+    if plan.unmatched:
+        shown = ", ".join(code(each[:200]) for each in plan.unmatched[:_MOST_PATTERNS])
+        more = len(plan.unmatched) - _MOST_PATTERNS
+        lines.append(f"<p>No table matches {shown}{f' and {more} more patterns' if more > 0 else ''}</p>")
+    return "\n\n".join(lines)
+
+
+def _foot(plan: Plan, context: Context) -> str:
+    made = [f"tablectl {code(plan.tool[:_SHORT])}", f"{code(plan.dialect[:_SHORT])} dialect"]
+    return foot("plan", [*plan_name(context.digest), *made], context)
+
+
+def foot(subject: str, facts: Sequence[str], context: Context) -> str:
+    """What this is about, as HTML; and for machines, whose comment."""
+    run = [f'<a href="{escape(context.address)}">CI run</a>'] if context.address else []
+    return f"<p><sub>{' · '.join([*facts, *run])}</sub></p>\n<!-- tablectl {subject} -->"
+
+
+def plan_name(digest: str) -> list[str]:
+    """Which plan it is, in a list of one or none."""
+    return [f"plan {code(digest[:_SHORT])}"] if digest else []
+
+
+def where(context: Context) -> str:
+    """Where a whole plan can be read, as HTML."""
+    run = f' of <a href="{escape(context.address)}">this CI run</a>' if context.address else ""
+    if context.plan_file:
+        shown = code(f"tablectl show {context.plan_file}")
+        return f"The whole plan{run} is in {code(context.plan_file)}: {shown}."
+    return f"The whole plan{run} is what {code('tablectl plan')} prints."
+
+
+def _blocks(plan: Plan, tables: Sequence[TablePlan], context: Context) -> Iterator[str]:
+    for failure in plan.failures:
+        yield _failure(failure)
+    for each in tables:
+        yield _refused(each, context) if each.refusals else _table(each, context)
+
+
+def _failure(failure: TableFailure) -> str:
+    said = [("error", failure.message), *([("hint", failure.hint)] if failure.hint else [])]
+    return details(f"⛔ {code(failure.name)}: cannot be read", items(said))
+
+
+def _refused(planned: TablePlan, context: Context) -> str:
+    summary = f"⛔ {code(planned.name)}: refused, the whole table is left as it is"
+    return details(summary, _changes(planned, context), *map(_refusal, planned.refusals))
+
+
+def _refusal(refusal: Refusal) -> str:
+    said = [("why", refusal.reason)]
+    if refusal.condition:
+        said.append(("error", refusal.condition))
+    return f"<p>{code(refusal.change)}</p>\n{items([*said, ('way out', refusal.way_out)])}"
+
+
+def _table(planned: TablePlan, context: Context) -> str:
+    counts = f"{plural(len(planned.changes), 'change')}, {statements_text(planned.statements)}"
+    parts = [_changes(planned, context)]
+    for phase in Phase:
+        statements = [statement for statement in planned.statements if statement.phase is phase]
+        if statements:
+            parts += [f"<p><b>{phase}</b>: {HARMS[phase]}</p>", *map(_statement, statements)]
+    return details(f"{code(planned.name)}: {counts}", *parts, items(_after(planned)))
+
+
+def _changes(planned: TablePlan, context: Context) -> str:
+    places = [context.place(planned.name, change.id) for change in planned.changes]
+    head = ["what", "is", "shall be", *(["declared at"] if any(places) else [])]
+    rows = (
+        [*_change(change), *([code(place) if place else ""] if any(places) else [])]
+        for change, place in zip(planned.changes, places, strict=True)
+    )
+    return f"<p>{escape(facts_text(planned))}</p>\n{table(head, rows)}"
+
+
+def _change(change: Change) -> list[str]:
+    return [code(change.id), code(value_text(change.before)), code(value_text(change.after))]
+
+
+def _statement(statement: Statement) -> str:
+    facts = statement_facts(statement)
+    if statement.undo_note:
+        facts.append(("stays", statement.undo_note))
+    undo = "\n".join(f"{sql};" for sql in statement.undo)
+    parts = [f"{fence(f'{statement.sql};')}\n{items(facts)}", *([details("undo", fence(undo))] if undo else [])]
+    return "\n\n".join(parts)
+
+
+def _after(planned: TablePlan) -> list[tuple[str, str]]:
+    said = []
+    before, after = planned.basis.protocol.protocol(), planned.protocol_after.protocol()
+    if before != after:
+        said.append(("protocol", f"{before.text()} → {after.text()}"))
+    if readers := table_readers(planned):
+        said.append(("readers", readers))
+    return said + [(finding.code, f"{finding.severity}: {finding.message}") for finding in planned.findings]

@@ -1,0 +1,71 @@
+"""A plan or a run in any of the formats, from the same records. Modules are loaded when their format is asked for."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from tablectl.model.as_json import plain
+from tablectl.model.plan import Plan
+from tablectl.planning.plan_file import digest_of, dump_plan
+from tablectl.reports.context import Context
+from tablectl.reports.form import Form
+from tablectl.reports.mask import Mask
+from tablectl.reports.style import Style
+from tablectl.window.report import RunReport
+
+
+def render_plan(plan: Plan, form: Form, style: Style, mask: Mask, context: Context) -> str:
+    """A plan as a report. In JSON it is the plan file itself, unless values are masked, which no apply would take."""
+    masked = mask.plan(plan)
+    about = replace(context, digest=digest_of(plan))
+    match form:
+        case Form.TEXT:
+            from tablectl.reports.plan_text import plan_text  # noqa: PLC0415  # see above
+
+            return plan_text(masked, style)
+        case Form.JSON:
+            if masked == plan:
+                return dump_plan(plan).decode()
+            return _json({**plain(masked), "sha256": about.digest, "masked": mask.patterns}, indent=1)
+        case Form.MARKDOWN:
+            from tablectl.reports.plan_markdown import plan_markdown  # noqa: PLC0415
+
+            return plan_markdown(masked, about)
+        case Form.JUNIT:
+            from tablectl.reports.junit import plan_junit  # noqa: PLC0415
+
+            return plan_junit(masked, about)
+        case Form.SARIF:
+            from tablectl.reports.sarif import plan_sarif  # noqa: PLC0415
+
+            return plan_sarif(masked, about)
+
+
+def render_run(report: RunReport, form: Form, style: Style, mask: Mask, context: Context) -> str:
+    """A run as a report."""
+    masked = mask.run(report)
+    match form:
+        case Form.TEXT:
+            from tablectl.reports.run_text import run_text  # noqa: PLC0415
+
+            return run_text(masked, style)
+        case Form.JSON:
+            return _json({**plain(masked), "exit_code": int(report.exit_code)}, indent=2)
+        case Form.MARKDOWN:
+            from tablectl.reports.run_markdown import run_markdown  # noqa: PLC0415
+
+            return run_markdown(masked, context)
+        case Form.JUNIT:
+            from tablectl.reports.junit import run_junit  # noqa: PLC0415
+
+            return run_junit(masked, context)
+        case Form.SARIF:
+            from tablectl.reports.sarif import run_sarif  # noqa: PLC0415
+
+            return run_sarif(masked, context)
+
+
+def _json(body: dict[str, Any], indent: int) -> str:
+    return json.dumps(body, default=plain, indent=indent, sort_keys=True) + "\n"

@@ -1,0 +1,290 @@
+"""A plan or a run as SARIF 2.1.0: annotations on the lines of the policies. No schema is needed to write it.
+
+What is wrong comes first, since a reader shows only so many results (GitHub 5,000, and takes 25,000).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import quote
+
+from tablectl.model.errors import ExitCode
+from tablectl.model.plan import Plan, TablePlan
+from tablectl.model.text import printable, value_text
+from tablectl.reports.context import Context
+from tablectl.reports.wording import late_text, outcome_text
+from tablectl.specs.config import FILE
+from tablectl.specs.tree import Source
+from tablectl.version import __version__
+from tablectl.window.report import Outcome, RunReport, TableRun
+
+Level = Literal["error", "warning", "note"]
+MOST = 25_000
+"""Results in one file."""
+_LONGEST = 4_000
+"""Characters of one message."""
+_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_LEVELS: Sequence[Level] = ("error", "warning", "note")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A kind of result."""
+
+    id: str
+    name: str
+    level: Level
+    short: str
+    help: str
+
+
+RULES: Mapping[str, Rule] = {
+    rule.id: rule
+    for rule in (
+        Rule(
+            "refused",
+            "Refused",
+            "error",
+            "The table cannot take a change",
+            "The whole table is left as it is, and the others are applied. The message says why, and the way out.",
+        ),
+        Rule(
+            "unreadable",
+            "Unreadable",
+            "error",
+            "The table cannot be read",
+            "Nothing is planned for a table whose log cannot be read. Check its name, its location, and the rights of "
+            "whoever plans.",
+        ),
+        Rule(
+            "pending",
+            "Pending",
+            "note",
+            "The table differs from its policy",
+            "`tablectl apply` makes it so. `tablectl plan` shows the statements, why, and whom they harm.",
+        ),
+        Rule(
+            "P001",
+            "ReadersNeedNewerProtocol",
+            "warning",
+            "Readers need a newer protocol",
+            "Clients that do not know the features named can no longer read the table once the change is applied. "
+            "Upgrade them first. What a later change takes back may leave the protocol as it is.",
+        ),
+        Rule(
+            "P002",
+            "WritersNeedNewerProtocol",
+            "note",
+            "Writers need a newer protocol",
+            "Clients that do not know the features named can no longer write the table once the change is applied. "
+            "Upgrade them first. What a later change takes back may leave the protocol as it is.",
+        ),
+        Rule(
+            "stale",
+            "Stale",
+            "error",
+            "The table changed since the plan",
+            "Somebody changed what the plan took for granted, and nothing more was done. Plan again, and have the new "
+            "plan reviewed.",
+        ),
+        Rule(
+            "window",
+            "WindowNotOpened",
+            "error",
+            "The window could not be opened",
+            "Another apply holds the table, its writers did not end in time, a hook failed, or the calendar does not "
+            "allow it now. Run the same command again, or with `--wait MINUTES`.",
+        ),
+        Rule(
+            "failed",
+            "Failed",
+            "error",
+            "The apply failed",
+            "A statement, the lease or a reading failed, or the table does not read as declared. The same command goes "
+            "on from the table as it is then.",
+        ),
+        Rule(
+            "undone",
+            "Undone",
+            "warning",
+            "Somebody took a change back",
+            "The change was applied and verified, and others have changed it since. `tablectl plan` shows what is so "
+            "now.",
+        ),
+        Rule(
+            "casualty",
+            "Casualty",
+            "warning",
+            "A writer may have failed",
+            "It was not waited for to its end, or has no guard. It fails once, its data right; run it again. "
+            "`tablectl.guard` around a write keeps an apply from failing it.",
+        ),
+    )
+}
+"""Every kind of result, by its id. Ids are stable."""
+
+_OF_OUTCOMES = {
+    Outcome.STALE: "stale",
+    Outcome.REFUSED: "refused",
+    Outcome.HELD: "window",
+    Outcome.NOT_DRAINED: "window",
+    Outcome.HOOK_FAILED: "window",
+    Outcome.OUTSIDE: "window",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One thing to be said of a line."""
+
+    rule: str
+    table: str
+    change: str
+    """Its id; empty where it is about the table as a whole."""
+    message: str
+    level: Level | None = None
+    """Instead of the rule's."""
+
+    @property
+    def rank(self) -> int:
+        """Lower is worse."""
+        return _LEVELS.index(self.level or rule_of(self.rule).level)
+
+
+def rule_of(id: str) -> Rule:  # noqa: A002
+    """The rule of an id. A plan of another version may hold findings that this one does not know."""
+    help_text = "The message says what it found."
+    return RULES.get(id) or Rule(printable(id), "Finding", "note", "A finding of another version", help_text)
+
+
+def plan_sarif(plan: Plan, context: Context) -> str:
+    """Refusals, tables that cannot be read, findings, and the changes that wait."""
+    return _log(_of_plan(plan), context, "plan", failed=bool(plan.failures))
+
+
+def run_sarif(report: RunReport, context: Context) -> str:
+    """What did not come out as declared, whom the run may have failed, and what others took back."""
+    return _log(_of_run(report), context, "apply", failed=report.exit_code is not ExitCode.DONE)
+
+
+def _of_plan(plan: Plan) -> Iterator[Result]:
+    for failure in plan.failures:
+        yield Result("unreadable", failure.name, "", _with_hint(failure.message, failure.hint))
+    for table in plan.tables:
+        yield from _of_table(table)
+
+
+def _of_table(table: TablePlan) -> Iterator[Result]:
+    for refusal in table.refusals:
+        message = _with_hint(f"{refusal.change}: {refusal.reason}", refusal.way_out)
+        yield Result("refused", table.name, refusal.change, message)
+    for finding in table.findings:
+        yield Result(finding.code, table.name, "", finding.message, finding.severity)
+    if not table.refusals:
+        for change in table.changes:
+            message = f"{change.id} is {value_text(change.before)} and shall be {value_text(change.after)}"
+            yield Result("pending", table.name, change.id, message)
+
+
+def _of_run(report: RunReport) -> Iterator[Result]:
+    for failure in report.failures:
+        yield Result("unreadable", failure.name, "", _with_hint(failure.message, failure.hint))
+    for run in report.tables:
+        yield from _of_table_run(run)
+
+
+def _of_table_run(run: TableRun) -> Iterator[Result]:
+    if run.outcome not in {Outcome.APPLIED, Outcome.ALREADY}:
+        said = f"{outcome_text(run)}: {run.message}" if run.message else outcome_text(run)
+        yield Result(_OF_OUTCOMES.get(run.outcome, "failed"), run.name, "", _with_hint(said, run.hint))
+    for change in run.later:
+        yield Result("undone", run.name, change, f"{change} was applied and verified, and changed by others since")
+    for each in run.casualties:
+        yield Result("casualty", run.name, "", f"{each.writer}: {each.reason}; fails {each.fails}")
+    for commit in run.foreign:
+        if commit.run:
+            yield Result("undone", run.name, "", f"version {commit.version}{late_text(commit)}")
+
+
+def _with_hint(message: str, hint: str) -> str:
+    return f"{message}\nWay out: {hint}" if hint else message
+
+
+def _log(results: Iterable[Result], context: Context, verb: str, *, failed: bool) -> str:
+    ranked = sorted(results, key=lambda each: each.rank)
+    shown = ranked[:MOST]
+    used = list(dict.fromkeys(result.rule for result in shown))
+    invocation: dict[str, Any] = {"executionSuccessful": not failed}
+    if len(ranked) > MOST:
+        text = f"{len(ranked) - MOST} results are left out, the least severe of {len(ranked)}: no file may hold more."
+        invocation["toolExecutionNotifications"] = [{"level": "warning", "message": {"text": text}}]
+    run = {
+        "tool": {
+            "driver": {
+                "name": "tablectl",
+                "version": __version__,
+                "rules": [_rule(rule_of(rule)) for rule in used],
+            }
+        },
+        "automationDetails": {"id": f"tablectl/{verb}/"},
+        "columnKind": "unicodeCodePoints",
+        "invocations": [invocation],
+        "results": [_result(each, used.index(each.rule), context) for each in shown],
+    }
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    return {
+        "id": rule.id,
+        "name": rule.name,
+        "shortDescription": {"text": rule.short},
+        "fullDescription": {"text": f"{rule.short}. {rule.help}"},
+        "help": {"text": rule.help.replace("`", ""), "markdown": rule.help},
+        "defaultConfiguration": {"level": rule.level},
+    }
+
+
+def _result(result: Result, index: int, context: Context) -> dict[str, Any]:
+    identity = "\0".join((result.rule, result.table, result.change)).encode(errors="backslashreplace")
+    return {
+        "ruleId": result.rule,
+        "ruleIndex": index,
+        "level": result.level or rule_of(result.rule).level,
+        "message": {"text": _message(f"{result.table}: {result.message}")},
+        "locations": [_location(result, context)],
+        "partialFingerprints": {"tablectl/v1": hashlib.sha256(identity).hexdigest()},
+    }
+
+
+def _message(text: str) -> str:
+    """Text in which nothing is a placeholder or a link (SARIF 3.11.5, 3.11.6)."""
+    lines = "\n".join(map(printable, text.split("\n")))
+    shown = lines if len(lines) <= _LONGEST else f"{lines[:_LONGEST]}…"
+    return shown.replace("{", "{{").replace("}", "}}").replace("](", "] (")
+
+
+def _location(result: Result, context: Context) -> dict[str, Any]:
+    """The line that asks for the change. GitHub takes no result without a file, so there always is one."""
+    source = context.source(result.table, result.change) or Source(FILE, 1, 1)
+    physical: dict[str, Any] = {"artifactLocation": _artifact(source.file, context.root)}
+    if source.line:
+        physical["region"] = {"startLine": source.line, "startColumn": max(source.column, 1)}
+    table = {"fullyQualifiedName": printable(result.table), "kind": "resource"}
+    return {"physicalLocation": physical, "logicalLocations": [table]}
+
+
+def _artifact(file: str, root: str) -> dict[str, str]:
+    """Below the root of the repository, as far as it is: nobody else knows where things lie on this machine."""
+    if posixpath.isabs(file):
+        return {"uri": f"file://{_quoted(file)}"}
+    return {"uri": _quoted(posixpath.normpath(posixpath.join(root, file))), "uriBaseId": "%SRCROOT%"}
+
+
+def _quoted(path: str) -> str:
+    return quote(path.encode(errors="backslashreplace"), safe="/-._~")

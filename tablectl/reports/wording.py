@@ -1,0 +1,237 @@
+"""What every report says in the same words: of phases, statements, outcomes, commits and times."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from tablectl.model.errors import ExitCode
+from tablectl.model.plan import Phase, Plan, ReaderKind, Rewrite, Statement, TablePlan
+from tablectl.reports.style import plural, size_text, time_text
+from tablectl.window.report import CommitRun, Outcome, RunReport, TableRun, WriterRun
+
+HARMS: Mapping[Phase, str] = MappingProxyType(
+    {
+        Phase.FREE: "no write in flight is harmed",
+        Phase.REWRITE: "writes that read the table are harmed, appends are not",
+        Phase.CLOSED: "every write in flight is harmed",
+    }
+)
+"""What the statements of a phase do to writers that have no guard."""
+
+_OUTCOMES = {
+    Outcome.APPLIED: "applied and verified",
+    Outcome.ALREADY: "already as declared, no commit made",
+    Outcome.STALE: "stale, left alone",
+    Outcome.REFUSED: "refused, left alone",
+    Outcome.HELD: "held by another apply, left alone",
+    Outcome.NOT_DRAINED: "writers did not end in time, left alone",
+    Outcome.HOOK_FAILED: "a hook failed, left alone",
+    Outcome.OUTSIDE: "outside the calendar, left alone",
+    Outcome.FAILED: "failed",
+    Outcome.UNVERIFIED: "not verified",
+    Outcome.INTERRUPTED: "interrupted",
+}
+
+Kind = Literal["good", "pending", "bad"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a reader must know first."""
+
+    kind: Kind
+    title: str
+    """Two or three words."""
+    parts: tuple[str, ...]
+    """What it rests on, counted."""
+
+    @property
+    def sentence(self) -> str:
+        """One line of our own words and numbers: nothing in it is anybody else's text."""
+        return f"{self.title}: {'; '.join(self.parts)}."
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One entry of a plan's summary."""
+
+    text: str
+    bad: bool = False
+
+
+def plan_parts(plan: Plan) -> list[Part]:
+    """How many tables change, are refused, cannot be read, and are as declared; nothing where nothing is to do."""
+    todo = [table for table in plan.tables if table.applies]
+    refused = sum(bool(table.refusals) for table in plan.tables)
+    parts = []
+    if todo:
+        statements = statements_text(statement for table in todo for statement in table.statements)
+        parts.append(Part(f"{plural(len(todo), 'table')} to change, {statements}"))
+    if refused:
+        parts.append(Part(f"{refused} refused", bad=True))
+    if plan.failures:
+        parts.append(Part(f"{len(plan.failures)} not readable", bad=True))
+    if plan.unchanged and (plan.tables or plan.failures):
+        parts.append(Part(f"{len(plan.unchanged)} as declared"))
+    return parts
+
+
+def all_as_declared(plan: Plan) -> str:
+    """``2 tables are as declared``, of a plan without anything else."""
+    count = len(plan.unchanged)
+    return f"{plural(count, 'table')} {'is' if count == 1 else 'are'} as declared" if count else "no tables"
+
+
+def statements_text(statements: Iterable[Statement]) -> str:
+    """``9 statements (2 free, 1 rewrite, 6 closed)``."""
+    counts = Counter(statement.phase for statement in statements)
+    named = ", ".join(f"{counts[phase]} {phase}" for phase in Phase if counts[phase])
+    return f"{plural(sum(counts.values()), 'statement')} ({named})"
+
+
+def plan_verdict(plan: Plan) -> Verdict:
+    """What a plan comes to."""
+    parts = tuple(part.text for part in plan_parts(plan))
+    todo = any(table.applies for table in plan.tables)
+    if plan.failures:
+        return Verdict("bad", "Not all tables can be read", parts)
+    if any(table.refusals for table in plan.tables):
+        return Verdict("bad", "Refused in part" if todo else "Refused", parts)
+    if todo:
+        return Verdict("pending", "Changes pending", parts)
+    return Verdict("good", "Nothing to do", (all_as_declared(plan),))
+
+
+def run_parts(report: RunReport) -> list[str]:
+    """How many tables came out how, and how many commits were made."""
+    counts = Counter(table.outcome for table in report.tables)
+    parts = [f"{counts[outcome]} {outcome}" for outcome in Outcome if counts[outcome]]
+    if report.failures:
+        parts.append(f"{len(report.failures)} not readable")
+    commits = sum(len(table.commits) for table in report.tables)
+    return [*(parts or ["nothing to do"]), f"{plural(commits, 'commit')} made"]
+
+
+def run_verdict(report: RunReport) -> Verdict:
+    """What a run came to."""
+    parts = tuple(run_parts(report))
+    match report.exit_code:
+        case ExitCode.DONE:
+            return Verdict("good", "Applied and verified" if report.committed else "Nothing to apply", parts)
+        case ExitCode.PARTIAL:
+            return Verdict("bad", "Applied in part", parts)
+        case ExitCode.WINDOW:
+            return Verdict("bad", "The window was not opened", parts)
+        case ExitCode.REFUSED:
+            return Verdict("bad", "Refused", parts)
+        case _:
+            return Verdict("bad", "Failed", parts)
+
+
+def facts_text(table: TablePlan) -> str:
+    """``version 12, 12 files, 4.1 MB``, as far as it is known."""
+    facts = [f"version {table.version}"]
+    if table.basis.files is not None:
+        facts.append(plural(table.basis.files, "file"))
+    if table.basis.bytes is not None:
+        facts.append(size_text(table.basis.bytes))
+    return ", ".join(facts)
+
+
+def forecast(plan: Plan) -> list[str]:
+    """What applying a plan does to writers without a guard, and what is written anew: clauses, none without changes."""
+    tables = [table for table in plan.tables if table.applies]
+    said = []
+    if closed := sum(_harms(table, Phase.CLOSED) for table in tables):
+        said.append(f"every write in flight without a guard fails once on {plural(closed, 'table')}")
+    rewrites = [each for table in tables if (each := _rewrite(table))]
+    if rewrites:
+        sizes = [each.bytes_at_most for each in rewrites if each.bytes_at_most is not None]
+        most = f", at most {size_text(sum(sizes))}" if len(sizes) == len(rewrites) else ""
+        harm = ", where those that read the table fail once" * any(_harms(table, Phase.REWRITE) for table in tables)
+        said.append(f"files of {plural(len(rewrites), 'table')} may be written anew{most}{harm}")
+    if tables and not said:
+        said.append("no write in flight fails")
+    return said
+
+
+def _harms(table: TablePlan, phase: Phase) -> bool:
+    return any(statement.phase is phase and statement.fails for statement in table.statements)
+
+
+def _rewrite(table: TablePlan) -> Rewrite | None:
+    """The first: those that follow it only rewrite what slipped in."""
+    return next((statement.rewrite for statement in table.statements if statement.rewrite), None)
+
+
+def rewrite_text(rewrite: Rewrite) -> str:
+    """What a rewrite may cost."""
+    vectors = "an unknown number of deletion vectors"
+    if rewrite.vectors is not None:
+        vectors = plural(rewrite.vectors, "deletion vector")
+    files = f", at most {plural(rewrite.files_at_most, 'file')}" if rewrite.files_at_most is not None else ""
+    size = f", at most {size_text(rewrite.bytes_at_most)}" if rewrite.bytes_at_most is not None else ""
+    return f"rewrites the files of {vectors}{files}{size}"
+
+
+def readers_text(stopped: Collection[ReaderKind]) -> str:
+    """What becomes of streams that read a table."""
+    if "every" in stopped:
+        return "every stream that reads the table stops"
+    ways = ["with a schemaTrackingLocation"] * ("with schema tracking" in stopped)
+    ways += ["on Databricks"] * ("on Databricks" in stopped)
+    return f"streams that read the table go on; {' or '.join(ways)} they stop once and restart"
+
+
+def table_readers(table: TablePlan) -> str:
+    """What becomes of streams that read a table once its statements ran; empty where they notice nothing."""
+    stopped = {reader for statement in table.statements for reader in statement.readers}
+    return readers_text(stopped) if stopped else ""
+
+
+def statement_facts(statement: Statement) -> list[tuple[str, str]]:
+    """Label and text of all that a reviewer must know of a statement beside its SQL and what takes it back."""
+    facts = [
+        ("only if", f"{statement.only_if} when its turn comes" if statement.only_if else ""),
+        ("why", statement.reason),
+        ("fails", statement.fails),
+        ("handles", statement.handles),
+        ("commits", f"{len(statement.commits)}: {', '.join(statement.commits)}" if len(statement.commits) > 1 else ""),
+        ("cost", rewrite_text(statement.rewrite) if statement.rewrite else ""),
+    ]
+    return [(label, text) for label, text in facts if text]
+
+
+def outcome_text(table: TableRun) -> str:
+    """What came of a table."""
+    words = _OUTCOMES[table.outcome]
+    if table.outcome in {Outcome.APPLIED, Outcome.ALREADY} or not table.commits:
+        return words
+    return "failed, applied in part" if words == "failed" else words.replace("left alone", "applied in part")
+
+
+def commit_text(commit: CommitRun) -> str:
+    """``version 13: SET TBLPROPERTIES by ann at 2026-11-21 11:00:00 UTC``."""
+    when = time_text(commit.at)
+    at = f" at {when}" if when else ""
+    return f"version {commit.version}: {commit.operation or 'unknown operation'} by {commit.user}{at}"
+
+
+def late_text(commit: CommitRun) -> str:
+    """What is odd about another apply's commit; empty of others."""
+    return f", of the apply {commit.run}, which had lost its lease" if commit.run else ""
+
+
+def silent_text(writer: WriterRun) -> str:
+    """``WRITE by etl, silent since 2026-11-21 11:00:00 UTC``."""
+    when = time_text(writer.last)
+    return f"{writer.name}, silent{f' since {when}' if when else ''}"
+
+
+def span_text(milliseconds: int) -> str:
+    """``412 ms``, ``3.0 s``."""
+    return f"{milliseconds} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.1f} s"

@@ -1,0 +1,108 @@
+"""Plans and runs as test results."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from time import perf_counter
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given, settings
+
+from tablectl.model.plan import Plan
+from tablectl.reports.context import Context
+from tablectl.reports.junit import plan_junit, run_junit
+from tablectl.specs.tree import Source
+from tablectl.window.report import Outcome, RunReport, TableRun
+from tests.reports.hostile import EVIL, TEXTS
+from tests.reports.test_plan_markdown import hostile_plan, many
+
+Golden = Callable[[str, str], None]
+
+
+def cases(xml: str) -> list[tuple[str, str]]:
+    """The name of each test case and what came of it; the counts of the suite must agree."""
+    suite = ET.fromstring(xml.encode()).find("testsuite")
+    assert suite is not None
+    found = []
+    for case in suite.iter("testcase"):
+        kinds = [each.tag for each in case if each.tag != "system-out"]
+        found.append((case.attrib["name"], kinds[0] if kinds else "passed"))
+    counts = Counter(result for _, result in found)
+    numbers = {name: int(suite.attrib[name]) for name in ("tests", "failures", "errors", "skipped")}
+    assert numbers == {
+        "tests": len(found),
+        "failures": counts["failure"],
+        "errors": counts["error"],
+        "skipped": counts["skipped"],
+    }
+    return found
+
+
+def results(xml: str) -> dict[str, str]:
+    return dict(cases(xml))
+
+
+def test_a_plan(plan: Plan, golden: Golden) -> None:
+    sources = {"lake.sales.orders": {"": Source("policies/sales.yaml", 7, 3)}}
+    golden("plan.junit.xml", plan_junit(replace(plan, unmatched=("lake.old.*",)), Context(sources=sources)))
+
+
+def test_a_run(run_report: RunReport, golden: Golden) -> None:
+    golden("run.junit.xml", run_junit(run_report, Context()))
+
+
+def test_what_becomes_of_a_planned_table(plan: Plan) -> None:
+    found = {
+        "lake.sales.orders": "passed",
+        "delta.`/lake/returns`": "passed",
+        "lake.sales.sessions": "failure",
+        "lake.sales.clicks": "passed",
+        "lake.sales.gone": "error",
+        "lake.sales.ledger": "passed",
+        "lake.sales.payments": "passed",
+    }
+    assert results(plan_junit(plan, Context())) == found
+    pending = dict.fromkeys(("lake.sales.orders", "delta.`/lake/returns`", "lake.sales.clicks"), "failure")
+    assert results(plan_junit(plan, Context(pending_fails=True))) == {**found, **pending}
+    assert results(plan_junit(replace(plan, unmatched=("old.*",)), Context()))["old.*"] == "skipped"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "result"),
+    [
+        (Outcome.APPLIED, "passed"),
+        (Outcome.ALREADY, "passed"),
+        (Outcome.STALE, "failure"),
+        (Outcome.REFUSED, "failure"),
+        (Outcome.HELD, "failure"),
+        (Outcome.NOT_DRAINED, "failure"),
+        (Outcome.FAILED, "error"),
+        (Outcome.UNVERIFIED, "error"),
+        (Outcome.INTERRUPTED, "error"),
+    ],
+)
+def test_what_becomes_of_a_table_of_a_run(outcome: Outcome, result: str) -> None:
+    report = RunReport(run="1", plan="2", tables=(TableRun(name="a", outcome=outcome),))
+    assert results(run_junit(report, Context())) == {"a": result}
+
+
+@pytest.mark.parametrize("text", EVIL)
+def test_any_text_makes_xml(plan: Plan, text: str) -> None:
+    xml = plan_junit(hostile_plan(plan, text), Context(pending_fails=True))
+    assert len(cases(xml)) == 7
+
+
+@settings(max_examples=100, deadline=None)
+@given(TEXTS)
+def test_any_text_of_a_run_makes_xml(text: str) -> None:
+    table = TableRun(name=text, outcome=Outcome.FAILED, message=text, hint=text, notes=(text,))
+    assert list(results(run_junit(RunReport(run="1", plan="2", tables=(table,)), Context())).values()) == ["error"]
+
+
+def test_ten_thousand_changes(plan: Plan) -> None:
+    started = perf_counter()
+    assert len(results(plan_junit(many(plan, 1_700), Context()))) == 1_703
+    assert perf_counter() - started < 30

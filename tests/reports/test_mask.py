@@ -1,0 +1,106 @@
+"""Values that no report shows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tablectl.model.errors import PlanFileError
+from tablectl.model.plan import Phase, Plan, TablePlan
+from tablectl.model.sql import quote_name, quote_text
+from tablectl.planning.plan_file import dump_plan, load_plan
+from tablectl.reports.context import Context
+from tablectl.reports.form import Form
+from tablectl.reports.mask import HIDDEN, Mask
+from tablectl.reports.render import render_plan, render_run
+from tablectl.reports.style import Style
+from tablectl.window.report import Outcome, RunReport, StatementRun, TableRun
+
+OLD, NEW = "hunter2-old", "it's \\ hunter2-new"
+MASK = Mask(("*password*", "owner.?ey"))
+
+
+@pytest.fixture
+def secret(plan: Plan, table_planned: Callable[..., TablePlan]) -> Plan:
+    table = table_planned(
+        "lake.s.t",
+        {"properties": {"db.Password": OLD, "owner.key": OLD}},
+        {"properties": {"db.Password": NEW, "owner.key": None, "owner.team": "web"}},
+    )
+    return replace(plan, tables=(table,), failures=())
+
+
+@pytest.fixture
+def secret_run(secret: Plan) -> RunReport:
+    sql = secret.tables[0].statements[0].sql
+    statement = StatementRun(
+        id="x", sql=sql, phase=Phase.CLOSED, milliseconds=1, error=f"cannot take {NEW}: no", condition="X"
+    )
+    stale = f"properties.db.Password was {OLD} and is somebody's"
+    return RunReport(
+        run="1",
+        plan="2",
+        tables=(
+            TableRun(name="a", outcome=Outcome.FAILED, message=f"cannot take {NEW}: no", statements=(statement,)),
+            TableRun(name="b", outcome=Outcome.STALE, message=f"isolation was default and is x; {stale}"),
+        ),
+    )
+
+
+@pytest.mark.parametrize("form", list(Form))
+def test_no_report_of_a_plan_shows_them(secret: Plan, form: Form) -> None:
+    text = render_plan(secret, form, Style(), MASK, Context(pending_fails=True))
+    assert "hunter2" not in text
+    assert HIDDEN in text or HIDDEN.encode("ascii", "backslashreplace").decode() in text
+    assert "web" in text
+    assert "hunter2" in render_plan(secret, form, Style(), Mask(), Context(pending_fails=True))
+
+
+@pytest.mark.parametrize("form", list(Form))
+def test_no_report_of_a_run_shows_them(secret_run: RunReport, form: Form) -> None:
+    text = render_run(secret_run, form, Style(), MASK, Context())
+    assert "hunter2" not in text
+    assert "somebody's" not in text
+    assert "isolation was default" in text
+
+
+def test_that_nothing_is_set_is_seen(secret: Plan) -> None:
+    text = render_plan(secret, Form.TEXT, Style(), MASK, Context())
+    assert f"properties.owner.key    {HIDDEN} → not set" in text
+    assert f"properties.db.Password  {HIDDEN} → {HIDDEN}" in text
+
+
+def test_the_plan_itself_keeps_them(secret: Plan) -> None:
+    MASK.plan(secret)
+    assert OLD.encode() in dump_plan(secret)
+    assert load_plan(dump_plan(secret), "p.json") == secret
+
+
+def test_masked_json_names_its_plan_and_is_none(secret: Plan) -> None:
+    body = json.loads(render_plan(secret, Form.JSON, Style(), MASK, Context()))
+    assert body["sha256"] == json.loads(dump_plan(secret))["sha256"]
+    assert body["masked"] == ["*password*", "owner.?ey"]
+    with pytest.raises(PlanFileError, match="a report with masked values, and no plan"):
+        load_plan(json.dumps(body).encode(), "p.json")
+
+
+def test_what_no_pattern_matches_is_the_plan_file(secret: Plan) -> None:
+    assert render_plan(secret, Form.JSON, Style(), Mask(("nothing",)), Context()).encode() == dump_plan(secret)
+
+
+@given(st.text(max_size=20), st.text(max_size=20), st.text(max_size=20))
+def test_any_statement(table: str, key: str, value: str) -> None:
+    def sql(shown: str) -> str:
+        pair = f"{quote_text(key)} = {shown}"
+        return f"ALTER TABLE {quote_name(table)} SET TBLPROPERTIES ({pair}, 'other' = 'x') {quote_name(pair)}"
+
+    assert Mask((key.replace("[", "[[]").replace("*", "[*]").replace("?", "[?]"),)).sql(sql(quote_text(value))) == (
+        sql(quote_text(value)).replace(
+            f"({quote_text(key)} = {quote_text(value)}", f"({quote_text(key)} = '{HIDDEN}'", 1
+        )
+    )

@@ -1,0 +1,193 @@
+"""A plan as a comment. It is read as the sites read it: Markdown first, then HTML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from time import perf_counter
+
+import pytest
+from hypothesis import given, settings
+from markdown_it import MarkdownIt
+
+from tablectl.model.plan import Change, Plan, TableFailure, TablePlan
+from tablectl.model.text import printable
+from tablectl.reports.context import Context
+from tablectl.reports.markdown import LIMIT, fence, words
+from tablectl.reports.plan_markdown import plan_markdown
+from tablectl.reports.style import sql_lines
+from tablectl.specs.tree import Source
+from tests.reports.hostile import EVIL, TEXTS
+
+Golden = Callable[[str, str], None]
+OURS = frozenset(
+    {
+        "a",
+        "code",
+        "details",
+        "li",
+        "p",
+        "pre",
+        "strong",
+        "b",
+        "sub",
+        "summary",
+        "table",
+        "tbody",
+        "td",
+        "th",
+        "thead",
+        "tr",
+        "ul",
+    }
+)
+_MENTION = re.compile(r"[@#!]\w|https?://|www\.\w|GH-\d|\b[0-9a-f]{7,40}\b")
+
+
+class Page(HTMLParser):
+    """What a browser is left with: tags, attributes, text in code, and text that the sites look into."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.links: list[str | None] = []
+        self.code = ""
+        self.prose = ""
+        self._depth = 0
+        self.feed(MarkdownIt("commonmark", {"html": True}).enable("table").render(text))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.links += [value for name, value in attrs if name != "class"]
+        self._depth += tag == "code"
+
+    def handle_endtag(self, tag: str) -> None:
+        self._depth -= tag == "code"
+
+    def handle_data(self, data: str) -> None:
+        if self._depth:
+            self.code += data
+        else:
+            self.prose += data
+
+
+def test_the_whole_of_it(plan: Plan, golden: Golden) -> None:
+    source = Source("policies/sales.yaml", 7, 5)
+    sources = {"lake.sales.orders": {"isolation": source, "": replace(source, line=6)}}
+    run = "https://github.com/acme/lake/actions/runs/7"
+    context = Context(digest="5f" * 32, sources=sources, plan_file="plans/today.json", ci=run)
+    golden("plan.md", plan_markdown(plan, context))
+
+
+def test_the_verdict_is_the_first_line(plan: Plan) -> None:
+    def first(plan: Plan) -> str:
+        return plan_markdown(plan, Context()).splitlines()[0]
+
+    pending = replace(plan, tables=(plan.tables[0],), failures=())
+    refused = replace(plan, tables=(plan.tables[2],), failures=())
+    assert first(plan).startswith("**⛔ Plan: Not all tables can be read** · 3 tables to change, 9 statements")
+    assert first(pending).startswith(
+        "**🟡 Plan: Changes pending** · 1 table to change, 4 statements (2 free, 2 closed)"
+    )
+    assert first(refused) == "**⛔ Plan: Refused** · 1 refused; 2 as declared"
+    assert first(replace(plan, tables=(), failures=())) == "**✅ Plan: Nothing to do** · 2 tables are as declared"
+
+
+def test_what_is_worst_comes_first(plan: Plan) -> None:
+    text = plan_markdown(plan, Context())
+    names = re.findall("<summary>.*?<code>(lake.*?|delta.*?)</code>", text)
+    assert names[:3] == ["lake.sales.gone", "lake.sales.sessions", "lake.sales.orders"]
+
+
+def hostile_plan(plan: Plan, text: str) -> Plan:
+    """A plan in which a text stands wherever somebody else's may stand."""
+    first, *_, refused, last = plan.tables
+    change = Change(attribute="properties", key=text, before=text, after=text)
+    statement = replace(first.statements[0], sql=f"SET ('{text}')", reason=text, fails=text, undo=(text,))
+    tables = (
+        replace(first, name=text, changes=(change,), statements=(statement,)),
+        replace(refused, refusals=(replace(refused.refusals[0], change=text, reason=text, way_out=text),)),
+        last,
+    )
+    failure = TableFailure(name=text, message=text, hint=text)
+    return replace(plan, tables=tables, failures=(failure,), unmatched=(text,), tool=text, dialect=text)
+
+
+@pytest.mark.parametrize("text", EVIL)
+def test_nothing_of_others_means_anything(plan: Plan, text: str) -> None:
+    page = Page(plan_markdown(hostile_plan(plan, text), Context(ci=f"https://x/{text}", plan_file=text)))
+    assert set(page.tags) <= OURS
+    assert page.links == []
+    assert not _MENTION.search(page.prose)
+    assert printable(text) in page.code
+
+
+@settings(max_examples=150, deadline=None)
+@given(TEXTS)
+def test_nothing_of_anybody_means_anything(text: str) -> None:
+    page = Page(f"<p>{words(text)}</p>\n\nend")
+    assert set(page.tags) <= {"p", "code"}
+    assert not _MENTION.search(page.prose)
+
+
+@settings(max_examples=150, deadline=None)
+@given(TEXTS)
+def test_a_statement_stays_in_its_block(text: str) -> None:
+    page = Page(f"<details>\n<summary>x</summary>\n\n{fence(text)}\n<ul>\n<li>end</li>\n</ul>\n\n</details>")
+    assert page.tags == ["details", "summary", "pre", "code", "ul", "li"]
+    assert page.code == "\n".join(sql_lines(text)) + "\n"
+
+
+def many(plan: Plan, count: int) -> Plan:
+    table = plan.tables[0]
+    return replace(plan, tables=tuple(replace(table, name=f"lake.s.t{number:05}") for number in range(count)))
+
+
+@pytest.mark.parametrize("count", [1, 5, 17, 10_000])
+def test_it_is_never_too_long(plan: Plan, count: int) -> None:
+    text = plan_markdown(many(plan, count), Context(plan_file="plans/today.json"))
+    shown = len(re.findall(r"<summary><code>lake", text))
+    left = re.search(r"<b>(\d+) tables? (?:is|are) left out here</b>", text)
+    assert len(text.encode()) <= LIMIT
+    assert shown + (int(left[1]) if left else 0) == count
+    assert bool(left) == (count > 17)
+    assert text.endswith("<!-- tablectl plan -->\n")
+    if left:
+        assert len(text.encode()) > LIMIT - 8_000
+        assert "The whole plan is in <code>plans/today.json</code>" in text
+        assert f"<code>lake.s.t{shown:05}</code>, " in text
+        assert text.count("<details>") == text.count("</details>")
+
+
+def test_one_table_that_is_too_long_is_left_out(plan: Plan) -> None:
+    change = Change(attribute="properties", key="note", before=None, after="<" * 100_000)
+    huge = replace(plan.tables[0], changes=(change,))
+    text = plan_markdown(replace(plan, tables=(huge,), failures=()), Context())
+    assert "<b>1 table is left out here</b>" in text
+    assert "<code>lake.sales.orders</code>" in text
+    assert len(text) < 2_000
+
+
+def test_a_name_that_is_too_long_is_counted(plan: Plan) -> None:
+    huge = replace(plan.tables[0], name="x" * 100_000)
+    text = plan_markdown(replace(plan, tables=(huge,), failures=()), Context())
+    assert "<b>1 table is left out here</b>" in text
+    assert len(text) < 2_000
+
+
+def test_its_time_does_not_grow_with_what_is_left_out(plan: Plan) -> None:
+    huge = many(plan, 10_000)
+    started = perf_counter()
+    plan_markdown(huge, Context())
+    assert perf_counter() - started < 2
+
+
+def test_a_table_tells_the_lines_that_ask_for_its_changes(plan: Plan, table_planned: Callable[..., TablePlan]) -> None:
+    planned = table_planned("lake.s.t", {}, {"isolation": "Serializable"})
+    source = Source("policies/a|b.yaml", 3, 1)
+    one = replace(plan, tables=(planned,), failures=())
+    assert "declared at" not in plan_markdown(one, Context())
+    text = plan_markdown(one, Context(sources={"lake.s.t": {"isolation": source}}))
+    assert "<td><code>policies/a|b.yaml:3</code></td>" in text

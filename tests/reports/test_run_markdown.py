@@ -1,0 +1,60 @@
+"""A run as a comment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tablectl.reports.context import Context
+from tablectl.reports.markdown import LIMIT
+from tablectl.reports.run_markdown import run_markdown
+from tablectl.window.report import Casualty, CommitRun, Outcome, RunReport, StatementRun, TableRun
+from tests.reports.hostile import EVIL
+from tests.reports.test_plan_markdown import OURS, Page
+
+Golden = Callable[[str, str], None]
+
+
+def test_the_whole_of_it(run_report: RunReport, golden: Golden) -> None:
+    golden("run.md", run_markdown(run_report, Context()))
+
+
+def test_all_is_well(run_report: RunReport) -> None:
+    done = replace(run_report, tables=run_report.tables[:2], failures=(), proceed="", override="")
+    text = run_markdown(done, Context(ci="https://ci.example/7"))
+    assert text.startswith("**✅ Apply: Applied and verified** · 1 applied; 1 already; 2 commits made\n")
+    assert '<a href="https://ci.example/7">CI run</a>' in text
+
+
+@pytest.mark.parametrize("text", EVIL)
+def test_nothing_of_others_means_anything(run_report: RunReport, text: str) -> None:
+    commit = CommitRun(version=1, operation=text, user=text, at=1, run=text, writer=text, inside=True)
+    statement = StatementRun(
+        id="x", sql=text, phase=run_report.tables[0].statements[0].phase, milliseconds=1, error=text, condition=text
+    )
+    run = TableRun(
+        name=text,
+        outcome=Outcome.FAILED,
+        message=text,
+        hint=text,
+        statements=(statement,),
+        commits=(commit,),
+        foreign=(commit,),
+        casualties=(Casualty(writer=text, reason=text, fails=text),),
+        owed=(text,),
+        notes=(text,),
+        later=(text,),
+    )
+    page = Page(run_markdown(replace(run_report, tables=(run,), proceed=text, override=text), Context()))
+    assert set(page.tags) <= OURS
+    assert page.links == []
+
+
+def test_it_is_never_too_long(run_report: RunReport) -> None:
+    table = run_report.tables[0]
+    many = replace(run_report, tables=tuple(replace(table, name=f"t{number}") for number in range(10_000)))
+    text = run_markdown(many, Context())
+    assert LIMIT - 8_000 < len(text.encode()) <= LIMIT
+    assert "tables are left out here" in text

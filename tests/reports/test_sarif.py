@@ -1,0 +1,157 @@
+"""Plans and runs as SARIF. Checked by models that were made from the official schema and take nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from pydantic_sarif.model import StaticAnalysisResultsFormatSarifVersion210JsonSchema as Sarif
+
+from tablectl.model.plan import Finding, Plan
+from tablectl.planning import lint
+from tablectl.reports.context import Context
+from tablectl.reports.sarif import MOST, RULES, plan_sarif, run_sarif
+from tablectl.specs.tree import Source
+from tablectl.window.report import Outcome, RunReport, TableRun
+from tests.reports.hostile import EVIL, TEXTS
+from tests.reports.test_plan_markdown import hostile_plan, many
+
+Golden = Callable[[str, str], None]
+
+
+def run_of(text: str) -> dict[str, Any]:
+    """The only run of a valid file."""
+    Sarif.model_validate_json(text)
+    body = json.loads(text)
+    assert body["version"] == "2.1.0"
+    (run,) = body["runs"]
+    ids = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert [ids[result["ruleIndex"]] for result in run["results"]] == [each["ruleId"] for each in run["results"]]
+    assert len(set(ids)) == len(ids)
+    assert isinstance(run, dict)
+    return run
+
+
+def results(text: str) -> list[tuple[str, str, str]]:
+    found = run_of(text)["results"]
+    return [(each["ruleId"], each["level"], each["message"]["text"].partition(":")[0]) for each in found]
+
+
+def test_a_plan(plan: Plan, golden: Golden) -> None:
+    line = Source("policies/sales.yaml", 7, 5)
+    context = Context(sources={"lake.sales.orders": {"isolation": line, "": replace(line, line=6, column=3)}})
+    text = plan_sarif(plan, context)
+    run_of(text)
+    golden("plan.sarif", text.replace('"version": "0.1.0"', '"version": "…"'))
+
+
+def test_what_is_worst_comes_first(plan: Plan) -> None:
+    found = results(plan_sarif(plan, Context()))
+    assert found[:3] == [
+        ("unreadable", "error", "lake.sales.gone"),
+        ("refused", "error", "lake.sales.sessions"),
+        ("refused", "error", "lake.sales.sessions"),
+    ]
+    assert [level for _, level, _ in found] == ["error"] * 3 + ["warning"] + ["note"] * 11
+    assert ("pending", "note", "lake.sales.clicks") in found
+    assert ("pending", "note", "lake.sales.sessions") not in found
+
+
+def test_a_run(run_report: RunReport) -> None:
+    found = results(run_sarif(run_report, Context()))
+    assert ("stale", "error", "lake.sales.clicks") in found
+    assert ("failed", "error", "lake.sales.returns") in found
+    assert ("window", "error", "lake.sales.events") in found
+    assert ("undone", "warning", "lake.sales.orders") in found
+    assert ("casualty", "warning", "lake.sales.orders") in found
+    assert "lake.sales.ledger" not in {table for _, _, table in found}
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_only_what_is_as_declared_is_not_told(outcome: Outcome) -> None:
+    report = RunReport(run="1", plan="2", tables=(TableRun(name="a", outcome=outcome),))
+    silent = outcome in {Outcome.APPLIED, Outcome.ALREADY}
+    assert len(run_of(run_sarif(report, Context()))["results"]) == (0 if silent else 1)
+
+
+@pytest.mark.parametrize(
+    ("file", "root", "artifact"),
+    [
+        ("policies/a.yaml", "", {"uri": "policies/a.yaml", "uriBaseId": "%SRCROOT%"}),
+        ("policies/a.yaml", "lake/sales", {"uri": "lake/sales/policies/a.yaml", "uriBaseId": "%SRCROOT%"}),
+        ("../shared/a.yaml", "lake/sales", {"uri": "lake/shared/a.yaml", "uriBaseId": "%SRCROOT%"}),
+        ("policies/a b#ü%.yaml", "", {"uri": "policies/a%20b%23%C3%BC%25.yaml", "uriBaseId": "%SRCROOT%"}),
+        ("/etc/policies/a.yaml", "lake", {"uri": "file:///etc/policies/a.yaml"}),
+    ],
+)
+def test_the_line_that_asked_for_it(plan: Plan, file: str, root: str, artifact: dict[str, str]) -> None:
+    sources = {"lake.sales.sessions": {"isolation": Source(file, 9, 4), "": Source(file, 8, 1)}}
+    run = run_of(plan_sarif(plan, Context(sources=sources, root=root)))
+    isolation, partitioning = (each["locations"][0] for each in run["results"] if each["ruleId"] == "refused")
+    assert isolation["physicalLocation"] == {"artifactLocation": artifact, "region": {"startLine": 9, "startColumn": 4}}
+    assert partitioning["physicalLocation"]["region"] == {"startLine": 8, "startColumn": 1}  # its table's own line
+    assert isolation["logicalLocations"] == [{"fullyQualifiedName": "lake.sales.sessions", "kind": "resource"}]
+
+
+def test_no_result_is_without_a_file(plan: Plan, run_report: RunReport) -> None:
+    for text in (plan_sarif(plan, Context()), run_sarif(run_report, Context())):
+        for result in run_of(text)["results"]:
+            assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "tablectl.yaml"
+
+
+def test_the_same_thing_is_known_again(plan: Plan) -> None:
+    def prints(plan: Plan, line: int) -> list[str]:
+        source = Source("a.yaml", line, 1)
+        run = run_of(plan_sarif(plan, Context(sources={"lake.sales.orders": {"": source}})))
+        return [each["partialFingerprints"]["tablectl/v1"] for each in run["results"]]
+
+    assert prints(plan, 3) == prints(plan, 30)
+    assert len(set(prints(plan, 3))) == len(prints(plan, 3))
+
+
+@pytest.mark.parametrize("text", EVIL)
+def test_any_text_makes_a_valid_file(plan: Plan, text: str) -> None:
+    sources = {text: {text: Source(text, 0, 0)}}
+    run = run_of(plan_sarif(hostile_plan(plan, text), Context(sources=sources)))
+    assert len(run["results"]) == 8
+
+
+@settings(max_examples=50, deadline=None)
+@given(TEXTS)
+def test_no_text_is_a_link_or_a_placeholder(text: str) -> None:
+    table = TableRun(name=text, outcome=Outcome.FAILED, message=text, hint=text)
+    (result,) = run_of(run_sarif(RunReport(run="1", plan="2", tables=(table,)), Context()))["results"]
+    said = result["message"]["text"]
+    assert "](" not in said
+    assert not re.search(r"(?<!\{)(\{\{)*\{\d+\}", said)
+
+
+def test_a_finding_of_another_version(plan: Plan) -> None:
+    finding = Finding(code="X042", severity="warning", message="something new")
+    odd = replace(plan, tables=(replace(plan.tables[0], findings=(finding,)),))
+    run = run_of(plan_sarif(odd, Context()))
+    assert [each["level"] for each in run["results"] if each["ruleId"] == "X042"] == ["warning"]
+
+
+def test_every_code_of_a_finding_has_a_rule() -> None:
+    codes = set(re.findall(r"code=\"(\w+)\"", Path(lint.__file__).read_text(encoding="utf-8")))
+    assert codes
+    assert codes <= RULES.keys()
+
+
+def test_more_than_any_reader_takes(plan: Plan) -> None:
+    started = perf_counter()
+    text = plan_sarif(many(plan, 4_000), Context())
+    assert perf_counter() - started < 30
+    run = json.loads(text)["runs"][0]
+    assert len(run["results"]) == MOST
+    assert run["results"][0]["level"] == "error"
+    (notice,) = run["invocations"][0]["toolExecutionNotifications"]
+    assert notice["message"]["text"].startswith("7001 results are left out")
