@@ -13,7 +13,7 @@ import typer
 
 from tablectl.cli.output import Format, Output, let_go
 from tablectl.cli.reports import FILES, Reports
-from tablectl.cli.request import ApplyOptions, ConflictOptions, Request, reason, variables
+from tablectl.cli.request import ApplyOptions, ConflictOptions, DriftOptions, Request, reason, variables
 from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageError
 from tablectl.reports.form import Form
 from tablectl.version import __version__
@@ -242,6 +242,10 @@ def apply(
 @app.command()
 def drift(
     paths: PathsArg = None,
+    adopt: Annotated[
+        bool, typer.Option("--adopt", help="Write what the tables have into the policies, after showing how.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Adopt without asking.")] = False,
     look_back: Annotated[
         int,
         typer.Option("--look-back", metavar="COMMITS", min=1, help="How much history of a table is looked through."),
@@ -258,7 +262,10 @@ def drift(
     """
     from tablectl.cli.drift import drift_command  # noqa: PLC0415
 
-    return drift_command(_request(paths, select, tag, var, remote), Output(os.environ), format, look_back)
+    if yes and not adopt:
+        raise UsageError("--yes has nothing to agree to", "it goes with --adopt")
+    request = _request(paths, select, tag, var, remote)
+    return drift_command(request, Output(os.environ), format, DriftOptions(look_back, adopt, yes))
 
 
 @app.command()

@@ -1,31 +1,93 @@
-"""``tablectl drift``."""
+"""``tablectl drift``, and with ``--adopt`` the way back into the policies."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from tablectl.api import Engines
 from tablectl.cli.commands import configuration, warn_unmatched
-from tablectl.cli.output import Format, Output
-from tablectl.cli.request import Request
-from tablectl.model.errors import ExitCode
-from tablectl.reports.drift_text import drift_json, drift_text
+from tablectl.cli.output import Format, Output, write_file
+from tablectl.cli.request import DriftOptions, Request
+from tablectl.model.errors import ExitCode, TablectlError, UsageError
+from tablectl.planning.drift import Drift, wishes
+from tablectl.reports.drift_text import adoption_json, adoption_text, drift_json, drift_text
+from tablectl.reports.style import Style, plural
 from tablectl.scope import Selection
-from tablectl.specs.repository import load_repository
+from tablectl.specs.adopt import Adopter, Adoption
+from tablectl.specs.repository import Repository, open_repository
 from tablectl.workflow import find_drift, store_options
 
 
-def drift_command(request: Request, out: Output, form: Format, look_back: int) -> ExitCode:
-    """What differs from the policies, and since when."""
+def drift_command(request: Request, out: Output, form: Format, options: DriftOptions) -> ExitCode:
+    """What differs from the policies, and since when; with ``--adopt`` what tables have becomes policy."""
     config = configuration(request)
-    specs = load_repository(request.paths, config, ".", request.variables, os.environ)
+    repository, specs = open_repository(request.paths, config, ".", request.variables, os.environ)
     selection = Selection(request.select, request.tags)
     with Engines(config, on_start=out.note) as engines, out.progress() as on_read:
-        found = find_drift(specs, selection, engines.start, store_options(config), on_read, look_back)
+        found = find_drift(specs, selection, engines.start, store_options(config), on_read, options.look_back)
     warn_unmatched(specs, found.unmatched, out)
+    if not options.adopt:
+        _print(found, {}, out, form)
+        return found.exit_code
+    engine = config.engine
+    adopter = Adopter(engine.dialect, engine.catalog, repository.variables, repository.read)
+    adoption = adopter.adopt(repository.texts(), wishes(found))
+    if form is Format.TEXT:
+        _print(found, {}, out, form)
+    written = _agreed(found, adoption, repository, out, form, yes=options.yes)
+    if written:
+        _write(repository, adoption, out)
     if form is Format.JSON:
-        out.result(json.dumps(drift_json(found), indent=2) + "\n")
+        _print(found, {"adoption": adoption_json(adoption, written=written)}, out, form)
+    if not written or adoption.left:
+        return found.exit_code
+    return ExitCode.ERROR if found.exit_code is ExitCode.ERROR else ExitCode.DONE
+
+
+def _print(found: Drift, more: Mapping[str, Any], out: Output, form: Format) -> None:
+    if form is Format.JSON:
+        out.result(json.dumps({**drift_json(found), **more}, indent=2) + "\n")
     else:
         out.result(drift_text(found, out.style))
-    return found.exit_code
+
+
+def _agreed(found: Drift, adoption: Adoption, repository: Repository, out: Output, form: Format, *, yes: bool) -> bool:
+    """Whether the files shall be written, once it was shown how."""
+    if not found.tables:
+        return False
+    before = repository.texts()
+    if form is Format.TEXT:
+        out.result("\n" + adoption_text(adoption, before, out.style))
+    else:
+        out.note(adoption_text(adoption, before, Style()))
+    if yes or not adoption.texts:
+        return bool(adoption.texts)
+    if not out.interactive:
+        raise UsageError("nobody is here to say yes", "add --yes")
+    agreed = out.ask(f"Write {plural(len(adoption.texts), 'file')}?")
+    if not agreed:
+        out.note("nothing was written")
+    return agreed
+
+
+def _write(repository: Repository, adoption: Adoption, out: Output) -> None:
+    """Every file, unless somebody else has written one of them meanwhile."""
+    data = repository.bytes_of(adoption.texts)
+    for path in data:
+        if _now(path) != repository.files[path]:
+            hint = "nothing was written: look at what changed, and run the same command again"
+            raise TablectlError(f"{path}: the file has changed since it was read", hint)
+    for path, content in data.items():
+        write_file(path.resolve(), content)
+        out.note(f"wrote {path}")
+
+
+def _now(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -133,11 +134,11 @@ def _write(stream: TextIO | None, text: str) -> None:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all. Raises ``TablectlError`` naming it."""
+    """Write a file whole or not at all, with the rights that it has. Raises ``TablectlError`` naming it."""
     with _beside(path) as (handle, name):
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        name.chmod(0o644)
+        name.chmod(stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o644)
         name.replace(path)
 
 

@@ -38,6 +38,15 @@ class ApplyOptions:
     watch: float = 0
 
 
+@dataclass(frozen=True, slots=True)
+class DriftOptions:
+    """What only ``drift`` is told."""
+
+    look_back: int
+    adopt: bool = False
+    yes: bool = False
+
+
 def reason(option: str, given: str | None) -> str:
     """Why an operator overrides something, empty where the option was not given. Every commit will tell it."""
     if given is None:

@@ -11,6 +11,7 @@ from tablectl.live.origin import Origin, Question
 from tablectl.model.errors import ExitCode
 from tablectl.model.live import Commit, LiveTable
 from tablectl.model.plan import Change, TableFailure, Value
+from tablectl.specs.adopt import Wish
 from tablectl.specs.spec import TableSpec
 from tablectl.specs.tree import Source
 
@@ -103,3 +104,12 @@ def table_drift(
         for change, origin in pairs
     )
     return TableDrift(spec=spec, live=live, differences=tuple(differences), applied=applied, trouble=trouble)
+
+
+def wishes(drift: Drift) -> tuple[Wish, ...]:
+    """What the policies would have to say for nothing to differ."""
+    return tuple(
+        Wish(table.spec.name, each.change.attribute, each.change.key, each.change.before, each.source)
+        for table in drift.tables
+        for each in table.differences
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from difflib import unified_diff
 from typing import Any
 
 from tablectl.live.origin import Origin
@@ -11,6 +13,8 @@ from tablectl.model.text import printable, value_text
 from tablectl.planning.drift import Difference, Drift, TableDrift
 from tablectl.reports.plan_text import failure_lines
 from tablectl.reports.style import Style, plural, time_text
+from tablectl.specs.adopt import Adoption, Wish
+from tablectl.specs.tree import Source
 from tablectl.window.stamp import read_stamp
 
 _PARAMETERS = ("mode", "predicate", "version", "timestamp")
@@ -53,8 +57,7 @@ def _difference(difference: Difference, table: TableDrift, style: Style) -> list
         lines += style.prose("by", _by(origin.commit), 6)
     elif not table.trouble:
         lines += style.prose("since", f"before version {origin.before}, where the history in reach begins", 6)
-    source = difference.source
-    return lines + style.prose("policy", f"{source.file}:{source.line}", 6)
+    return lines + style.prose("policy", _at(difference.source), 6)
 
 
 def _since(origin: Origin, commit: Commit) -> str:
@@ -110,6 +113,40 @@ def _summary(drift: Drift, style: Style) -> list[str]:
     if not drift.tables and not drift.failures:
         return [style.paint(f"No drift: {plural(len(drift.as_declared), 'table')} as declared.", "green")]
     return style.sentence("Drift", parts)
+
+
+def adoption_text(adoption: Adoption, before: Mapping[str, str], style: Style) -> str:
+    """How files would change, as a unified diff, and what stays different and why."""
+    lines: list[str] = []
+    for file in sorted(adoption.texts):
+        old, new = (text.splitlines(keepends=True) for text in (before[file], adoption.texts[file]))
+        lines += [_diff_line(line.rstrip("\r\n"), style) for line in unified_diff(old, new, file, file)]
+    for wish, why in adoption.left:
+        lines += style.prose("left", f"{wish.id} of {wish.table.text} ({_at(wish.source)}): {why}", 0)
+    return "\n".join(lines) + "\n"
+
+
+def _diff_line(line: str, style: Style) -> str:
+    colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
+    return style.paint(printable(line), colour) if colour else printable(line)
+
+
+def _at(source: Source) -> str:
+    return f"{source.file}:{source.line}"
+
+
+def adoption_json(adoption: Adoption, *, written: bool) -> dict[str, Any]:
+    """The same for machines, and whether it was written."""
+    return {
+        "written": written,
+        "files": sorted(adoption.texts),
+        "adopted": [_wish_json(wish) for wish in adoption.adopted],
+        "left": [{**_wish_json(wish), "reason": why} for wish, why in adoption.left],
+    }
+
+
+def _wish_json(wish: Wish) -> dict[str, Any]:
+    return {"table": wish.table.text, "attribute": wish.attribute, "key": wish.key, "value": _plain(wish.value)}
 
 
 def drift_json(drift: Drift) -> dict[str, Any]:

@@ -123,7 +123,7 @@ class Builder:
         if event.tag is not None and event.tag not in _TEXT_TAGS:
             self._problems.append(_tag_problem(event.tag, source))
         plain = event.tag is None and event.implicit[0]
-        return Scalar(event.value, _implicit_tag(event.value) if plain else "str", source)
+        return Scalar(event.value, implicit_tag(event.value) if plain else "str", source)
 
     def _map(self, done: _Open) -> MapNode:
         entries: dict[str, Entry] = {}
@@ -153,7 +153,8 @@ class Builder:
         return None
 
 
-def _implicit_tag(plain: str) -> str:
+def implicit_tag(plain: str) -> str:
+    """What YAML takes a text without quotes for; see ``Scalar.tag``."""
     tag = _RESOLVER.resolve(yaml.ScalarNode, plain, (True, False))  # type: ignore[no-untyped-call] # the stubs lack it
     return str(tag).removeprefix(_TAG)
 

@@ -12,6 +12,12 @@ from tablectl.specs.document import MAX_BYTES, too_large
 _SUFFIXES = (".yaml", ".yml")
 
 
+def read_files(paths: Sequence[Path], problems: list[Problem]) -> dict[Path, bytes]:
+    """The bytes of the files that ``find_files`` finds, as far as they can be read."""
+    contents = ((path, read_bytes(path, problems)) for path in find_files(paths, problems))
+    return {path: data for path, data in contents if data is not None}
+
+
 def find_files(paths: Sequence[Path], problems: list[Problem]) -> tuple[Path, ...]:
     """The files themselves and every ``*.yaml`` and ``*.yml`` under the directories, sorted, each once.
 

@@ -11,7 +11,7 @@ from tablectl.model.names import DEFAULT_CATALOG, TableName
 from tablectl.specs.blocks import Block, check_unmanaged, read_block, read_defaults
 from tablectl.specs.declarations import Declaration, Declarations
 from tablectl.specs.document import parse_document
-from tablectl.specs.files import find_files, read_bytes, shown_path
+from tablectl.specs.files import read_files, shown_path
 from tablectl.specs.reading import Reading
 from tablectl.specs.resolve import check_patterns, resolve
 from tablectl.specs.spec import Specs, find_repeated_patterns, find_repeats
@@ -40,8 +40,7 @@ def load_specs(
     """
     problems: list[Problem] = []
     reading = Reading(Variables(variables, environ), dialect, catalog, problems)
-    contents = ((shown_path(path), read_bytes(path, problems)) for path in find_files(paths, problems))
-    return read_specs(((file, data) for file, data in contents if data is not None), reading)
+    return read_specs(((shown_path(path), data) for path, data in read_files(paths, problems).items()), reading)
 
 
 def read_specs(files: Iterable[tuple[str, bytes]], reading: Reading) -> Specs:

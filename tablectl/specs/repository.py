@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from tablectl.model.errors import Problem
 from tablectl.specs.config import Config
-from tablectl.specs.policies import load_specs
+from tablectl.specs.files import read_files, shown_path
+from tablectl.specs.policies import load_specs, read_specs
+from tablectl.specs.reading import Reading
 from tablectl.specs.spec import Specs
+from tablectl.specs.variables import Variables
 
 Paths = Sequence[str | Path] | str | Path | None
 """Policy files and folders; ``None`` or nothing is what the configuration names."""
@@ -17,14 +23,57 @@ def load_repository(
     paths: Paths, config: Config, directory: str | Path, variables: Mapping[str, str], environ: Mapping[str, str]
 ) -> Specs:
     """The policies of some paths, by default those of ``tablectl.yaml`` in a directory. Raises as ``load_specs``."""
-    given = [paths] if isinstance(paths, str | Path) else list(paths or [])
     return load_specs(
-        [Path(path) for path in given] or [Path(directory) / config.policies],
+        policy_paths(paths, config, directory),
         variables=variables,
         environ=environ,
         dialect=config.engine.dialect,
         catalog=config.engine.catalog,
     )
+
+
+def policy_paths(paths: Paths, config: Config, directory: str | Path) -> list[Path]:
+    """The paths themselves; what the configuration names where there are none."""
+    given = [paths] if isinstance(paths, str | Path) else list(paths or [])
+    return [Path(path) for path in given] or [Path(directory) / config.policies]
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """Policy files as they were read, so that they can be written again."""
+
+    files: Mapping[Path, bytes]
+    variables: Variables
+    config: Config
+
+    def texts(self) -> dict[str, str]:
+        """What each file holds, by its name in messages."""
+        return {shown_path(path): data.decode("utf-8-sig") for path, data in self.files.items()}
+
+    def read(self, texts: Mapping[str, str]) -> Specs:
+        """The policies in some texts, with the variables of the repository. Raises ``InputError``."""
+        engine = self.config.engine
+        reading = Reading(self.variables, engine.dialect, engine.catalog, [])
+        return read_specs(((file, text.encode()) for file, text in texts.items()), reading)
+
+    def bytes_of(self, texts: Mapping[str, str]) -> dict[Path, bytes]:
+        """What is to be written where for some texts to hold."""
+        named = {shown_path(path): (path, data) for path, data in self.files.items()}
+        return {
+            path: (codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b"") + text.encode()
+            for (path, data), text in ((named[file], text) for file, text in texts.items())
+        }
+
+
+def open_repository(
+    paths: Paths, config: Config, directory: str | Path, variables: Mapping[str, str], environ: Mapping[str, str]
+) -> tuple[Repository, Specs]:
+    """The files of some paths, and the policies in them. Raises as ``load_specs``."""
+    problems: list[Problem] = []
+    files = read_files(policy_paths(paths, config, directory), problems)
+    reading = Reading(Variables(variables, environ), config.engine.dialect, config.engine.catalog, problems)
+    specs = read_specs(((shown_path(path), data) for path, data in files.items()), reading)
+    return Repository(files, Variables(variables, environ), config), specs
 
 
 def load_any(

@@ -43,8 +43,7 @@ class Variables:
         """
         if "${" not in text:
             return text
-        names = dict.fromkeys(name for name in _TOKEN.findall(text) if name)
-        values = {name: self._find(name) for name in names}
+        values = {name: self._find(name) for name in variables_of(text)}
         missing = tuple(name for name, value in values.items() if value is None)
         if missing:
             raise UndefinedVariableError(missing)
@@ -65,6 +64,16 @@ class Variables:
         if not all(parts):
             raise NameSyntaxError(f"a variable in {text!r} is empty, and a name needs every part")
         return parts
+
+
+def escape_variables(text: str) -> str:
+    """The text that ``expand`` makes this text of."""
+    return text.replace("${", "$${") if _TOKEN.search(text) else text
+
+
+def variables_of(text: str) -> tuple[str, ...]:
+    """The names of the variables that a text, as a file holds it, takes values of."""
+    return tuple(dict.fromkeys(name for name in _TOKEN.findall(text) if name))
 
 
 def quote_variables(text: str) -> str:

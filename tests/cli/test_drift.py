@@ -152,3 +152,118 @@ def test_it_is_a_function_too(repo: Repository) -> None:
         3,
     )
     assert found.exit_code == 2
+
+
+POLICY = """version: 1
+defaults: {isolation: Serializable}  # pinned
+tables:
+  # the orders
+  delta.`LAKE/orders`:
+    clustering: [id]   # by day
+    properties: {owner.team: "web"}   # who
+  delta.`LAKE/events`: {unmanaged: [isolation]}
+"""
+
+
+def drifted(repo: Repository) -> Path:
+    table = repo.table("orders", properties={"owner.team": "pay"})
+    repo.table("events")
+    repo.policies(POLICY.replace("LAKE", str(repo.lake)))
+    file = repo.root / "policies" / "lake.yaml"
+    file.chmod(0o640)
+    assert table.exists()
+    return file
+
+
+ADOPTED = POLICY.replace("[id]", "none").replace('"web"', "pay").replace("# who\n", "# who\n    isolation: default\n")
+
+
+def test_adopt_shows_how_files_change_and_asks(repo: Repository, cli: Cli, monkeypatch: Any) -> None:
+    file = drifted(repo)
+    before = file.read_bytes()
+    ran = cli("drift", "--adopt")
+    assert (ran.code, file.read_bytes()) == (64, before)
+    assert (
+        "-    clustering: [id]   # by day\n"
+        '-    properties: {owner.team: "web"}   # who\n'
+        "+    clustering: none   # by day\n"
+        "+    properties: {owner.team: pay}   # who\n"
+        "+    isolation: default\n"
+    ) in ran.out
+    monkeypatch.setattr("sys.stdin", Terminal("n\n"))
+    ran = cli("drift", "--adopt")
+    assert (ran.code, file.read_bytes()) == (2, before)
+    assert "nothing was written" in ran.err
+    monkeypatch.setattr("sys.stdin", Terminal("y\n"))
+    ran = cli("drift", "--adopt")
+    assert (ran.code, "wrote policies/lake.yaml" in ran.err) == (0, True)
+    assert file.read_text() == ADOPTED.replace("LAKE", str(repo.lake))
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert cli("drift").code == 0
+    assert "--yes has nothing to agree to" in cli("drift", "--yes").err
+
+
+class Terminal:
+    def __init__(self, answer: str) -> None:
+        self.answer = answer
+
+    def isatty(self) -> bool:
+        return True
+
+    def readline(self) -> str:
+        return self.answer
+
+
+def test_adopt_for_machines(repo: Repository, cli: Cli) -> None:
+    drifted(repo)
+    ran = cli("drift", "--adopt", "--yes", "--format", "json")
+    told = json.loads(ran.out)["adoption"]
+    assert (ran.code, told["written"], told["files"], told["left"]) == (0, True, ["policies/lake.yaml"], [])
+    assert [(each["attribute"], each["key"], each["value"]) for each in told["adopted"]] == [
+        ("isolation", "", "default"),
+        ("clustering", "", "none"),
+        ("properties", "owner.team", "pay"),
+    ]
+    ran = cli("drift", "--adopt", "--yes", "--format", "json")
+    assert (ran.code, json.loads(ran.out)["adoption"]["written"]) == (0, False)
+
+
+def test_what_cannot_be_adopted_stays_drift(repo: Repository, cli: Cli) -> None:
+    table = repo.table("orders", properties={"owner.team": "pay"})
+    set_property(table, "delta.isolationLevel", "SnapshotIsolation")
+    repo.policies({"orders": "{isolation: Serializable, properties: {owner.team: '${TEAM}', cost: '1'}}"})
+    ran = cli("drift", "--adopt", "--yes", "--var", "TEAM=web")
+    assert ran.code == 2
+    said = " ".join(ran.out.split())
+    assert "left properties.owner.team of" in said
+    assert "it holds a variable: '${TEAM}'" in said
+    assert '"SnapshotIsolation" is no value of `isolation`' in said
+    again = json.loads(cli("drift", "--var", "TEAM=web", "--format", "json").out)
+    assert [each["key"] for each in again["tables"][0]["differences"]] == ["", "owner.team"]
+
+
+def test_a_file_that_changed_meanwhile_is_not_written_over(repo: Repository, cli: Cli, monkeypatch: Any) -> None:
+    file = drifted(repo)
+
+    class Slow(Terminal):
+        def readline(self) -> str:
+            file.write_text("version: 1\n")
+            return "y\n"
+
+    monkeypatch.setattr("sys.stdin", Slow(""))
+    ran = cli("drift", "--adopt")
+    assert ran.code == 1
+    assert "policies/lake.yaml: the file has changed since it was read" in ran.err
+    assert file.read_text() == "version: 1\n"
+
+
+def test_a_linked_file_with_a_mark_in_front_and_windows_line_ends_stays_so(repo: Repository, cli: Cli) -> None:
+    file = drifted(repo)
+    real = repo.root / "elsewhere.yaml"
+    real.write_bytes(b"\xef\xbb\xbf" + file.read_bytes().replace(b"\n", b"\r\n"))
+    file.unlink()
+    file.symlink_to(real)
+    assert cli("drift", "--adopt", "--yes").code == 0
+    assert file.is_symlink()
+    wanted = ADOPTED.replace("LAKE", str(repo.lake)).encode().replace(b"\n", b"\r\n")
+    assert real.read_bytes() == b"\xef\xbb\xbf" + wanted

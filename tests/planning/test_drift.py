@@ -1,0 +1,101 @@
+"""What tables have, adopted by policies written in any layout: then nothing differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tablectl.attributes.policy import Policy
+from tablectl.live.origin import Origin
+from tablectl.model.live import LiveTable
+from tablectl.model.plan import Value
+from tablectl.planning.diff import diff
+from tablectl.planning.drift import Drift, questions, table_drift, wishes
+from tablectl.specs.adopt import Adopter, Texts
+from tablectl.specs.explain import spec_for
+from tablectl.specs.policies import read_specs
+from tablectl.specs.reading import Reading
+from tablectl.specs.spec import Specs
+from tablectl.specs.variables import Variables
+from tablectl.specs.writing import write_key, write_value
+from tests.planning.test_convergence import policies, tables
+
+Declared = list[tuple[str, str, Value]]
+
+
+def read(texts: Texts) -> Specs:
+    reading = Reading(Variables(), "oss", "spark_catalog", [])
+    return read_specs(((file, text.encode()) for file, text in texts.items()), reading)
+
+
+def flow(declared: Declared) -> str:
+    plain = [f"{name}: {write_value(value, flow=True)}" for name, key, value in declared if not key]
+    keyed = [f"{write_key(key, flow=True)}: {write_value(value, flow=True)}" for _, key, value in declared if key]
+    inner = ", ".join(keyed)
+    return "{" + ", ".join([*plain, *([f"properties: {{{inner}}}"] if keyed else [])]) + "}"
+
+
+def block(declared: Declared, indent: str, comment: str) -> str:
+    lines = [f"{indent}{name}: {write_value(value)}{comment}\n" for name, key, value in declared if not key]
+    keyed = [f"{indent}  {write_key(key)}: {write_value(value)}{comment}\n" for _, key, value in declared if key]
+    return "".join([*lines, *([f"{indent}properties:{comment}\n", *keyed] if keyed else [])])
+
+
+@st.composite
+def files(draw: st.DrawFn, policy: Policy) -> str:
+    """A file that gives lake.s.t a policy by its entry, a pattern and defaults; another table stands beside."""
+    layers: list[Declared] = [[], [], []]
+    for each in policy.values():
+        draw(st.sampled_from(layers)).append(each)
+    comment = draw(st.sampled_from(["", "  # why"]))
+    lines = ["version: 1\n"]
+    titles = ("defaults", '"lake.s.*"', "lake.s.t")
+    for title, declared in zip(titles, layers, strict=True):
+        indent = "" if title == "defaults" else "  "
+        if title == '"lake.s.*"':
+            lines.append("tables:\n  lake.s.other: {isolation: default}\n")
+        if title == "lake.s.t" and not declared and draw(st.booleans()):
+            continue
+        if not declared and title == "defaults":
+            continue
+        if not declared or draw(st.booleans()):
+            lines.append(f"{indent}{title}: {flow(declared)}{comment}\n")
+        else:
+            lines.append(f"{indent}{title}:{comment}\n{block(declared, indent + '  ', comment)}")
+    return "".join(lines)
+
+
+@settings(max_examples=300, deadline=None)
+@given(facts=tables(), policy=policies(), data=st.data())
+def test_what_is_adopted_is_no_drift_any_more(
+    live: Callable[..., LiveTable], facts: dict[str, Any], policy: Policy, data: st.DataObject
+) -> None:
+    table = live(**facts)
+    text = data.draw(files(policy))
+    before = read({"p.yaml": text})
+    spec = spec_for(before, table.name)
+    assert spec is not None
+    changes = diff(spec.policy, table)
+    drift = Drift(tables=(table_drift(spec, table, changes, [Origin()] * len(changes)),))
+    adoption = Adopter("oss", "spark_catalog", Variables(), read).adopt({"p.yaml": text}, wishes(drift))
+    assert adoption.left == ()
+    after = read({"p.yaml": adoption.texts.get("p.yaml", text)})
+    now = spec_for(after, table.name)
+    assert now is not None
+    assert diff(now.policy, table) == ()
+    assert [each.policy for each in after.tables if each.name.text == "lake.s.other"] == [
+        each.policy for each in before.tables if each.name.text == "lake.s.other"
+    ]
+    comments = [line.count("#") for line in (text, adoption.texts.get("p.yaml", text))]
+    assert comments[0] == comments[1]
+
+
+@settings(max_examples=150, deadline=None)
+@given(facts=tables(), policy=policies())
+def test_no_table_differs_from_itself(live: Callable[..., LiveTable], facts: dict[str, Any], policy: Policy) -> None:
+    table = live(**facts)
+    for question in questions(diff(policy, table)):
+        assert question.same(question.read(table), question.read(table))

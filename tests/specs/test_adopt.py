@@ -1,0 +1,120 @@
+"""Values that go into the entry of their table, and everything that stays as it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tablectl.model.names import parse_table
+from tablectl.model.plan import Value
+from tablectl.specs.adopt import Adopter, Adoption, Texts, Wish
+from tablectl.specs.policies import read_specs
+from tablectl.specs.reading import Reading
+from tablectl.specs.spec import Specs
+from tablectl.specs.tree import Source
+from tablectl.specs.variables import Variables
+
+VARIABLES = Variables({"LAKE": "/data/lake", "TEAM": "web"})
+
+
+def read(texts: Texts) -> Specs:
+    reading = Reading(VARIABLES, "oss", "spark_catalog", [])
+    return read_specs(((file, text.encode()) for file, text in texts.items()), reading)
+
+
+def wish(table: str, attribute: str, value: Value, key: str = "") -> Wish:
+    return Wish(parse_table(table), attribute, key, value, Source("p.yaml", 1, 1))
+
+
+def adopt(text: str, *wishes: Wish) -> Adoption:
+    return Adopter("oss", "spark_catalog", VARIABLES, read).adopt({"p.yaml": text}, wishes)
+
+
+def written(text: str, *wishes: Wish) -> str:
+    adoption = adopt(text, *wishes)
+    assert adoption.left == ()
+    return adoption.texts["p.yaml"]
+
+
+def test_its_own_entry_is_changed() -> None:
+    text = "version: 1\ntables:\n  s.t: # ours\n    isolation: Serializable # pinned\n"
+    assert written(text, wish("s.t", "isolation", "default")) == text.replace("Serializable", "default")
+
+
+def test_what_a_pattern_or_the_defaults_give_goes_into_the_entry_of_the_table() -> None:
+    text = 'version: 1\ndefaults: {isolation: Serializable}\ntables:\n  "s.*":\n    clustering: [a]\n  s.t: {}\n'
+    assert written(text, wish("s.t", "isolation", "default"), wish("s.t", "clustering", ("b",))) == text.replace(
+        "s.t: {}", "s.t: {isolation: default, clustering: [b]}"
+    )
+
+
+def test_a_table_without_an_entry_gets_one_beside_its_pattern_with_the_variables_of_that() -> None:
+    text = "version: 1\ntables:\n  delta.`${LAKE}/*`:\n    isolation: Serializable\n"
+    assert written(text, wish("delta.`/data/lake/orders`", "isolation", "default")) == (
+        text + "\n  delta.`${LAKE}/orders`:\n    isolation: default".lstrip("\n") + "\n"
+    )
+
+
+def test_properties_are_found_in_any_letter_case_that_delta_folds() -> None:
+    text = "version: 1\ntables:\n  s.t:\n    properties:\n      delta.APPENDonly: true # yes\n      Owner.x: a\n"
+    out = written(
+        text,
+        wish("s.t", "properties", "false", "delta.appendOnly"),
+        wish("s.t", "properties", "b", "owner.team"),
+        wish("s.t", "properties", None, "Owner.x"),
+    )
+    assert out == (
+        "version: 1\ntables:\n  s.t:\n    properties:\n      delta.APPENDonly: false # yes\n      Owner.x: null\n"
+        "      owner.team: b\n"
+    )
+
+
+def test_a_value_that_a_variable_gives_is_left_and_the_others_are_written() -> None:
+    text = "version: 1\ntables:\n  s.t:\n    isolation: Serializable\n    properties: {owner.team: '${TEAM}'}\n"
+    adoption = adopt(text, wish("s.t", "properties", "pay", "owner.team"), wish("s.t", "isolation", "default"))
+    assert adoption.texts == {"p.yaml": text.replace("Serializable", "default")}
+    ((left, why),) = adoption.left
+    assert (left.id, why) == ("properties.owner.team", "it holds a variable: '${TEAM}'")
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "why"),
+    [
+        (
+            "version: 1\ntables:\n  s.t: &all\n    isolation: Serializable\n  s.u: *all\n",
+            wish("s.t", "isolation", "default"),
+            "an anchor",
+        ),
+        (
+            "version: 1\ntables:\n  s.t:\n    isolation: Serializable\n",
+            wish("s.t", "isolation", "SnapshotIsolation"),
+            "the file would be wrong",
+        ),
+        (
+            "version: 1\ntables:\n  s.t: {properties: {delta.logRetentionDuration: interval 1 week}}\n",
+            wish("s.t", "properties", "interval 1 month", "delta.logRetentionDuration"),
+            "the file would be wrong",
+        ),
+        (
+            "version: 1\ntables:\n  'delta.`/data/*`':\n    isolation: Serializable\n",
+            wish("delta.`/data/x[1]`", "isolation", "default"),
+            "another entry would change",
+        ),
+    ],
+)
+def test_what_no_policy_can_say_or_others_share_is_left(text: str, asked: Wish, why: str) -> None:
+    adoption = adopt(text, asked)
+    assert (adoption.texts, adoption.adopted) == ({}, ())
+    assert why in adoption.left[0][1]
+
+
+def test_one_value_that_spoils_the_file_does_not_keep_the_others_out() -> None:
+    text = "version: 1\ntables:\n  s.t:\n    isolation: Serializable\n  s.u:\n    isolation: Serializable\n"
+    adoption = adopt(text, wish("s.t", "isolation", "Snapshot"), wish("s.u", "isolation", "default"))
+    assert [each.table.text for each in adoption.adopted] == ["s.u"]
+    assert adoption.texts["p.yaml"].endswith("isolation: Serializable\n  s.u:\n    isolation: default\n")
+
+
+def test_partitioning_takes_the_place_of_clustering() -> None:
+    text = "version: 1\ntables:\n  s.t:\n    clustering: [a]\n    partitioning: none\n"
+    out = written(text, wish("s.t", "clustering", "none"), wish("s.t", "partitioning", ("day",)))
+    assert out == text.replace("[a]", "none").replace("partitioning: none", "partitioning: [day]")
