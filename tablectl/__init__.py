@@ -1,8 +1,8 @@
 """Declarative table policies for Delta Lake: plan the settings that decide which Spark jobs fail, and apply them.
 
-``tablectl.plan``, ``tablectl.apply``, ``tablectl.drift``, ``tablectl.explain`` and ``tablectl.outlook`` (``conflicts``)
-are the commands as functions, for notebooks and orchestrators; ``guard``, ``guard_batch`` and ``retry_on_conflict`` are
-for the jobs that write to the tables.
+``plan``, ``apply``, ``drift``, ``import_tables``, ``explain`` and ``outlook`` (``conflicts``) are the commands as
+functions, for notebooks and orchestrators; ``guard``, ``guard_batch`` and ``retry_on_conflict`` are for the jobs that
+write to the tables.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` al
     from tablectl.api import apply as apply
     from tablectl.api import drift as drift
     from tablectl.api import explain as explain
+    from tablectl.api import import_tables as import_tables
     from tablectl.api import outlook as outlook
     from tablectl.api import plan as plan
     from tablectl.writers.batch import guard_batch as guard_batch
@@ -31,6 +32,7 @@ __all__ = [
     "explain",
     "guard",
     "guard_batch",
+    "import_tables",
     "outlook",
     "plan",
     "retry_on_conflict",
@@ -44,6 +46,7 @@ def __getattr__(name: str) -> Any:
         "apply": "api",
         "drift": "api",
         "explain": "api",
+        "import_tables": "api",
         "outlook": "api",
         "guard": "writers.guard",
         "guard_batch": "writers.batch",

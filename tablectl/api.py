@@ -18,12 +18,23 @@ from tablectl.planning.drift import Drift
 from tablectl.planning.outlook import Outlook
 from tablectl.planning.plan_file import load_plan
 from tablectl.scope import Selection
+from tablectl.specs.asked import asked_for, declared_already
 from tablectl.specs.config import Config, load_config
 from tablectl.specs.explain import Explanation, parse_name, spec_for
 from tablectl.specs.explain import explain as explain_table
 from tablectl.specs.repository import Paths, load_any, load_repository
+from tablectl.specs.variables import Variables
 from tablectl.window.report import RunReport
-from tablectl.workflow import Control, find_drift, make_outlook, make_plan, run, store_options
+from tablectl.workflow import (
+    Control,
+    Imported,
+    find_drift,
+    import_policies,
+    make_outlook,
+    make_plan,
+    run,
+    store_options,
+)
 
 
 def plan(
@@ -110,6 +121,26 @@ def drift(
         specs = load_repository(paths, config, directory, variables or {}, os.environ)
         selection = Selection(tuple(select), tuple(tags))
         return find_drift(specs, selection, engines.start, store_options(config), look_back=look_back)
+
+
+def import_tables(
+    tables: str | Sequence[str],
+    *,
+    variables: Mapping[str, str] | None = None,
+    directory: str | Path = ".",
+    spark: Any = None,
+) -> Imported:
+    """Policies from live tables, given by identifiers and patterns as policies write them: ``Imported.text`` is a file.
+
+    Tables that have an entry in the policies of ``directory`` are left out. Raises ``UsageError`` for what is no
+    identifier and no pattern; a table that cannot be read is in ``Imported.failures``.
+    """
+    config = load_config(Path(directory), os.environ)
+    given = Variables(variables or {}, os.environ)
+    known = declared_already(load_any(None, config, directory, variables or {}, os.environ), besides="")
+    with Engines(config, spark) as engines:
+        texts = [tables] if isinstance(tables, str) else tables
+        return import_policies(asked_for(texts, config.engine.catalog, given), known, config, engines.start)
 
 
 def explain(

@@ -18,18 +18,21 @@ from tablectl.engine.port import Engine
 from tablectl.live.buckets import StoreOptions
 from tablectl.live.origin import MOST_COMMITS, Inquiry, trace_many
 from tablectl.live.reader import LOOK_BACK, Depth, Request, read_commits, read_many, read_table
-from tablectl.model.errors import EngineError, LiveError, PlanFileError, one_line
+from tablectl.model.errors import EngineError, ExitCode, LiveError, PlanFileError, one_line
 from tablectl.model.live import Client, Commit, LiveTable
-from tablectl.model.names import TableName, canonical_location, parse_table
+from tablectl.model.names import NameSyntaxError, TableName, canonical_location, parse_table
 from tablectl.model.plan import Change, Plan, TableFailure, TablePlan
 from tablectl.planning.diff import diff
 from tablectl.planning.drift import Drift, questions, table_drift
 from tablectl.planning.outlook import Outlook, outlook
 from tablectl.planning.plan_file import FORMAT, digest_of
+from tablectl.planning.portrait import portray
 from tablectl.planning.table import plan_table
 from tablectl.scope import OpenCatalog, Placed, Selection, failure_of, place
 from tablectl.specs.config import Config
+from tablectl.specs.policy_file import TableEntry, write_policies
 from tablectl.specs.spec import Specs, TableSpec
+from tablectl.specs.tree import Source
 from tablectl.version import __version__
 from tablectl.window.acquire import Claim
 from tablectl.window.clock import Clock, SystemClock
@@ -123,6 +126,63 @@ def find_drift(
         as_declared=tuple(sorted(as_declared)),
         unmatched=placed.unmatched,
         look_back=look_back,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """Policies written from live tables."""
+
+    text: str
+    """A policy file; empty where there is no table to write of."""
+    tables: tuple[str, ...]
+    left_out: Mapping[str, tuple[str, ...]]
+    """What a table has and no policy can declare, by the table."""
+    skipped: tuple[tuple[str, Source], ...]
+    """Tables that have an entry already, and where."""
+    failures: tuple[TableFailure, ...]
+    unmatched: tuple[str, ...]
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """1 with tables that cannot be read."""
+        return ExitCode.ERROR if self.failures else ExitCode.DONE
+
+
+def import_policies(
+    asked: Specs,
+    known: Mapping[str, Source],
+    config: Config,
+    catalog: OpenCatalog,
+    on_read: OnRead = lambda _done, _all: None,
+) -> Imported:
+    """The tables that are ``asked`` for as policies, but for those ``known`` already: see ``declared_already``.
+
+    Nothing of a history is read. Failures as of ``make_plan``.
+    """
+    stores, engine = store_options(config), config.engine
+    placed = place(asked, Selection(), catalog, stores)
+    skipped, fresh = list[tuple[str, Source]](), list[tuple[TableSpec, str]]()
+    for spec, where in placed.tables:
+        source = known.get(spec.name.key) or known.get(canonical_location(where))
+        if source:
+            skipped.append((spec.name.text, source))
+        else:
+            fresh.append((spec, where))
+    failures = list(placed.failures)
+    entries: list[TableEntry] = []
+    for spec, live in _read(replace(placed, tables=tuple(fresh)), 0, stores, on_read, failures):
+        try:
+            entries.append(portray(live, engine.dialect, engine.catalog))
+        except NameSyntaxError as error:
+            failures.append(TableFailure(name=spec.name.text, message=str(error)))
+    return Imported(
+        text=write_policies(entries) if entries else "",
+        tables=tuple(sorted(entry.key for entry in entries)),
+        left_out={entry.key: entry.left_out for entry in entries if entry.left_out},
+        skipped=tuple(skipped),
+        failures=tuple(sorted(failures, key=lambda failure: (failure.name, failure.message))),
+        unmatched=placed.unmatched,
     )
 
 

@@ -13,7 +13,7 @@ import typer
 
 from tablectl.cli.output import Format, Output, let_go
 from tablectl.cli.reports import FILES, Reports
-from tablectl.cli.request import ApplyOptions, ConflictOptions, DriftOptions, Request, reason, variables
+from tablectl.cli.request import ApplyOptions, ConflictOptions, DriftOptions, ImportOptions, Request, reason, variables
 from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageError
 from tablectl.reports.form import Form
 from tablectl.version import __version__
@@ -266,6 +266,31 @@ def drift(
         raise UsageError("--yes has nothing to agree to", "it goes with --adopt")
     request = _request(paths, select, tag, var, remote)
     return drift_command(request, Output(os.environ), format, DriftOptions(look_back, adopt, yes))
+
+
+@app.command("import")
+def import_(
+    tables: Annotated[
+        list[str] | None, typer.Argument(metavar="TABLES", help="Identifiers and patterns, as in policies.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every table of `engine.catalog`.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write; default: standard output.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    var: VarOpt = None,
+    format: FormatOpt = Format.TEXT,  # noqa: A002
+    remote: RemoteOpt = None,
+) -> int:
+    """Write policies from live tables: planning them changes nothing.
+
+    Example: tablectl import 'lake.sales.*' --output policies/sales.yaml
+    """
+    from tablectl.cli.importing import import_command  # noqa: PLC0415
+
+    target = None if output is None or str(output) == "-" else output
+    options = ImportOptions(tuple(tables or ()), everything, target, force)
+    return import_command(_request(None, None, None, var, remote), Output(os.environ), format, options)
 
 
 @app.command()

@@ -47,6 +47,17 @@ class DriftOptions:
     yes: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """What only ``import`` is told."""
+
+    tables: tuple[str, ...]
+    everything: bool = False
+    output: Path | None = None
+    """``None`` is standard output."""
+    force: bool = False
+
+
 def reason(option: str, given: str | None) -> str:
     """Why an operator overrides something, empty where the option was not given. Every commit will tell it."""
     if given is None:

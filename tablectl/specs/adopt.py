@@ -20,7 +20,8 @@ from tablectl.specs.identifiers import read_table
 from tablectl.specs.spec import Specs
 from tablectl.specs.splice import SpliceError, Step, outline, put
 from tablectl.specs.tree import Source
-from tablectl.specs.variables import UndefinedVariableError, Variables, escape_variables, variables_of
+from tablectl.specs.variables import UndefinedVariableError, Variables, variables_of
+from tablectl.specs.writing import table_key
 
 Texts = Mapping[str, str]
 """The text of each file, by its name in messages."""
@@ -102,7 +103,10 @@ class Adopter:
 
     def _named_like(self, name: TableName, pattern: str) -> str:
         """The key for a table that a pattern matches, with the pattern's variables where they stand for the same."""
-        text = escape_variables(name.text)
+        try:
+            text = table_key(name, self.catalog)
+        except NameSyntaxError as error:
+            raise SpliceError(str(error)) from error
         for variable in variables_of(pattern):
             value = self.variables.expand(f"${{{variable}}}")
             tried = text.replace(value, f"${{{variable}}}", 1) if value else text

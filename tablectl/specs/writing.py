@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-from tablectl.model.names import TableName
+from tablectl.model.names import NameSyntaxError, TableName, join_parts
 from tablectl.specs.builder import implicit_tag
+from tablectl.specs.targets import read_target
 from tablectl.specs.tree import Scalar, Source
-from tablectl.specs.variables import escape_variables
+from tablectl.specs.variables import Variables, escape_variables
 
 _BARE = re.compile(r"[A-Za-z0-9_/.$(+-](?:[^\x00-\x1f#:]|:(?! |\Z)|(?<! )#)*\Z")
 _IN_FLOW = re.compile(r"[,\[\]{}]")
@@ -38,9 +39,16 @@ def write_value(value: str | tuple[str, ...] | None, *, flow: bool = False) -> s
             return write_text(value, flow=flow)
 
 
-def write_table(name: TableName, *, flow: bool = False) -> str:
-    """The key of a table."""
-    return write_key(escape_variables(name.text), flow=flow)
+def table_key(name: TableName, catalog: str) -> str:
+    """The key of ``tables`` that names a table, where names of two parts lie in ``catalog``; not yet quoted for YAML.
+
+    Raises ``NameSyntaxError`` for a table that no key names, such as a path that reads as a pattern.
+    """
+    texts = (name.text,) if name.is_path else (name.text, join_parts((name.catalog, *name.parts)))
+    for text in map(escape_variables, texts):
+        if read_target(text, Variables(), catalog) == name:
+            return text
+    raise NameSyntaxError(f"no key of `tables` names {name.text}")
 
 
 def _is_bare(text: str, *, flow: bool) -> bool:

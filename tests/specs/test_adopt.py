@@ -97,7 +97,7 @@ def test_a_value_that_a_variable_gives_is_left_and_the_others_are_written() -> N
         (
             "version: 1\ntables:\n  'delta.`/data/*`':\n    isolation: Serializable\n",
             wish("delta.`/data/x[1]`", "isolation", "default"),
-            "another entry would change",
+            "no key of `tables` names",
         ),
     ],
 )

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablectl.model.names import TableName
+from tablectl.model.names import NameSyntaxError, TableName
 from tablectl.specs.document import parse_document
 from tablectl.specs.identifiers import read_table
 from tablectl.specs.tree import ListNode, MapNode, Scalar
 from tablectl.specs.variables import Variables, escape_variables, variables_of
-from tablectl.specs.writing import write_key, write_table, write_text, write_value
+from tablectl.specs.writing import table_key, write_key, write_text, write_value
 
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])) | st.text(
     "ab:#, -${}[]'\"\\\n*&!|>%@`~01", max_size=8
@@ -66,12 +66,15 @@ def test_keys_must_be_text_and_columns_stand_in_brackets() -> None:
 
 
 def test_names_of_tables() -> None:
-    assert write_table(TableName("", ("/lake/a b",))) == "delta.`/lake/a b`"
-    assert write_table(TableName("spark_catalog", ("s", "a.b"))) == "s.`a.b`"
-    assert write_table(TableName("spark_catalog", ("a-b", "c"))) == '"`a-b`.c"'
-    assert write_table(TableName("", ("/lake/${X}",))) == "delta.`/lake/$${X}`"
+    assert table_key(TableName("", ("/lake/a b",)), "c") == "delta.`/lake/a b`"
+    assert table_key(TableName("c", ("s", "a.b")), "c") == "c.s.`a.b`"
+    assert table_key(TableName("spark_catalog", ("s", "t")), "spark_catalog") == "s.t"
+    assert table_key(TableName("spark_catalog", ("s", "t")), "c") == "spark_catalog.s.t"
+    assert write_key("`a-b`.c") == '"`a-b`.c"'
     name = TableName("", ("/lake/${X} $${Y}",))
-    assert read_table(escape_variables(name.text), Variables(), "c") == name
+    assert read_table(table_key(name, "c"), Variables(), "c") == name
+    with pytest.raises(NameSyntaxError):
+        table_key(TableName("", ("/lake/a*",)), "c")
 
 
 @given(texts, st.booleans())
