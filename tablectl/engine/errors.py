@@ -9,6 +9,8 @@ from tablectl.model.errors import EngineError, is_conflict
 _LOOK = 4000
 """How many characters of a text are looked at: what Spark has to say comes before its stack."""
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z][A-Z0-9_]*)*)\]")
+_JAVA_CLASS = re.compile(r"\b(?:io\.delta\.exceptions|org\.apache\.spark\.sql\.delta)\.(\w+Exception)\b")
+"""What is left of a class where PySpark has none for it: classic sessions before Delta 4.4."""
 _CLASSES = {
     "MetadataChangedException": "DELTA_METADATA_CHANGED",
     "ProtocolChangedException": "DELTA_PROTOCOL_CHANGED",
@@ -72,8 +74,9 @@ def _condition(error: Exception) -> str:
         return named
     if type(error).__name__ == _DELTA_RS:
         return next((condition for text, condition in _DELTA_RS_TEXTS.items() if text in str(error)), "")
-    found = _CONDITION.search(str(error)[:_LOOK])
-    return found.group(1) if found else ""
+    text = str(error)[:_LOOK]
+    found, java = _CONDITION.search(text), _JAVA_CLASS.search(text)
+    return found.group(1) if found else _CLASSES.get(java.group(1), "") if java else ""
 
 
 def _short(text: str) -> str:

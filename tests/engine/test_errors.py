@@ -85,6 +85,13 @@ def test_conditions_in_the_text(text: str, condition: str) -> None:
     assert engine_error(Exception(text)).condition == condition
 
 
+def test_an_older_delta_leaves_the_class_of_java_alone() -> None:
+    text = "An error occurred while calling o7.sql.\n: io.delta.exceptions.ConcurrentTransactionException: "
+    text += "A conflicting metadata domain delta.clustering is added.\n\tat org.apache.spark.sql.delta.X(X.scala:1)"
+    assert conflict_in(RuntimeError(text)) == "DELTA_CONCURRENT_TRANSACTION"
+    assert conflict_in(RuntimeError(": io.delta.exceptions.SomeOtherException: no")) == ""
+
+
 def test_a_message_is_bounded_and_never_empty() -> None:
     assert len(engine_error(Exception("x" * 100_000)).message) == 600
     assert engine_error(Exception("\n\n")).message == "the engine gave no reason"
