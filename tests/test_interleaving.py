@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.interleaving import Writer
+from tests.interleaving import Hold, Writer
 
 pytestmark = pytest.mark.spark
 
@@ -64,3 +64,35 @@ def test_a_writer_that_ends_before_it_is_inside_fails_the_test(spark: Any, table
         pytest.raises(AssertionError, match="ended before it came inside"),
     ):
         writer.wait_inside()
+
+
+def test_what_calls_no_function_is_held_at_its_commit(spark: Any, table: str) -> None:
+    alter = f"ALTER TABLE {table} SET TBLPROPERTIES ('owner.team' = 'x')"
+    with Writer(spark, alter, Hold.AT_COMMIT) as writer:
+        writer.wait_inside()
+        assert not writer.ended
+        spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('owner.team' = 'y')")
+        assert writer.release().condition == "DELTA_METADATA_CHANGED"
+
+
+def test_an_optimize_that_begins_again_is_held_once(spark: Any, table: str) -> None:
+    for number in range(2):
+        spark.sql(f"INSERT INTO {table} VALUES ({number})")
+    with Writer(spark, f"OPTIMIZE {table}", Hold.AT_COMMIT) as writer:
+        writer.wait_inside()
+        spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('owner.team' = 'x')")
+        assert writer.release().condition == ""
+    assert rows(spark, table) == [0, 1]
+
+
+def test_nobody_else_is_held_while_one_is(spark: Any, table: str) -> None:
+    with (
+        Writer(spark, f"INSERT INTO {table} VALUES (1)", Hold.AT_COMMIT) as first,
+        Writer(spark, f"INSERT INTO {table} VALUES (2)", Hold.AT_COMMIT) as second,
+    ):
+        first.wait_inside()
+        second.wait_inside()
+        spark.sql(f"INSERT INTO {table} VALUES (3)")
+        assert rows(spark, table) == [3]
+        assert (second.release().condition, first.release().condition) == ("", "")
+    assert rows(spark, table) == [1, 2, 3]
