@@ -54,6 +54,7 @@ def _importers(module: str) -> set[str]:
         ("rich", {"cli"}),
         ("obstore", {"live", "window"}),
         ("deepdiff", {"planning"}),
+        ("jinja2", {"reports"}),
         ("sqlglot", {"conflicts"}),
     ],
 )
@@ -101,6 +102,7 @@ _OFTEN_TOO_MUCH = (*_FOR_READING_RECORDS, *_FOR_SPARK, *_FOR_CHECKPOINTS, *_FOR_
         (["plan", "--format", "markdown"], _OFTEN_TOO_MUCH),
         (["plan", "--format", "sarif"], _OFTEN_TOO_MUCH),
         (["plan", "--format", "junit"], _OFTEN_TOO_MUCH),
+        (["plan", "--format", "html"], (*_FOR_READING_RECORDS, *_FOR_SPARK, *_FOR_CHECKPOINTS, "rich", "sqlglot")),
         (["conflicts", "{table}", "policies"], _OFTEN_TOO_MUCH),
     ],
     ids=" ".join,

@@ -124,7 +124,7 @@ def apply_command(
                     return engine
 
                 report = run(plan, open_engine, config, os.environ, control)
-    context = _context(plan, request, config, out, reports, saved)
+    context = replace(_context(plan, request, config, out, reports, saved), plan=plan)
     return _reported(report, out, reports, lambda form, style: render_run(report, form, style, _mask(config), context))
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tablectl.model.plan import Plan
 from tablectl.model.text import printable
 from tablectl.specs.sources import Sources
 from tablectl.specs.tree import Source
@@ -27,6 +28,8 @@ class Context:
     """Where the plan was saved."""
     ci: str = ""
     """The URL of the CI run."""
+    plan: Plan | None = None
+    """The plan that a run is of."""
     pending_fails: bool = False
     """Whether changes that wait to be applied are failures."""
 

@@ -13,6 +13,7 @@ class Form(StrEnum):
     MARKDOWN = "markdown"
     SARIF = "sarif"
     JUNIT = "junit"
+    HTML = "html"
 
 
 _SUFFIXES = {
@@ -21,6 +22,7 @@ _SUFFIXES = {
     ".md": Form.MARKDOWN,
     ".sarif": Form.SARIF,
     ".xml": Form.JUNIT,
+    ".html": Form.HTML,
 }
 SUFFIXES = ", ".join(_SUFFIXES)
 

@@ -41,6 +41,10 @@ def render_plan(plan: Plan, form: Form, style: Style, mask: Mask, context: Conte
             from tablectl.reports.sarif import plan_sarif  # noqa: PLC0415
 
             return plan_sarif(masked, about)
+        case Form.HTML:
+            from tablectl.reports.html import plan_html  # noqa: PLC0415
+
+            return plan_html(masked, about)
 
 
 def render_run(report: RunReport, form: Form, style: Style, mask: Mask, context: Context) -> str:
@@ -65,6 +69,10 @@ def render_run(report: RunReport, form: Form, style: Style, mask: Mask, context:
             from tablectl.reports.sarif import run_sarif  # noqa: PLC0415
 
             return run_sarif(masked, context)
+        case Form.HTML:
+            from tablectl.reports.html import run_html  # noqa: PLC0415
+
+            return run_html(masked, replace(context, plan=mask.plan(context.plan) if context.plan else None))
 
 
 def _json(body: dict[str, Any], indent: int) -> str:

@@ -23,6 +23,11 @@ class Clock(Protocol):
         """The wall clock, for people to read. No decision may look at it."""
 
 
+def milliseconds(moment: datetime) -> int:
+    """A moment as logs tell it: since the epoch."""
+    return round(moment.timestamp() * 1000)
+
+
 class StoppedError(WindowError):
     """A wait was cut short because the run was told to stop."""
 

@@ -8,12 +8,13 @@ from types import MappingProxyType
 
 from tablectl.model.errors import WindowError
 from tablectl.model.plan import Phase, Statement
+from tablectl.window.clock import milliseconds
 from tablectl.window.drain import Waiting, drain
 from tablectl.window.events import Event
 from tablectl.window.hooks import TableHooks
 from tablectl.window.lease import Lease
 from tablectl.window.lease_log import Gate
-from tablectl.window.report import Casualty, Outcome
+from tablectl.window.report import Casualty, GateRun, Outcome
 from tablectl.window.setting import EndError, Window, interrupted
 
 GATES: Mapping[Phase, Gate] = MappingProxyType(
@@ -36,11 +37,14 @@ class GateKeeper:
         self._hooks = hooks
         self._drained = Gate.OPEN
         self._closed_at: float | None = None
+        self._shut_since: tuple[Gate, int] | None = None
         self._given_up: set[str] = set()
         self.closed_for = 0.0
         """Seconds for which the gate was closed."""
         self.drained_for = 0.0
         """Seconds spent waiting for writers."""
+        self.spans: list[GateRun] = []
+        """What the gate was, for people to read."""
         self.casualties: list[Casualty] = []
         """Writers that were not waited for to their end."""
         self.guarded = False
@@ -83,6 +87,7 @@ class GateKeeper:
         if self._closed_at is not None:
             self.closed_for += self._window.clock.monotonic() - self._closed_at
             self._closed_at = None
+        self._end_span()
         self._tell("gate open")
 
     def _shut(self, gate: Gate) -> None:
@@ -90,7 +95,17 @@ class GateKeeper:
         self._lease.gate(gate)
         if gate is Gate.CLOSED:
             self._closed_at = started
+        self._shut_since = (gate, self._end_span())
         self._tell(f"gate {gate}")
+
+    def _end_span(self) -> int:
+        """Notes until when the gate was what it was; gives that moment."""
+        now = milliseconds(self._window.clock.utc())
+        if self._shut_since is not None:
+            gate, since = self._shut_since
+            self.spans.append(GateRun(gate=gate, since=since, until=now))
+            self._shut_since = None
+        return now
 
     def _drain(self, gate: Gate, statement: Statement) -> None:
         started = self._window.clock.utc()

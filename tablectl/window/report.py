@@ -78,6 +78,8 @@ class StatementRun:
     sql: str
     phase: Phase
     milliseconds: int
+    at: int = 0
+    """When it was sent, in milliseconds since the epoch by the wall clock; 0 where nobody noted it."""
     error: str = ""
     condition: str = ""
     """The engine's error class."""
@@ -112,6 +114,16 @@ class WriterRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GateRun:
+    """For how long a gate was as tight as it was. Times are milliseconds since the epoch, by the wall clock."""
+
+    gate: str
+    """``no-schema``, ``appends-only`` or ``closed``."""
+    since: int
+    until: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableRun:
     """One table's part of a run."""
 
@@ -142,6 +154,8 @@ class TableRun:
     """How long statements of the rewrite phase took."""
     exposed_ms: int = 0
     """From the first commit that fails every writer to the last one."""
+    gates: tuple[GateRun, ...] = ()
+    """What the gate was, in the order of time; open in between."""
     casualties: tuple[Casualty, ...] = ()
     """Whom the run may have failed."""
     writers: tuple[WriterRun, ...] = ()
@@ -170,6 +184,7 @@ class TableRun:
             statements=(*earlier.statements, *self.statements),
             commits=(*earlier.commits, *self.commits),
             foreign=(*(each for each in earlier.foreign if each.version not in known), *self.foreign),
+            gates=(*earlier.gates, *self.gates),
             casualties=(*earlier.casualties, *self.casualties),
             window_ms=earlier.window_ms + self.window_ms,
             drain_ms=earlier.drain_ms + self.drain_ms,

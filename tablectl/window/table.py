@@ -16,7 +16,7 @@ from tablectl.model.errors import EngineError, TablectlError, is_conflict
 from tablectl.model.live import LiveTable
 from tablectl.model.names import canonical_location
 from tablectl.model.plan import Phase, Statement, TablePlan
-from tablectl.window.clock import StoppedError
+from tablectl.window.clock import StoppedError, milliseconds
 from tablectl.window.hours import outside
 from tablectl.window.lease import Lease
 from tablectl.window.missing import (
@@ -153,7 +153,7 @@ def _run_statements(visit: Visit) -> LiveTable | None:
 def _send(visit: Visit, statement: Statement, phase: Phase) -> EngineError | None:
     clock = visit.window.clock
     visit.tell(f"before {statement.id}", f"{phase}: {statement.verb}")
-    started = clock.monotonic()
+    started, at = clock.monotonic(), milliseconds(clock.utc())
     error: EngineError | None = None
     try:
         visit.window.engine.execute(statement.sql)
@@ -165,6 +165,7 @@ def _send(visit: Visit, statement: Statement, phase: Phase) -> EngineError | Non
             sql=statement.sql,
             phase=phase,
             milliseconds=round((clock.monotonic() - started) * 1000),
+            at=at,
             error=error.message if error else "",
             condition=error.condition if error else "",
             fails=statement.fails,

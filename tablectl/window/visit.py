@@ -125,6 +125,7 @@ def _run_so_far(visit: Visit, others: Sequence[CommitRun] = ()) -> TableRun:
         drain_ms=round(gate.drained_for * 1000),
         rewrite_ms=sum(rewrites),
         exposed_ms=round((visit.exposed[-1] - visit.exposed[0]) * 1000) if visit.exposed else 0,
+        gates=tuple(gate.spans),
         casualties=_casualties(visit, others, writers),
         writers=writers,
     )

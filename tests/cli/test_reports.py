@@ -31,6 +31,7 @@ def lines(sarif: str) -> set[tuple[str, int]]:
 def test_each_format(cli: Cli, one: Repository) -> None:
     assert cli("plan", "--format", "markdown").out.startswith("**🟡 Plan: Changes pending** · 1 table to change")
     assert cli("plan", "--format", "junit").out.startswith("<?xml")
+    assert cli("plan", "--format", "html").out.startswith("<!doctype html>")
     assert lines(cli("plan", "--format", "sarif").out) == {("policies/lake.yaml", 4), ("policies/lake.yaml", 5)}
 
 
@@ -72,7 +73,7 @@ def test_a_saved_plan_finds_its_lines_again(cli: Cli, one: Repository) -> None:
 
 def test_masked_values(cli: Cli, one: Repository) -> None:
     (one.root / "tablectl.yaml").write_text("reports: {mask: ['*.password']}\n")
-    for form in ("text", "json", "markdown", "sarif", "junit"):
+    for form in ("text", "json", "markdown", "sarif", "junit", "html"):
         result = cli("plan", "--format", form, "--out", "p.json", "--detailed-exitcode")
         assert "db.password" in result.out
         assert "hunter2" not in result.out
@@ -82,12 +83,13 @@ def test_masked_values(cli: Cli, one: Repository) -> None:
 
 def test_a_masked_value_is_applied(cli: Cli, one: Repository, fake_spark: FakeSpark) -> None:
     (one.root / "tablectl.yaml").write_text("reports: {mask: ['*.password']}\n")
-    result = cli("apply", "--yes", "--report", "run.md", "--report", "run.xml", "--report", "run.json")
+    result = cli("apply", "--yes", "--report", "run.md", "--report", "run.xml", "--report", "run.html")
     assert (result.code, "hunter2" in result.out) == (0, False)
     assert "'hunter2'" in fake_spark.sent[0]
     assert Path("run.md").read_text().startswith("**✅ Apply: Applied and verified** · 1 applied")
     assert 'tests="1" failures="0"' in Path("run.xml").read_text()
-    assert "hunter2" not in Path("run.json").read_text()
+    page = Path("run.html").read_text()
+    assert ("hunter2" in page, "SET TBLPROPERTIES" in page, "gate" in page) == (False, True, True)
 
 
 @pytest.mark.parametrize(

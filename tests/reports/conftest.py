@@ -19,7 +19,7 @@ from tablectl.model.names import parse_table
 from tablectl.model.plan import Phase, Plan, TableFailure, TablePlan
 from tablectl.model.schema import Field, Schema
 from tablectl.planning.table import plan_table
-from tablectl.window.report import Casualty, CommitRun, Outcome, RunReport, StatementRun, TableRun, WriterRun
+from tablectl.window.report import Casualty, CommitRun, GateRun, Outcome, RunReport, StatementRun, TableRun, WriterRun
 from tests.look_back import with_look_back
 
 _GOLDEN = Path(__file__).parent.parent / "golden"
@@ -142,10 +142,11 @@ def _statement(**facts: Any) -> StatementRun:
     return StatementRun(**{**plain, **facts})
 
 
-def _commit(version: int, operation: str = "SET TBLPROPERTIES", user: str = "ann") -> CommitRun:
-    return CommitRun(
-        version=version, operation=operation, user=user, at=1_795_000_000_000, metadata=operation != "MERGE"
-    )
+_START = 1_795_000_000_000
+
+
+def _commit(version: int, operation: str = "SET TBLPROPERTIES", user: str = "ann", after: int = 0) -> CommitRun:
+    return CommitRun(version=version, operation=operation, user=user, at=_START + after, metadata=operation != "MERGE")
 
 
 def _run() -> RunReport:
@@ -159,13 +160,13 @@ def _run() -> RunReport:
                 outcome=Outcome.APPLIED,
                 changed=("clustering", "properties.owner.team"),
                 statements=(
-                    _statement(id="free-cluster", sql=cluster, phase=Phase.FREE, separate=1),
-                    _statement(fails=_FAILS, separate=6),
+                    _statement(id="free-cluster", sql=cluster, phase=Phase.FREE, at=_START - 420, separate=1),
+                    _statement(fails=_FAILS, at=_START + 280, separate=6),
                 ),
-                commits=(_commit(13, "CLUSTER BY"), _commit(15)),
+                commits=(_commit(13, "CLUSTER BY"), _commit(15, after=690)),
                 foreign=(
-                    _commit(14, "MERGE", "etl"),
-                    replace(_commit(16), user="apply", run="77aa"),
+                    replace(_commit(14, "MERGE", "etl", after=200), inside=True),
+                    replace(_commit(16, after=900), user="apply", run="77aa"),
                 ),
                 later=("properties.owner.team",),
                 casualties=(
@@ -174,6 +175,10 @@ def _run() -> RunReport:
                 ),
                 window_ms=412,
                 drain_ms=300_012,
+                gates=(
+                    GateRun(gate="no-schema", since=_START - 800, until=_START + 150),
+                    GateRun(gate="closed", since=_START + 150, until=_START + 850),
+                ),
                 writers=(
                     WriterRun(name="WRITE by a", commits=9, last=1_795_000_000_000, back=True),
                     WriterRun(name="STREAMING UPDATE of 4f1c", commits=3, last=1_795_000_000_000, back=False),

@@ -56,6 +56,19 @@ def test_times(world: World) -> None:
     assert run.exposed_ms == 3000  # from the end of the first ALTER to that of the second
 
 
+def test_when_the_gate_was_what(world: World) -> None:
+    takes(world, 3)
+    run = world.run(world.plan(**MANY))
+    assert [each.gate for each in run.gates] == ["no-schema", "appends-only", "closed"]
+    assert [each.since for each in run.gates[1:]] == [each.until for each in run.gates[:-1]]
+    first, second, *closed = run.statements
+    no_schema, appends, shut = run.gates
+    assert no_schema.since <= first.at < first.at + 3000 <= no_schema.until
+    assert appends.since <= second.at < appends.until
+    assert all(shut.since <= each.at < shut.until for each in closed)
+    assert shut.until - shut.since == run.window_ms
+
+
 def test_a_run_that_harms_nobody_has_no_window(world: World) -> None:
     takes(world, 3)
     run = world.run(world.plan(clustering=("day",)))

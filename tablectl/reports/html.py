@@ -1,0 +1,220 @@
+"""A plan or a run as one page of HTML that needs nothing else: no network, no font, no script to be readable.
+
+Every text is escaped by the templates, and what does not print is shown as it is written. The page's own script and
+style are named by their hashes, so that a browser runs nothing else, whatever got into it.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from functools import cache
+from hashlib import sha256
+from pkgutil import get_data
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from tablectl.model.plan import Change, Phase, Plan, ProtocolFact, Statement, TablePlan
+from tablectl.model.text import printable, value_text
+from tablectl.reports.context import Context
+from tablectl.reports.run_words import measures, remarks
+from tablectl.reports.style import plural, sql_lines
+from tablectl.reports.timeline import timeline
+from tablectl.reports.wording import (
+    HARMS,
+    Verdict,
+    facts_text,
+    forecast,
+    outcome_text,
+    plan_verdict,
+    rewrite_text,
+    run_verdict,
+    span_text,
+    statement_facts,
+    table_readers,
+)
+from tablectl.window.report import Outcome, RunReport, TableRun
+
+_FEW = 8
+"""Tables up to which everything about each is unfolded."""
+_CODE = re.compile(r"`([^`]+)`")
+_GOOD = {Outcome.APPLIED, Outcome.ALREADY}
+
+
+def plan_html(plan: Plan, context: Context) -> str:
+    """The whole plan. What needs somebody comes first."""
+    refused = [table for table in plan.tables if table.refusals]
+    tables = [*refused, *(table for table in plan.tables if table.applies)]
+    return _page(
+        "plan.html.j2",
+        "Plan",
+        plan_verdict(plan),
+        context,
+        plan=plan,
+        tables=tables,
+        forecast=forecast(plan),
+        few=len(tables) <= _FEW,
+    )
+
+
+def run_html(report: RunReport, context: Context) -> str:
+    """The whole run, each table with its timeline. What needs somebody comes first."""
+    wrong = [table for table in report.tables if table.outcome not in _GOOD]
+    tables = [*wrong, *(table for table in report.tables if table.outcome in _GOOD)]
+    planned = {table.name: table for table in context.plan.tables} if context.plan else {}
+    return _page(
+        "run.html.j2",
+        "Apply",
+        run_verdict(report),
+        context,
+        report=report,
+        tables=tables,
+        planned=planned,
+        few=len(tables) <= _FEW,
+    )
+
+
+def _page(template: str, subject: str, verdict: Verdict, context: Context, **values: Any) -> str:
+    style, script = _asset("page.css"), _asset("page.js")
+    page = _environment().get_template(template)
+    return page.render(
+        subject=subject,
+        verdict=verdict,
+        context=context,
+        style=Markup(style),  # noqa: S704  # our own files
+        script=Markup(script),  # noqa: S704
+        policy=_policy(style, script),
+        **values,
+    )
+
+
+def _policy(style: str, script: str) -> str:
+    """What a browser may load and run: this style and this script."""
+    return (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+
+
+@cache
+def _asset(name: str) -> str:
+    data = get_data("tablectl.reports", f"templates/{name}")
+    assert data is not None  # part of the package
+    return f"\n{data.decode()}"
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        autoescape=True,
+        loader=PackageLoader("tablectl.reports"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+    made.filters.update(prose=_prose, sql=_sql, value=value_text, span=span_text, outcome=outcome_text)
+    made.globals.update(
+        facts_text=facts_text,
+        harms=HARMS,
+        measures=measures,
+        phases=_phases,
+        plural=plural,
+        protocols=_protocols,
+        readers=table_readers,
+        remarks=remarks,
+        rewrites=_rewrites,
+        statement_facts=statement_facts,
+        state=_state,
+        kind_of_run=_kind_of_run,
+        made=_made,
+        timeline=timeline,
+    )
+    return made
+
+
+def _shown(value: object) -> object:
+    """What is put out: text without anything that does not print, ready markup as it is."""
+    return value if isinstance(value, Markup) or not isinstance(value, str) else printable(value)
+
+
+def _prose(text: str) -> Markup:
+    """Text in which what stands in backticks is code."""
+    parts = _CODE.split(printable(text))
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if index % 2 else escape(part) for index, part in enumerate(parts)
+    )
+
+
+def _sql(sql: str) -> Markup:
+    return escape("\n".join(sql_lines(f"{sql};")))
+
+
+def _phases(table: TablePlan) -> list[tuple[Phase, list[Statement]]]:
+    """The statements of each phase that has some."""
+    found = [(phase, [each for each in table.statements if each.phase is phase]) for phase in Phase]
+    return [(phase, statements) for phase, statements in found if statements]
+
+
+def _rewrites(table: TablePlan) -> str:
+    """The worst that rewriting may cost; empty where nothing is rewritten."""
+    return next((rewrite_text(each.rewrite) for each in table.statements if each.rewrite), "")
+
+
+def _state(table: TablePlan) -> str:
+    return "refused" if table.refusals else "changes"
+
+
+def _kind_of_run(run: TableRun) -> str:
+    return "good" if run.outcome in _GOOD else "bad"
+
+
+def _made(change: Change, run: TableRun) -> str:
+    """What became of a change of the plan."""
+    if change.id in run.later:
+        return "made, and changed by others since"
+    if change.id in run.changed:
+        return "made"
+    return "was so already" if change.id in run.already else "not made"
+
+
+def _protocols(before: ProtocolFact, after: ProtocolFact) -> list[Mapping[str, Any]]:
+    """A row for each part of a protocol: what it is called, what it is, what it will be, what is new."""
+    rows = [
+        _number("Reader version", before.reader, after.reader),
+        _number("Writer version", before.writer, after.writer),
+    ]
+    pairs = (
+        ("Reader features", before.reader_features, after.reader_features),
+        ("Writer features", before.writer_features, after.writer_features),
+    )
+    for name, old, new in pairs:
+        if old or new:
+            rows.append(
+                {"name": name, "before": _listed(old), "same": _listed(_kept(old, new)), "new": _added(old, new)}
+            )
+    return rows
+
+
+def _number(name: str, before: int, after: int) -> Mapping[str, Any]:
+    changed = before != after
+    return {"name": name, "before": str(before), "same": "" if changed else str(after), "new": [str(after)] * changed}
+
+
+def _listed(features: Sequence[str]) -> str:
+    return ", ".join(features) or "none"
+
+
+def _kept(old: Sequence[str], new: Sequence[str]) -> list[str]:
+    return [each for each in new if each in old]
+
+
+def _added(old: Sequence[str], new: Sequence[str]) -> list[str]:
+    return [each for each in new if each not in old]
