@@ -64,7 +64,7 @@ def plan_command(
     if save:
         write_file(save, dump_plan(plan))
     context = replace(_context(plan, request, config, out, reports, save), pending_fails=detailed_exitcode)
-    reports.write(lambda form, style: render_plan(plan, form, style, _mask(config), context), out)
+    reports.write(lambda form, style: render_plan(plan, form, style, mask_of(config), context), out)
     if save:
         todo = any(table.applies for table in plan.tables)
         how = f"; run `tablectl apply {shlex.quote(str(save))}` to make it so" if todo else ""
@@ -90,7 +90,7 @@ def show_command(path: Path, request: Request, out: Output, reports: Reports) ->
     if plan.tool != __version__:
         out.note(f"made by tablectl {plan.tool}: its SQL could not be derived again by this version, {__version__}")
     context = _context(plan, request, config, out, reports, path)
-    reports.write(lambda form, style: render_plan(plan, form, style, _mask(config), context), out)
+    reports.write(lambda form, style: render_plan(plan, form, style, mask_of(config), context), out)
     return ExitCode.DONE
 
 
@@ -105,7 +105,7 @@ def apply_command(
             plan = read_plan(saved)
         else:
             plan = _plan(request, config, engines, out)
-            if not _agreed(plan, out, reports.form, _mask(config), yes=options.yes):
+            if not _agreed(plan, out, reports.form, mask_of(config), yes=options.yes):
                 out.note("nothing was changed")
                 return ExitCode.ERROR
         with out.display() as notify:
@@ -125,7 +125,9 @@ def apply_command(
 
                 report = run(plan, open_engine, config, os.environ, control)
     context = replace(_context(plan, request, config, out, reports, saved), plan=plan)
-    return _reported(report, out, reports, lambda form, style: render_run(report, form, style, _mask(config), context))
+    return _reported(
+        report, out, reports, lambda form, style: render_run(report, form, style, mask_of(config), context)
+    )
 
 
 def _reported(report: RunReport, out: Output, reports: Reports, render: Render) -> ExitCode:
@@ -354,7 +356,8 @@ def warn_unmatched(specs: Specs, unmatched: Sequence[str], out: Output) -> None:
             out.note(f"warning: {each.source.file}:{each.source.line}: {each.target.text} matches no table")
 
 
-def _mask(config: Config) -> Mask:
+def mask_of(config: Config) -> Mask:
+    """Which values no report shows."""
     return Mask(config.reports.mask)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tablectl.api import Engines
-from tablectl.cli.commands import configuration, warn_unmatched
+from tablectl.cli.commands import configuration, mask_of, warn_unmatched
 from tablectl.cli.output import Format, Output, write_file
 from tablectl.cli.request import DriftOptions, Request
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
@@ -30,19 +31,32 @@ def drift_command(request: Request, out: Output, form: Format, options: DriftOpt
     with Engines(config, on_start=out.note) as engines, out.progress() as on_read:
         found = find_drift(specs, selection, engines.start, store_options(config), on_read, options.look_back)
     warn_unmatched(specs, found.unmatched, out)
+    mask = mask_of(config)
+    shown = mask.drift(found)
     if not options.adopt:
-        _print(found, {}, out, form)
+        _print(shown, {}, out, form)
         return found.exit_code
     engine = config.engine
     adopter = Adopter(engine.dialect, engine.catalog, repository.variables, repository.read)
-    adoption = adopter.adopt(repository.texts(), wishes(found))
+    asked = wishes(found)
+    adoption = adopter.adopt(repository.texts(), [each for each in asked if not mask.hides(each.key)])
+    hidden = tuple(
+        (replace(each, value=mask.value(each.key, each.value)), "reports.mask hides its value: write it yourself")
+        for each in asked
+        if mask.hides(each.key)
+    )
+    adoption = replace(adoption, left=(*adoption.left, *hidden))
     if form is Format.TEXT:
-        _print(found, {}, out, form)
-    written = _agreed(found, adoption, repository, out, form, yes=options.yes)
+        _print(shown, {}, out, form)
+
+    def secret(text: str) -> str:
+        return mask.text(text, (spec.policy.properties or {} for spec in specs.tables))
+
+    written = bool(found.tables) and _agreed(adoption, repository, secret, out, form, yes=options.yes)
     if written:
         _write(repository, adoption, out)
     if form is Format.JSON:
-        _print(found, {"adoption": adoption_json(adoption, written=written)}, out, form)
+        _print(shown, {"adoption": adoption_json(adoption, written=written)}, out, form)
     if not written or adoption.left:
         return found.exit_code
     return ExitCode.ERROR if found.exit_code is ExitCode.ERROR else ExitCode.DONE
@@ -55,15 +69,15 @@ def _print(found: Drift, more: Mapping[str, Any], out: Output, form: Format) -> 
         out.result(drift_text(found, out.style))
 
 
-def _agreed(found: Drift, adoption: Adoption, repository: Repository, out: Output, form: Format, *, yes: bool) -> bool:
+def _agreed(
+    adoption: Adoption, repository: Repository, secret: Callable[[str], str], out: Output, form: Format, *, yes: bool
+) -> bool:
     """Whether the files shall be written, once it was shown how."""
-    if not found.tables:
-        return False
     before = repository.texts()
     if form is Format.TEXT:
-        out.result("\n" + adoption_text(adoption, before, out.style))
+        out.result("\n" + secret(adoption_text(adoption, before, out.style)))
     else:
-        out.note(adoption_text(adoption, before, Style()))
+        out.note(secret(adoption_text(adoption, before, Style())))
     if yes or not adoption.texts:
         return bool(adoption.texts)
     if not out.interactive:

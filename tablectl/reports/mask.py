@@ -6,13 +6,15 @@ Masking makes other records to be shown. The plan itself, its file and the state
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import translate
 from functools import cached_property
 
+from tablectl.model.live import Commit
 from tablectl.model.plan import Change, CommitEffect, Finding, Plan, Refusal, Statement, TablePlan, Value
 from tablectl.model.text import printable
+from tablectl.planning.drift import Difference, Drift, TableDrift
 from tablectl.window.report import RunReport, StatementRun, TableRun
 
 HIDDEN = "••••••"
@@ -20,6 +22,7 @@ _PAIR = re.compile(r"`[^`]*`|('(?:[^'\\]|\\.)*') = ('(?:[^'\\]|\\.)*')|'(?:[^'\\
 """What a statement is made of, as ``model.sql`` quotes it: names, settings, other literals."""
 _ESCAPE = re.compile(r"\\(u[0-9a-f]{4}|.)", re.DOTALL)
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t"}
+_PROPERTIES = "properties"
 _SHORTEST = 4
 """Characters below which a value is not looked for in prose: it would be found everywhere."""
 _WAS = re.compile(r" (?:was|shall be|is) ")
@@ -55,6 +58,17 @@ class Mask:
             return report
         return replace(report, tables=tuple(map(self._table_run, report.tables)))
 
+    def drift(self, drift: Drift) -> Drift:
+        """What differs, to be shown."""
+        if not self.patterns:
+            return drift
+        return replace(drift, tables=tuple(map(self._table_drift, drift.tables)))
+
+    def text(self, text: str, properties: Iterable[Mapping[str, str | None]]) -> str:
+        """A text without the values that some properties have."""
+        values = (value for each in properties for key, value in each.items() if value and self.hides(key))
+        return _Secrets(values).hidden(text)
+
     def sql(self, sql: str) -> str:
         """A statement of ours to be shown."""
 
@@ -74,6 +88,22 @@ class Mask:
             refusals=tuple(_refusal(each, secrets) for each in table.refusals),
             findings=tuple(_finding(each, secrets) for each in table.findings),
         )
+
+    def _table_drift(self, table: TableDrift) -> TableDrift:
+        return replace(
+            table,
+            differences=tuple(map(self._difference, table.differences)),
+            applied=_commit(table.applied) if table.applied else None,
+        )
+
+    def _difference(self, difference: Difference) -> Difference:
+        change, origin = difference.change, difference.origin
+        shown = replace(
+            origin,
+            commit=_commit(origin.commit) if origin.commit else None,
+            was=self.value(change.key, origin.was) if change.key else origin.was,
+        )
+        return replace(difference, change=self._change(change), origin=shown)
 
     def _change(self, change: Change) -> Change:
         before, after = self.value(change.key, change.before), self.value(change.key, change.after)
@@ -117,6 +147,12 @@ class Mask:
             if words and self.hides(message[match.end() : words.start()]):
                 return f"{message[: words.start()]}{words[0]}{HIDDEN}"
         return message
+
+
+def _commit(commit: Commit) -> Commit:
+    """Without the parameter in which commits repeat all the properties that they set."""
+    shown = {name: HIDDEN if name == _PROPERTIES else value for name, value in commit.parameters.items()}
+    return replace(commit, parameters=shown)
 
 
 class _Secrets:

@@ -267,3 +267,21 @@ def test_a_linked_file_with_a_mark_in_front_and_windows_line_ends_stays_so(repo:
     assert file.is_symlink()
     wanted = ADOPTED.replace("LAKE", str(repo.lake)).encode().replace(b"\n", b"\r\n")
     assert real.read_bytes() == b"\xef\xbb\xbf" + wanted
+
+
+def test_masked_values_are_neither_shown_nor_adopted(repo: Repository, cli: Cli) -> None:
+    table = repo.table("orders", properties={"auth.token": "old-hidden", "owner.team": "pay"})
+    set_property(table, "auth.token", "live-hidden")
+    rewrite(table, 2, operationParameters={"properties": '{"auth.token":"live-hidden"}'})
+    repo.policies({"orders": "{properties: {auth.token: policy-hidden, owner.team: web}}"})
+    (repo.root / "tablectl.yaml").write_text("reports: {mask: ['*token*']}\n")
+    for form in ("text", "json"):
+        ran = cli("drift", "--format", form)
+        assert ran.code == 2
+        assert "-hidden" not in ran.out + ran.err
+    ran = cli("drift", "--adopt", "--yes")
+    assert ran.code == 2
+    assert "-hidden" not in ran.out + ran.err
+    assert "reports.mask hides its value" in " ".join(ran.out.split())
+    assert "-hidden" not in cli("drift", "--adopt", "--yes", "--format", "json").out
+    assert "{auth.token: policy-hidden, owner.team: pay}" in (repo.root / "policies" / "lake.yaml").read_text()
