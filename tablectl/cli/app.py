@@ -14,6 +14,7 @@ import typer
 from tablectl.cli.output import Format, Output, let_go
 from tablectl.cli.reports import FILES, Reports
 from tablectl.cli.request import ApplyOptions, ConflictOptions, DriftOptions, ImportOptions, Request, reason, variables
+from tablectl.cli.schemas import Subject, schema_of
 from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageError
 from tablectl.reports.form import Form
 from tablectl.version import __version__
@@ -379,14 +380,16 @@ def conflicts(
 
 
 @app.command()
-def schema() -> int:
-    """Print the JSON Schema of policy files, for editors.
+def schema(
+    of: Annotated[
+        Subject, typer.Option("--of", help="Policy files; or what `plan` and `apply` give with --format json.")
+    ] = Subject.POLICIES,
+) -> int:
+    """Print the JSON Schema of policy files, for editors; or that of plans and runs, for programs.
 
     Example: tablectl schema > policies.schema.json
     """
-    from tablectl.specs.json_schema import policy_schema  # noqa: PLC0415
-
-    Output(os.environ).result(json.dumps(policy_schema(), indent=2) + "\n")
+    Output(os.environ).result(json.dumps(schema_of(of), indent=2) + "\n")
     return ExitCode.DONE
 
 

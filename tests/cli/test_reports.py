@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from tablectl.model.errors import TablectlError
 from tests.cli.conftest import Cli, FakeSpark, Repository
@@ -142,3 +143,10 @@ def test_a_disk_that_is_full_after_the_commit(
     result = cli("apply", "--yes", "--report", "run.md")
     assert (result.code, "run.md: No space left on device" in result.err) == (5, True)
     assert "applied and verified" in result.out
+
+
+def test_what_is_printed_holds_to_the_schema_that_is_printed(cli: Cli, one: Repository, fake_spark: FakeSpark) -> None:
+    plan_schema, run_schema = (json.loads(cli("schema", "--of", of).out) for of in ("plan", "run"))
+    Draft202012Validator(plan_schema).validate(json.loads(cli("plan", "--format", "json").out))
+    Draft202012Validator(run_schema).validate(json.loads(cli("apply", "--yes", "--format", "json").out))
+    assert cli("schema").out == cli("schema", "--of", "policies").out

@@ -1,0 +1,98 @@
+"""The JSON Schema of records as ``as_json`` writes them, with the words of their docstrings."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import StrEnum
+from itertools import pairwise
+from textwrap import dedent
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+Schema = dict[str, Any]
+_PLAIN: Mapping[type, str] = {str: "string", int: "integer", bool: "boolean", NoneType: "null"}
+
+
+def record_schema(kind: type[Any], name: str, title: str, more: Mapping[str, Schema], optional: Schema) -> Schema:
+    """The schema of a kind of record as JSON Schema 2020-12, known as ``urn:tablectl:<name>``.
+
+    ``more`` are keys that stand beside the record's own, ``optional`` such that may. What the schema does not name is
+    not there. Raises ``TypeError`` for a field of a type that no record has.
+    """
+    records: Schema = {}
+    top = _record(kind, records)
+    top["properties"] |= {**more, **optional}
+    top["required"] = sorted([*top["required"], *more])
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:tablectl:{name}",
+        "title": title,
+        **top,
+        "$defs": {key: records[key] for key in sorted(records)},
+    }
+
+
+def _record(kind: type[Any], records: Schema) -> Schema:
+    hints, notes = get_type_hints(kind), _notes(kind)
+    properties: Schema = {}
+    for field in fields(kind):
+        about = {"description": notes[field.name]} if field.name in notes else {}
+        properties[field.name] = {**about, **_type(hints[field.name], records)}
+    return {
+        "description": _text(kind.__doc__ or ""),
+        "type": "object",
+        "additionalProperties": False,
+        "required": sorted(properties),
+        "properties": properties,
+    }
+
+
+def _type(hint: Any, records: Schema) -> Schema:
+    origin, args = get_origin(hint), get_args(hint)
+    if hint in _PLAIN:
+        return {"type": _PLAIN[hint]}
+    if origin is Literal:
+        return {"enum": list(args)}
+    if origin in {Union, UnionType}:
+        return _either([_type(each, records) for each in args])
+    if origin is tuple and len(args) == 2 and args[1] is ...:
+        return {"type": "array", "items": _type(args[0], records)}
+    if origin is tuple:
+        items = [_type(each, records) for each in args]
+        return {"type": "array", "prefixItems": items, "items": False, "minItems": len(items)}
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return {"enum": [each.value for each in hint]}
+    if isinstance(hint, type) and is_dataclass(hint):
+        if hint.__name__ not in records:
+            records[hint.__name__] = {}  # it may hold itself
+            records[hint.__name__] = _record(hint, records)
+        return {"$ref": f"#/$defs/{hint.__name__}"}
+    raise TypeError(f"no record has a field of type {hint}")
+
+
+def _either(choices: list[Schema]) -> Schema:
+    """``string | null`` in short where that says it all."""
+    if all(choice.keys() == {"type"} for choice in choices):
+        return {"type": [choice["type"] for choice in choices]}
+    return {"anyOf": choices}
+
+
+def _notes(kind: type[Any]) -> dict[str, str]:
+    """What stands under each field of a class."""
+    body = ast.parse(dedent(inspect.getsource(kind))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    found = {}
+    for field, note in pairwise(body.body):
+        match field, note:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                found[name] = _text(text)
+            case _:
+                pass
+    return found
+
+
+def _text(docstring: str) -> str:
+    return " ".join(docstring.replace("``", "`").split())

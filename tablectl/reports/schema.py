@@ -1,0 +1,36 @@
+"""The JSON Schemas of what ``--format json`` gives: a plan, which is the plan file, and a run."""
+
+from __future__ import annotations
+
+from tablectl.model.errors import ExitCode
+from tablectl.model.plan import Plan
+from tablectl.model.record_schema import Schema, record_schema
+from tablectl.planning.plan_file import FORMAT
+from tablectl.window.report import RunReport
+
+_DIGEST: Schema = {
+    "description": "SHA-256 over all the rest, as canonical JSON.",
+    "type": "string",
+    "pattern": "^[0-9a-f]{64}$",
+}
+_MASKED: Schema = {
+    "description": "The patterns of `reports.mask`, where they hide values: then this is a report, and no plan file.",
+    "type": "array",
+    "items": {"type": "string"},
+}
+_EXIT_CODE: Schema = {
+    "description": "The exit code of the apply.",
+    "enum": [int(code) for code in ExitCode if code not in {ExitCode.CHANGES, ExitCode.USAGE}],
+}
+
+
+def plan_schema() -> Schema:
+    """Of ``plan --format json``, ``show --format json`` and plan files."""
+    made = record_schema(Plan, f"plan:{FORMAT}", "tablectl plan", {"sha256": _DIGEST}, {"masked": _MASKED})
+    made["properties"]["format"] = {**made["properties"]["format"], "const": FORMAT}
+    return made
+
+
+def run_schema() -> Schema:
+    """Of ``apply --format json``."""
+    return record_schema(RunReport, "run:1", "tablectl run", {"exit_code": _EXIT_CODE}, {})

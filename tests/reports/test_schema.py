@@ -1,0 +1,88 @@
+"""The schemas of what is printed as JSON hold for what is printed, and for nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tablectl.model.plan import Plan
+from tablectl.reports.context import Context
+from tablectl.reports.form import Form
+from tablectl.reports.mask import Mask
+from tablectl.reports.render import render_plan, render_run
+from tablectl.reports.schema import plan_schema, run_schema
+from tablectl.reports.style import Style
+from tablectl.window.report import RunReport
+
+Golden = Callable[[str, str], None]
+
+
+def problems(schema: dict[str, Any], body: Any) -> list[str]:
+    return [each.message for each in Draft202012Validator(schema).iter_errors(body)]
+
+
+@pytest.fixture
+def plan_body(plan: Plan) -> Any:
+    return json.loads(render_plan(plan, Form.JSON, Style(), Mask(), Context()))
+
+
+@pytest.fixture
+def run_body(run_report: RunReport) -> Any:
+    return json.loads(render_run(run_report, Form.JSON, Style(), Mask(), Context()))
+
+
+def test_they_are_published(golden: Golden) -> None:
+    for name, schema in (("plan", plan_schema()), ("run", run_schema())):
+        Draft202012Validator.check_schema(schema)
+        golden(f"{name}.schema.json", json.dumps(schema, indent=2) + "\n")
+
+
+def test_a_plan(plan: Plan, plan_body: Any) -> None:
+    assert problems(plan_schema(), plan_body) == []
+    masked = json.loads(render_plan(plan, Form.JSON, Style(), Mask(("owner.*",)), Context()))
+    assert problems(plan_schema(), masked) == []
+
+
+def test_a_run(run_body: Any) -> None:
+    assert problems(run_schema(), run_body) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (["format"], 2),
+        (["sha256"], "x"),
+        (["more"], 1),
+        (["tables", 0, "more"], 1),
+        (["tables", 0, "version"], "12"),
+        (["tables", 0, "statements", 0, "phase"], "later"),
+        (["tables", 0, "statements", 0, "effect", "sets", 0], ["one"]),
+        (["tables", 0, "statements", 0, "effect", "sets", 0], ["one", "two", "three"]),
+        (["tables", 0, "changes", 0, "after"], 1),
+        (["tables", 0, "findings", 0, "severity"], "terrible"),
+    ],
+)
+def test_what_is_no_plan(plan_body: Any, path: list[str | int], value: object) -> None:
+    inner = plan_body
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    assert problems(plan_schema(), plan_body)
+
+
+def test_what_is_no_run(run_body: Any) -> None:
+    for key, value in (("exit_code", 2), ("exit_code", None), ("tables", {}), ("more", 1)):
+        assert problems(run_schema(), {**run_body, key: value})
+    del run_body["run"]
+    assert problems(run_schema(), run_body) == ["'run' is a required property"]
+
+
+def test_each_key_says_what_it_is(plan_body: Any) -> None:
+    statement = plan_schema()["$defs"]["Statement"]["properties"]
+    assert statement["fails"]["description"] == "Who in flight would fail, and how; empty when nobody."
+    assert statement["phase"]["enum"] == ["free", "rewrite", "closed"]
+    assert plan_schema()["properties"]["policies"]["description"] == "SHA-256 over the policies that were read."
