@@ -380,6 +380,26 @@ def conflicts(
 
 
 @app.command()
+def init(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder; default: this one.")] = Path(),
+    tables: Annotated[
+        list[str] | None, typer.Argument(metavar="TABLES", help="Live tables for the first policies, as for import.")
+    ] = None,
+    var: VarOpt = None,
+    format: FormatOpt = Format.TEXT,  # noqa: A002
+    remote: RemoteOpt = None,
+) -> int:
+    """Start a repository: configuration, first policies, a workflow for CI, a pre-commit hook. Writes over nothing.
+
+    Example: tablectl init lake-policies 'lake.sales.*'
+    """
+    from tablectl.cli.starting import init_command  # noqa: PLC0415
+
+    request = _request(None, None, None, var, remote)
+    return init_command(directory, tuple(tables or ()), request, Output(os.environ), format)
+
+
+@app.command()
 def schema(
     of: Annotated[
         Subject, typer.Option("--of", help="Policy files; or what `plan` and `apply` give with --format json.")

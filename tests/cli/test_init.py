@@ -1,0 +1,164 @@
+"""``init``: a repository that works as it stands."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tablectl.cli.scaffold import scaffold
+from tests.cli.conftest import Cli, FakeSpark, Repository
+
+ROOT = Path(__file__).parents[2]
+
+
+def load(path: Path | str) -> Any:
+    return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+
+
+def test_an_empty_folder_becomes_a_repository(repo: Repository, cli: Cli) -> None:
+    ran = cli("init")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == (
+        "created tablectl.yaml\n"
+        "created policies/tables.yaml\n"
+        "created plans/.gitignore\n"
+        "created .github/workflows/tablectl.yml\n"
+        "created .pre-commit-config.yaml\n"
+        "\n"
+        "Next:\n"
+        "  tablectl import TABLES… --output policies/tables.yaml --force\n"
+        "  tablectl validate\n"
+        "  tablectl plan\n"
+        "  git init && git add --all && pre-commit install\n"
+    )
+    assert cli("validate").code == 0
+    assert cli("plan", "--detailed-exitcode").code == 0
+
+
+def test_with_tables_its_first_plan_is_empty(repo: Repository, cli: Cli) -> None:
+    repo.table("orders", properties={"owner.team": "web"})
+    ran = cli("init", "new/lake", f"delta.`{repo.lake}/*`")
+    assert ran.code == 0
+    assert "  cd new/lake\n  tablectl plan\n" in ran.out
+    os.chdir("new/lake")
+    assert cli("plan", "--detailed-exitcode").out == "Nothing to do: 1 table is as declared.\n"
+    assert cli("drift").code == 0
+
+
+def test_the_example_in_its_policies_is_one(repo: Repository, cli: Cli) -> None:
+    cli("init")
+    text = Path("policies/tables.yaml").read_text()
+    Path("policies/tables.yaml").write_text(text.replace("tables: {}", "tables:").replace("#  ", "  "))
+    assert cli("validate").out == "1 table: every policy is valid.\n"
+    config = Path("tablectl.yaml").read_text()
+    Path("tablectl.yaml").write_text(re.sub(r"(?m)^# ( *[a-z]+:)", r"\1", config))
+    assert cli("validate").code == 0
+
+
+def test_all_that_is_in_the_way_is_told_and_nothing_is_written(repo: Repository, cli: Cli) -> None:
+    Path("tablectl.yaml").write_text("policies: mine\n")
+    Path(".pre-commit-config.yaml").symlink_to("nowhere")
+    ran = cli("init", ".", "delta.`/none`")
+    assert ran.code == 1
+    assert ran.err == (
+        "error: .pre-commit-config.yaml: there is such a file already\n"
+        "  hint: init starts a repository: move these away, or add to them by hand\n"
+        "tablectl.yaml: there is such a file already\n"
+    )
+    assert sorted(each.name for each in Path().iterdir()) == [".pre-commit-config.yaml", "tablectl.yaml"]
+    Path("file").write_text("")
+    assert "this is no folder" in cli("init", "file").err
+
+
+def test_a_table_that_cannot_be_read_keeps_everything_from_being_written(repo: Repository, cli: Cli) -> None:
+    repo.table("orders")
+    ran = cli("init", "new", repo.name("gone"), repo.name("orders"), f"delta.`{repo.lake}/x*`")
+    assert ran.code == 1
+    assert "no such directory" in ran.err
+    assert "matches no table" in ran.err
+    assert not Path("new").exists()
+
+
+def test_for_machines(repo: Repository, cli: Cli) -> None:
+    told = json.loads(cli("init", "new", "--format", "json").out)
+    assert told["created"] == list(scaffold())
+    assert told["next"][0] == "cd new"
+
+
+def test_its_workflow_plans_applies_and_looks_for_drift() -> None:
+    workflow = yaml.safe_load(scaffold()[".github/workflows/tablectl.yml"])
+    assert set(workflow["jobs"]) == {"plan", "apply", "drift"}
+    assert set(workflow[True]) == {"pull_request", "push", "schedule"}  # YAML 1.1 reads `on` as true
+    for job in workflow["jobs"].values():
+        for step in job["steps"]:
+            assert ("uses" in step) != ("run" in step)
+    assert workflow["jobs"]["apply"]["concurrency"] == {"group": "tablectl-apply", "cancel-in-progress": False}
+    assert workflow["permissions"] == {"contents": "read"}
+
+
+@pytest.mark.parametrize(("job", "changed", "codes"), [("plan", False, 0), ("apply", True, 0), ("drift", True, 2)])
+def test_the_steps_of_the_workflow_run(
+    repo: Repository, cli: Cli, fake_spark: FakeSpark, tmp_path: Path, job: str, changed: bool, codes: int
+) -> None:
+    repo.table("orders", properties={"owner.team": "web"})
+    assert cli("init", ".", f"delta.`{repo.lake}/*`").code == 0
+    if changed:
+        policies = Path("policies/tables.yaml")
+        policies.write_text(policies.read_text().replace("web", "pay"))
+    steps = load(".github/workflows/tablectl.yml")["jobs"][job]["steps"]
+    ours = [step["run"] for step in steps if step.get("run", "").startswith("tablectl ")]
+    ran = [cli(*command.replace('"', "").replace("${RUNNER_TEMP}", str(tmp_path)).split()[1:]).code for command in ours]
+    assert ran[-1] == codes
+    assert set(ran[:-1]) <= {0}
+    if job == "plan":
+        assert (tmp_path / "plan.md").exists()
+        summary = next(step["run"] for step in steps if "SUMMARY" in step.get("run", ""))
+        environ = {
+            "RUNNER_TEMP": str(tmp_path),
+            "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
+            "PATH": os.environ["PATH"],
+        }
+        subprocess.run(["bash", "-eo", "pipefail", "-c", summary], env=environ, check=True)
+        assert (tmp_path / "summary").read_text() == (tmp_path / "plan.md").read_text()
+
+
+def test_the_hook_of_a_new_repository_is_ours(repo: Repository) -> None:
+    (hook,) = yaml.safe_load(scaffold()[".pre-commit-config.yaml"])["repos"][0]["hooks"]
+    (own,) = load(ROOT / ".pre-commit-hooks.yaml")
+    assert {key: own[key] for key in ("id", "name", "entry", "language", "files", "pass_filenames")} == {
+        key: hook[key] for key in ("id", "name", "entry", "language", "files", "pass_filenames")
+    }
+    wanted = re.compile(hook["files"])
+    assert [
+        bool(wanted.search(name)) for name in ("policies/a/b.yml", "tablectl.yaml", "src/tablectl.yaml", "x.yaml")
+    ] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_saved_plans_stay_out_of_git(repo: Repository, cli: Cli) -> None:
+    cli("init")
+    subprocess.run(["git", "init", "-q"], check=True)
+    Path("plans/today.json").write_text("{}")
+    listed = subprocess.run(
+        ["git", "ls-files", "--others", "--exclude-standard"], check=True, capture_output=True, text=True
+    )
+    assert sorted(listed.stdout.split()) == sorted(scaffold())
+
+
+def test_what_it_writes_can_be_read_by_others(repo: Repository, cli: Cli) -> None:
+    cli("init")
+    assert stat.S_IMODE(Path("tablectl.yaml").stat().st_mode) == 0o644
