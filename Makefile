@@ -2,7 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow check unit bench install java python clean lock
+# Versions of Delta whose conflicts are measured beside our own, each with a Spark that it is made for.
+VERSIONS := 4.0.1-4.0.1 4.1.0-4.0.1 4.3.1-4.1.1
+CASES := not slow
+
+.PHONY: demo test test-slow test-versions check unit bench install java python clean lock
 
 demo: java install
 	rm -rf demo-lake
@@ -22,6 +26,20 @@ unit: install
 # The rest of the matrices on Spark, for changes of the log reader and of the conflict rules.
 test-slow: java install
 	$(BIN)/python -m pytest -m slow
+
+# The interleavings of the conflict rules on other versions of Delta; all of them with CASES=spark.
+test-versions: java install $(VERSIONS:%=.venv-versions/%/installed)
+	@for each in $(VERSIONS); do echo; echo "Delta-Spark $$each"; \
+	  .venv-versions/$$each/bin/python -m pytest tests/conflicts/test_against_spark.py -m "$(CASES)" || exit 1; done
+
+# Delta and Spark alone; all else comes from .venv, which they take precedence over.
+.venv-versions/%/installed: | .venv/installed
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  delta-spark==$(firstword $(subst -, ,$*)) pyspark==$(lastword $(subst -, ,$*))
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+	  > "$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/shared.pth"
+	touch $@
 
 # Each prints what it measured, against what one would use instead.
 bench: install
@@ -48,4 +66,4 @@ lock:
 	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate pyproject.toml -o requirements.lock
 
 clean:
-	rm -rf .venv demo-lake .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-versions demo-lake .mypy_cache .ruff_cache .pytest_cache .hypothesis
