@@ -254,7 +254,8 @@ def drift(
     select: SelectOpt = None,
     tag: TagOpt = None,
     var: VarOpt = None,
-    format: FormatOpt = Format.TEXT,  # noqa: A002
+    format: FormOpt = Form.TEXT,  # noqa: A002
+    report: ReportOpt = None,
     remote: RemoteOpt = None,
 ) -> int:
     """What is not as declared, and which commit brought it: who, when, with which operation. Exits with 2 if anything.
@@ -265,8 +266,8 @@ def drift(
 
     if yes and not adopt:
         raise UsageError("--yes has nothing to agree to", "it goes with --adopt")
-    request = _request(paths, select, tag, var, remote)
-    return drift_command(request, Output(os.environ), format, DriftOptions(look_back, adopt, yes))
+    request, reports = _request(paths, select, tag, var, remote), Reports.of(format, report)
+    return drift_command(request, Output(os.environ), reports, DriftOptions(look_back, adopt, yes))
 
 
 @app.command("import")

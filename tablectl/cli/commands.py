@@ -367,8 +367,12 @@ def _context(
     """What reports tell beside the plan, as far as any of them asks for it."""
     if not reports.names_lines:
         return Context()
+    return replace(context_here(saved), sources=_sources(plan, request, config, out))
+
+
+def context_here(saved: Path | None = None) -> Context:
+    """Where this command runs, for reports."""
     return Context(
-        sources=_sources(plan, request, config, out),
         root=_below_root(Path().absolute()),
         plan_file=str(saved or ""),
         ci=current_owner(os.environ, __version__).ci,

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tablectl.api import Engines
-from tablectl.cli.commands import configuration, mask_of, warn_unmatched
-from tablectl.cli.output import Format, Output, write_file
+from tablectl.cli.commands import configuration, context_here, mask_of, warn_unmatched
+from tablectl.cli.output import Output, write_file
+from tablectl.cli.reports import Reports
 from tablectl.cli.request import DriftOptions, Request
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
-from tablectl.planning.drift import Drift, wishes
-from tablectl.reports.drift_text import adoption_json, adoption_text, drift_json, drift_text
+from tablectl.planning.drift import wishes
+from tablectl.reports.drift_text import adoption_json, adoption_text
+from tablectl.reports.form import Form
+from tablectl.reports.render import render_drift
 from tablectl.reports.style import Style, plural
 from tablectl.scope import Selection
 from tablectl.specs.adopt import Adopter, Adoption
@@ -23,9 +25,10 @@ from tablectl.specs.repository import Repository, open_repository
 from tablectl.workflow import find_drift, store_options
 
 
-def drift_command(request: Request, out: Output, form: Format, options: DriftOptions) -> ExitCode:
+def drift_command(request: Request, out: Output, reports: Reports, options: DriftOptions) -> ExitCode:
     """What differs from the policies, and since when; with ``--adopt`` what tables have becomes policy."""
     config = configuration(request)
+    reports.check()
     repository, specs = open_repository(request.paths, config, ".", request.variables, os.environ)
     selection = Selection(request.select, request.tags)
     with Engines(config, on_start=out.note) as engines, out.progress() as on_read:
@@ -33,8 +36,13 @@ def drift_command(request: Request, out: Output, form: Format, options: DriftOpt
     warn_unmatched(specs, found.unmatched, out)
     mask = mask_of(config)
     shown = mask.drift(found)
+    more: dict[str, Any] = {}
+
+    def render(form: Form, style: Style) -> str:
+        return render_drift(shown, form, style, context_here(), more)
+
     if not options.adopt:
-        _print(shown, {}, out, form)
+        reports.write(render, out)
         return found.exit_code
     engine = config.engine
     adopter = Adopter(engine.dialect, engine.catalog, repository.variables, repository.read)
@@ -46,35 +54,28 @@ def drift_command(request: Request, out: Output, form: Format, options: DriftOpt
         if mask.hides(each.key)
     )
     adoption = replace(adoption, left=(*adoption.left, *hidden))
-    if form is Format.TEXT:
-        _print(shown, {}, out, form)
+    if reports.form is Form.TEXT:
+        out.result(render(Form.TEXT, out.style))
 
     def secret(text: str) -> str:
         return mask.text(text, (spec.policy.properties or {} for spec in specs.tables))
 
-    written = bool(found.tables) and _agreed(adoption, repository, secret, out, form, yes=options.yes)
+    written = bool(found.tables) and _agreed(adoption, repository, secret, out, reports.form, yes=options.yes)
     if written:
         _write(repository, adoption, out)
-    if form is Format.JSON:
-        _print(shown, {"adoption": adoption_json(adoption, written=written)}, out, form)
+    more["adoption"] = adoption_json(adoption, written=written)
+    (reports.keep if reports.form is Form.TEXT else reports.write)(render, out)
     if not written or adoption.left:
         return found.exit_code
     return ExitCode.ERROR if found.exit_code is ExitCode.ERROR else ExitCode.DONE
 
 
-def _print(found: Drift, more: Mapping[str, Any], out: Output, form: Format) -> None:
-    if form is Format.JSON:
-        out.result(json.dumps({**drift_json(found), **more}, indent=2) + "\n")
-    else:
-        out.result(drift_text(found, out.style))
-
-
 def _agreed(
-    adoption: Adoption, repository: Repository, secret: Callable[[str], str], out: Output, form: Format, *, yes: bool
+    adoption: Adoption, repository: Repository, secret: Callable[[str], str], out: Output, form: Form, *, yes: bool
 ) -> bool:
     """Whether the files shall be written, once it was shown how."""
     before = repository.texts()
-    if form is Format.TEXT:
+    if form is Form.TEXT:
         out.result("\n" + secret(adoption_text(adoption, before, out.style)))
     else:
         out.note(secret(adoption_text(adoption, before, Style())))

@@ -51,12 +51,20 @@ class Reports:
 
         Raises as ``write_file`` for the first of these, and as ``Output.result``.
         """
+        self._write(render, out, show=True)
+
+    def keep(self, render: Render, out: Output) -> None:
+        """The files alone: what is printed was printed before."""
+        self._write(render, out, show=False)
+
+    def _write(self, render: Render, out: Output, *, show: bool) -> None:
         failed: list[TablectlError] = []
         for path, form in self.files:
             try:
                 write_file(path, render(form, Style()).encode(errors="backslashreplace"))
             except TablectlError as error:
                 failed.append(error)
-        out.result(render(self.form, out.style))
+        if show:
+            out.result(render(self.form, out.style))
         if failed:
             raise failed[0]

@@ -13,6 +13,7 @@ from tablectl.model.text import printable, value_text
 from tablectl.planning.drift import Difference, Drift, TableDrift
 from tablectl.reports.plan_text import failure_lines
 from tablectl.reports.style import Style, plural, time_text
+from tablectl.reports.wording import drift_parts
 from tablectl.specs.adopt import Adoption, Wish
 from tablectl.specs.tree import Source
 from tablectl.window.stamp import read_stamp
@@ -32,6 +33,11 @@ def drift_text(drift: Drift, style: Style) -> str:
     return "\n".join([*lines, *_summary(drift, style)]) + "\n"
 
 
+def table_drift_text(table: TableDrift, style: Style) -> str:
+    """One table's part."""
+    return "\n".join(_table(table, style)) + "\n"
+
+
 def _table(table: TableDrift, style: Style) -> list[str]:
     mark = style.paint("~", "yellow", "bold")
     lines = [
@@ -40,10 +46,8 @@ def _table(table: TableDrift, style: Style) -> list[str]:
     ]
     for difference in table.differences:
         lines += _difference(difference, table, style)
-    if table.applied:
-        lines += style.prose("applied", f"last by tablectl in {_commit(table.applied)}", 4)
-    if table.trouble:
-        lines += style.prose("error", f"its history cannot be read: {table.trouble}", 4)
+    for label, text in table_facts(table):
+        lines += style.prose(label, text, 4)
     return lines
 
 
@@ -52,12 +56,24 @@ def _difference(difference: Difference, table: TableDrift, style: Style) -> list
     declared = style.paint(value_text(change.after), "green")
     found = style.paint(value_text(change.before), "red")
     lines = [f"    {printable(change.id)}", f"      declared {declared}, found {found}"]
-    if origin.commit:
-        lines += style.prose("since", _since(origin, origin.commit), 6)
-        lines += style.prose("by", _by(origin.commit), 6)
-    elif not table.trouble:
-        lines += style.prose("since", f"before version {origin.before}, where the history in reach begins", 6)
+    for label, text in origin_facts(origin, table):
+        lines += style.prose(label, text, 6)
     return lines + style.prose("policy", _at(difference.source), 6)
+
+
+def origin_facts(origin: Origin, table: TableDrift) -> list[tuple[str, str]]:
+    """Since when a difference is there, and who brought it, as labels and prose."""
+    if origin.commit:
+        return [("since", _since(origin, origin.commit)), ("by", _by(origin.commit))]
+    if table.trouble:
+        return []
+    return [("since", f"before version {origin.before}, where the history in reach begins")]
+
+
+def table_facts(table: TableDrift) -> list[tuple[str, str]]:
+    """What is known of a table beside its differences, as labels and prose."""
+    facts = [("applied", f"last by tablectl in {_commit(table.applied)}")] if table.applied else []
+    return facts + ([("error", f"its history cannot be read: {table.trouble}")] if table.trouble else [])
 
 
 def _since(origin: Origin, commit: Commit) -> str:
@@ -101,18 +117,9 @@ def _cut(text: str) -> str:
 
 
 def _summary(drift: Drift, style: Style) -> list[str]:
-    parts = []
-    if drift.tables:
-        values = sum(len(table.differences) for table in drift.tables)
-        how = "differs" if len(drift.tables) == 1 else "differ"
-        parts.append(style.paint(f"{plural(len(drift.tables), 'table')} {how} in {plural(values, 'value')}", "yellow"))
-    if drift.failures:
-        parts.append(style.paint(f"{len(drift.failures)} not readable", "red"))
-    if drift.as_declared:
-        parts.append(f"{len(drift.as_declared)} as declared")
     if not drift.tables and not drift.failures:
         return [style.paint(f"No drift: {plural(len(drift.as_declared), 'table')} as declared.", "green")]
-    return style.sentence("Drift", parts)
+    return style.sentence("Drift", [style.paint(part, colour) for part, colour in drift_parts(drift)])
 
 
 def adoption_text(adoption: Adoption, before: Mapping[str, str], style: Style) -> str:

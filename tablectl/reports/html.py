@@ -19,13 +19,16 @@ from markupsafe import Markup, escape
 
 from tablectl.model.plan import Change, Phase, Plan, ProtocolFact, Statement, TablePlan
 from tablectl.model.text import printable, value_text
+from tablectl.planning.drift import Drift
 from tablectl.reports.context import Context
+from tablectl.reports.drift_text import origin_facts, table_facts
 from tablectl.reports.run_words import measures, remarks
 from tablectl.reports.style import plural, sql_lines
 from tablectl.reports.timeline import timeline
 from tablectl.reports.wording import (
     HARMS,
     Verdict,
+    drift_verdict,
     facts_text,
     forecast,
     outcome_text,
@@ -77,6 +80,11 @@ def run_html(report: RunReport, context: Context) -> str:
     )
 
 
+def drift_html(drift: Drift, context: Context) -> str:
+    """All that differs."""
+    return _page("drift.html.j2", "Drift", drift_verdict(drift), context, drift=drift, few=len(drift.tables) <= _FEW)
+
+
 def _page(template: str, subject: str, verdict: Verdict, context: Context, **values: Any) -> str:
     style, script = _asset("page.css"), _asset("page.js")
     page = _environment().get_template(template)
@@ -123,6 +131,8 @@ def _environment() -> Environment:
     made.filters.update(prose=_prose, sql=_sql, value=value_text, span=span_text, outcome=outcome_text)
     made.globals.update(
         facts_text=facts_text,
+        origin_facts=origin_facts,
+        table_facts=table_facts,
         harms=HARMS,
         measures=measures,
         phases=_phases,

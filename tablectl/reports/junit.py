@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.text import printable, value_text
+from tablectl.planning.drift import Drift, TableDrift
 from tablectl.reports.context import Context
+from tablectl.reports.drift_text import table_drift_text
 from tablectl.reports.plan_text import table_plan_text
 from tablectl.reports.run_text import table_run_text
 from tablectl.reports.style import Style
@@ -51,6 +53,21 @@ def run_junit(report: RunReport, context: Context) -> str:
     cases = [_ran(each) for each in report.tables]
     cases += [_Case(each.name, "error", "not readable", each.message, each.hint) for each in report.failures]
     return _xml("tablectl apply", cases, context)
+
+
+def drift_junit(drift: Drift, context: Context) -> str:
+    """A table that differs is a failure, one that cannot be read an error, a pattern without tables is skipped."""
+    cases = [_differs(each) for each in drift.tables]
+    cases += [_Case(each.name, "error", "not readable", each.message, each.hint) for each in drift.failures]
+    cases += [_Case(each, "skipped", message="the pattern matches no table") for each in drift.unmatched]
+    context = replace(context, sources={table.spec.name.text: {"": table.spec.declared} for table in drift.tables})
+    return _xml("tablectl drift", [*cases, *map(_Case, drift.as_declared)], context)
+
+
+def _differs(table: TableDrift) -> _Case:
+    changes = [each.change for each in table.differences]
+    said = (f"{each.id}: declared {value_text(each.after)}, found {value_text(each.before)}" for each in changes)
+    return _Case(table.spec.name.text, "failure", "drift", "; ".join(said), table_drift_text(table, Style()))
 
 
 def _planned(table: TablePlan, context: Context) -> _Case:

@@ -46,11 +46,16 @@ def _head(plan: Plan) -> str:
     if said:
         text = "; ".join(said)
         lines.append(f"{text[:1].upper()}{text[1:]}.")
-    if plan.unmatched:
-        shown = ", ".join(code(each[:200]) for each in plan.unmatched[:_MOST_PATTERNS])
-        more = len(plan.unmatched) - _MOST_PATTERNS
-        lines.append(f"<p>No table matches {shown}{f' and {more} more patterns' if more > 0 else ''}</p>")
-    return "\n\n".join(lines)
+    return "\n\n".join([*lines, *unmatched_text(plan.unmatched)])
+
+
+def unmatched_text(patterns: Sequence[str]) -> list[str]:
+    """Patterns that match no table, in a list of one text or none."""
+    if not patterns:
+        return []
+    shown = ", ".join(code(each[:200]) for each in patterns[:_MOST_PATTERNS])
+    more = len(patterns) - _MOST_PATTERNS
+    return [f"<p>No table matches {shown}{f' and {more} more patterns' if more > 0 else ''}</p>"]
 
 
 def _foot(plan: Plan, context: Context) -> str:
@@ -61,7 +66,8 @@ def _foot(plan: Plan, context: Context) -> str:
 def foot(subject: str, facts: Sequence[str], context: Context) -> str:
     """What this is about, as HTML; and for machines, whose comment."""
     run = [f'<a href="{escape(context.address)}">CI run</a>'] if context.address else []
-    return f"<p><sub>{' · '.join([*facts, *run])}</sub></p>\n<!-- tablectl {subject} -->"
+    said = " · ".join([*facts, *run])
+    return f"{f'<p><sub>{said}</sub></p>' if said else ''}\n<!-- tablectl {subject} -->".lstrip()
 
 
 def plan_name(digest: str) -> list[str]:
@@ -80,14 +86,15 @@ def where(context: Context) -> str:
 
 def _blocks(plan: Plan, tables: Sequence[TablePlan], context: Context) -> Iterator[str]:
     for failure in plan.failures:
-        yield _failure(failure)
+        yield failure_details(failure, "cannot be read")
     for each in tables:
         yield _refused(each, context) if each.refusals else _table(each, context)
 
 
-def _failure(failure: TableFailure) -> str:
+def failure_details(failure: TableFailure, how: str) -> str:
+    """A table about which nothing can be said."""
     said = [("error", failure.message), *([("hint", failure.hint)] if failure.hint else [])]
-    return details(f"⛔ {code(failure.name)}: cannot be read", items(said))
+    return details(f"⛔ {code(failure.name)}: {how}", items(said))
 
 
 def _refused(planned: TablePlan, context: Context) -> str:

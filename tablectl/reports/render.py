@@ -1,13 +1,16 @@
-"""A plan or a run in any of the formats, from the same records. Modules are loaded when their format is asked for."""
+"""A plan, a run or drift in any format, from the same records. Modules are loaded when their format is asked for."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from tablectl.model.as_json import plain
 from tablectl.model.plan import Plan
+from tablectl.planning.drift import Drift
 from tablectl.planning.plan_file import digest_of, dump_plan
 from tablectl.reports.context import Context
 from tablectl.reports.form import Form
@@ -73,6 +76,37 @@ def render_run(report: RunReport, form: Form, style: Style, mask: Mask, context:
             from tablectl.reports.html import run_html  # noqa: PLC0415
 
             return run_html(masked, replace(context, plan=mask.plan(context.plan) if context.plan else None))
+
+
+def render_drift(
+    drift: Drift, form: Form, style: Style, context: Context, more: Mapping[str, Any] = MappingProxyType({})
+) -> str:
+    """Drift as a report; its values are masked already. ``more`` stands beside it in JSON."""
+    match form:
+        case Form.TEXT:
+            from tablectl.reports.drift_text import drift_text  # noqa: PLC0415
+
+            return drift_text(drift, style)
+        case Form.JSON:
+            from tablectl.reports.drift_text import drift_json  # noqa: PLC0415
+
+            return json.dumps({**drift_json(drift), **more}, indent=2) + "\n"
+        case Form.MARKDOWN:
+            from tablectl.reports.drift_markdown import drift_markdown  # noqa: PLC0415
+
+            return drift_markdown(drift, context)
+        case Form.JUNIT:
+            from tablectl.reports.junit import drift_junit  # noqa: PLC0415
+
+            return drift_junit(drift, context)
+        case Form.SARIF:
+            from tablectl.reports.sarif import drift_sarif  # noqa: PLC0415
+
+            return drift_sarif(drift, context)
+        case Form.HTML:
+            from tablectl.reports.html import drift_html  # noqa: PLC0415
+
+            return drift_html(drift, context)
 
 
 def _json(body: dict[str, Any], indent: int) -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tablectl.model.plan import TableFailure
 from tablectl.reports.context import Context
 from tablectl.reports.markdown import code, details, fence, fitted, items, table, words
-from tablectl.reports.plan_markdown import foot, plan_name, verdict_line
+from tablectl.reports.plan_markdown import failure_details, foot, plan_name, verdict_line
 from tablectl.reports.run_words import measures, remarks
 from tablectl.reports.style import time_text
 from tablectl.reports.wording import outcome_text, run_verdict, span_text
@@ -36,14 +35,9 @@ def _head(report: RunReport) -> str:
 
 def _blocks(report: RunReport, tables: Sequence[TableRun]) -> Iterator[str]:
     for failure in report.failures:
-        yield _failure(failure)
+        yield failure_details(failure, "could not be read by the plan")
     for each in tables:
         yield _table(each)
-
-
-def _failure(failure: TableFailure) -> str:
-    said = [("error", failure.message), *([("hint", failure.hint)] if failure.hint else [])]
-    return details(f"⛔ {code(failure.name)}: could not be read by the plan", items(said))
 
 
 def _table(run: TableRun) -> str:

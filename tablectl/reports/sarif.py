@@ -9,14 +9,16 @@ import hashlib
 import json
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 from urllib.parse import quote
 
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.text import printable, value_text
+from tablectl.planning.drift import Drift
 from tablectl.reports.context import Context
+from tablectl.reports.drift_text import origin_facts
 from tablectl.reports.wording import late_text, outcome_text
 from tablectl.specs.config import FILE
 from tablectl.specs.tree import Source
@@ -67,6 +69,14 @@ RULES: Mapping[str, Rule] = {
             "note",
             "The table differs from its policy",
             "`tablectl apply` makes it so. `tablectl plan` shows the statements, why, and whom they harm.",
+        ),
+        Rule(
+            "drift",
+            "Drift",
+            "warning",
+            "The table is not as declared",
+            "Somebody changed it, or it was never as declared. `tablectl apply` makes it as declared, "
+            "`tablectl drift --adopt` writes what it has into the policy.",
         ),
         Rule(
             "P001",
@@ -170,6 +180,27 @@ def plan_sarif(plan: Plan, context: Context) -> str:
 def run_sarif(report: RunReport, context: Context) -> str:
     """What did not come out as declared, whom the run may have failed, and what others took back."""
     return _log(_of_run(report), context, "apply", failed=report.exit_code is not ExitCode.DONE)
+
+
+def drift_sarif(drift: Drift, context: Context) -> str:
+    """What differs, at the lines that declare it."""
+    declared = {
+        table.spec.name.text: {"": table.spec.declared, **{each.change.id: each.source for each in table.differences}}
+        for table in drift.tables
+    }
+    context = replace(context, sources={**context.sources, **declared})
+    return _log(_of_drift(drift), context, "drift", failed=drift.exit_code is ExitCode.ERROR)
+
+
+def _of_drift(drift: Drift) -> Iterator[Result]:
+    for failure in drift.failures:
+        yield Result("unreadable", failure.name, "", _with_hint(failure.message, failure.hint))
+    for table in drift.tables:
+        for each in table.differences:
+            said = "".join(f"; {label} {text}" for label, text in origin_facts(each.origin, table))
+            declared, found = value_text(each.change.after), value_text(each.change.before)
+            message = f"{each.change.id} is declared {declared} and is {found}{said}"
+            yield Result("drift", table.spec.name.text, each.change.id, message)
 
 
 def _of_plan(plan: Plan) -> Iterator[Result]:

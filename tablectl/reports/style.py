@@ -27,7 +27,7 @@ class Style:
 
     def paint(self, text: str, *names: str) -> str:
         """Text in a colour or weight, where the terminal takes it."""
-        if not self.colour or not text:
+        if not self.colour or not text or not any(names):
             return text
         return f"\x1b[{';'.join(_CODES[name] for name in names)}m{text}\x1b[0m"
 

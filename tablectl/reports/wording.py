@@ -10,6 +10,7 @@ from typing import Literal
 
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Phase, Plan, ReaderKind, Rewrite, Statement, TablePlan
+from tablectl.planning.drift import Drift
 from tablectl.reports.style import plural, size_text, time_text
 from tablectl.window.report import CommitRun, Outcome, RunReport, TableRun, WriterRun
 
@@ -130,6 +131,30 @@ def run_verdict(report: RunReport) -> Verdict:
             return Verdict("bad", "Refused", parts)
         case _:
             return Verdict("bad", "Failed", parts)
+
+
+def drift_parts(drift: Drift) -> list[tuple[str, str]]:
+    """How many tables differ, cannot be read, and are as declared, each with its colour or none."""
+    parts = []
+    if drift.tables:
+        values = sum(len(table.differences) for table in drift.tables)
+        how = "differs" if len(drift.tables) == 1 else "differ"
+        parts.append((f"{plural(len(drift.tables), 'table')} {how} in {plural(values, 'value')}", "yellow"))
+    if drift.failures:
+        parts.append((f"{len(drift.failures)} not readable", "red"))
+    if drift.as_declared:
+        parts.append((f"{len(drift.as_declared)} as declared", ""))
+    return parts
+
+
+def drift_verdict(drift: Drift) -> Verdict:
+    """What the drift comes to."""
+    parts = tuple(text for text, _ in drift_parts(drift)) or ("no tables",)
+    if drift.failures:
+        return Verdict("bad", "Not all tables can be read", parts)
+    if drift.tables:
+        return Verdict("pending", "Not as declared", parts)
+    return Verdict("good", "No drift", parts)
 
 
 def facts_text(table: TablePlan) -> str:

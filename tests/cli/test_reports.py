@@ -150,3 +150,24 @@ def test_what_is_printed_holds_to_the_schema_that_is_printed(cli: Cli, one: Repo
     Draft202012Validator(plan_schema).validate(json.loads(cli("plan", "--format", "json").out))
     Draft202012Validator(run_schema).validate(json.loads(cli("apply", "--yes", "--format", "json").out))
     assert cli("schema").out == cli("schema", "--of", "policies").out
+
+
+def test_drift_in_every_format(cli: Cli, one: Repository) -> None:
+    files = [f"out/drift{suffix}" for suffix in (".md", ".sarif", ".xml", ".html", ".json", ".txt")]
+    result = cli("drift", *(word for file in files for word in ("--report", file)))
+    assert (result.code, result.out) == (2, Path("out/drift.txt").read_text())
+    assert lines(Path("out/drift.sarif").read_text()) == {("policies/lake.yaml", 4), ("policies/lake.yaml", 5)}
+    assert cli("drift", "--format", "markdown").out == Path("out/drift.md").read_text()
+    assert cli("drift", "--format", "junit").out == Path("out/drift.xml").read_text()
+    assert cli("drift", "--format", "html").out == Path("out/drift.html").read_text()
+    (one.root / "tablectl.yaml").write_text("reports: {mask: ['*.password']}\n")
+    assert "hunter2" in Path("out/drift.md").read_text()
+    assert "hunter2" not in cli("drift", "--format", "markdown").out
+
+
+def test_what_was_adopted_is_in_the_file_too(cli: Cli, one: Repository) -> None:
+    result = cli("drift", "--adopt", "--yes", "--report", "drift.json")
+    assert result.code == 0
+    assert json.loads(Path("drift.json").read_text())["adoption"]["written"] is True
+    assert result.out.count("declared Serializable, found default") == 1
+    assert cli("drift", "--format", "markdown").out.startswith("**✅ Drift: No drift** · 1 as declared")

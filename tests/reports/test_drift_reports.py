@@ -1,0 +1,132 @@
+"""Drift in the formats that are not plain text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tablectl.live.origin import Origin
+from tablectl.model.live import Client, Commit, LiveTable, Protocol
+from tablectl.model.names import parse_table
+from tablectl.model.plan import Change, TableFailure
+from tablectl.model.schema import Schema
+from tablectl.model.text import printable
+from tablectl.planning.drift import Difference, Drift, TableDrift
+from tablectl.reports.context import Context
+from tablectl.reports.form import Form
+from tablectl.reports.render import render_drift
+from tablectl.reports.style import Style
+from tablectl.specs.policies import read_specs
+from tablectl.specs.reading import Reading
+from tablectl.specs.tree import Source
+from tablectl.specs.variables import Variables
+from tests.reports.hostile import EVIL
+from tests.reports.test_html import Read
+from tests.reports.test_junit import cases, results
+from tests.reports.test_plan_markdown import OURS, Page
+from tests.reports.test_sarif import run_of
+
+Golden = Callable[[str, str], None]
+
+
+def table(name: str = "lake.sales.orders", text: str = "WRITE") -> TableDrift:
+    policy = f"version: 1\ntables: {{{name}: {{isolation: Serializable}}}}\n"
+    (spec,) = read_specs([("p.yaml", policy.encode())], Reading(Variables(), "oss", "lake", [])).tables
+    commit = Commit(13, 1_795_000_000_000, text, user=text, client=Client("unknown"), job={"jobName": text})
+    key = "owner.team" if text == "WRITE" else text
+    differences = (
+        Difference(
+            change=Change(attribute="isolation", before="default", after="Serializable"),
+            source=Source("p.yaml", 2, 30),
+            origin=Origin(commit, "Serializable", known=True),
+        ),
+        Difference(
+            change=Change(attribute="properties", key=key, before=text, after="web"),
+            source=Source("p.yaml", 3, 7),
+            origin=Origin(before=4),
+        ),
+    )
+    live = LiveTable(parse_table(name), "/lake/orders", 15, "id", Protocol(1, 2), Schema())
+    return TableDrift(spec=spec, live=live, differences=differences, applied=commit)
+
+
+@pytest.fixture
+def drift() -> Drift:
+    gone = TableFailure(name="lake.sales.gone", message="not a Delta table", hint="check the location")
+    return Drift(
+        tables=(table(),), failures=(gone,), as_declared=("lake.sales.b",), unmatched=("lake.old.*",), look_back=1000
+    )
+
+
+def rendered(drift: Drift, form: Form) -> str:
+    return render_drift(drift, form, Style(), Context())
+
+
+def test_markdown(drift: Drift, golden: Golden) -> None:
+    golden("drift.md", rendered(drift, Form.MARKDOWN))
+
+
+def test_verdicts(drift: Drift) -> None:
+    def first(drift: Drift) -> str:
+        return rendered(drift, Form.MARKDOWN).splitlines()[0]
+
+    assert first(drift) == (
+        "**⛔ Drift: Not all tables can be read** · 1 table differs in 2 values; 1 not readable; 1 as declared"
+    )
+    assert first(replace(drift, failures=())).startswith("**🟡 Drift: Not as declared** · 1 table differs in 2 values")
+    assert first(replace(drift, failures=(), tables=())) == "**✅ Drift: No drift** · 1 as declared"
+    assert first(Drift()) == "**✅ Drift: No drift** · no tables"
+
+
+def test_sarif_names_the_lines_that_declare(drift: Drift) -> None:
+    run = run_of(rendered(drift, Form.SARIF))
+    found = [
+        (each["ruleId"], each["level"], each["locations"][0]["physicalLocation"].get("region", {}).get("startLine"))
+        for each in run["results"]
+    ]
+    assert found == [("unreadable", "error", 1), ("drift", "warning", 2), ("drift", "warning", 3)]
+    assert run["results"][1]["message"]["text"] == (
+        "lake.sales.orders: isolation is declared Serializable and is default; since version 13, "
+        "2026-11-18 11:06:40 UTC: WRITE; before that it was Serializable; by WRITE, with an unknown client, job WRITE"
+    )
+
+
+def test_junit(drift: Drift) -> None:
+    assert results(rendered(drift, Form.JUNIT)) == {
+        "lake.sales.orders": "failure",
+        "lake.sales.gone": "error",
+        "lake.old.*": "skipped",
+        "lake.sales.b": "passed",
+    }
+
+
+def test_html(drift: Drift) -> None:
+    page = Read(rendered(drift, Form.HTML))
+    said = " ".join(" ".join(page.text).split())
+    assert page.loose == []
+    assert "isolation default Serializable p.yaml:2" in said
+    assert "since version 13, 2026-11-18 11:06:40 UTC: WRITE; before that it was Serializable" in said
+    assert "before version 4, where the history in reach begins" in said
+    assert "No drift" in rendered(Drift(), Form.HTML)
+
+
+def test_json_takes_more(drift: Drift) -> None:
+    text = render_drift(drift, Form.JSON, Style(), Context(), {"adoption": {"written": True}})
+    assert json.loads(text)["adoption"] == {"written": True}
+    assert "adoption" not in json.loads(rendered(drift, Form.JSON))
+
+
+@pytest.mark.parametrize("text", EVIL)
+def test_nothing_of_others_means_anything(text: str) -> None:
+    failure = TableFailure(name=text, message=text, hint=text)
+    evil = Drift(tables=(table(text=text),), failures=(failure,), as_declared=(text,), unmatched=(text,))
+    page = Page(rendered(evil, Form.MARKDOWN))
+    assert set(page.tags) <= OURS
+    assert page.links == []
+    assert printable(text) in page.code
+    assert Read(rendered(evil, Form.HTML)).loose == []
+    assert len(run_of(rendered(evil, Form.SARIF))["results"]) == 3
+    assert len(cases(rendered(evil, Form.JUNIT))) == 4
