@@ -15,6 +15,7 @@ from tablectl.model.live import Client
 from tablectl.model.names import TableName
 from tablectl.model.plan import Plan
 from tablectl.planning.drift import Drift
+from tablectl.planning.limits import Limits
 from tablectl.planning.outlook import Outlook
 from tablectl.planning.plan_file import load_plan
 from tablectl.scope import Selection
@@ -42,6 +43,7 @@ def plan(
     *,
     select: Sequence[str] = (),
     tags: Sequence[str] = (),
+    exclude: Sequence[str] = (),
     variables: Mapping[str, str] | None = None,
     directory: str | Path = ".",
     spark: Any = None,
@@ -55,7 +57,7 @@ def plan(
     config = load_config(Path(directory), os.environ)
     with Engines(config, spark) as engines:
         specs = load_repository(paths, config, directory, variables or {}, os.environ)
-        selection = Selection(tuple(select), tuple(tags))
+        selection = Selection(tuple(select), tuple(tags), tuple(exclude))
         return make_plan(specs, selection, config.engine.dialect, engines.start, store_options(config))
 
 
@@ -64,6 +66,7 @@ def apply(
     *,
     select: Sequence[str] = (),
     tags: Sequence[str] = (),
+    exclude: Sequence[str] = (),
     variables: Mapping[str, str] | None = None,
     directory: str | Path = ".",
     spark: Any = None,
@@ -71,6 +74,8 @@ def apply(
     override: str = "",
     wait: float = 0,
     watch: float = 0,
+    max_tables: int | None = None,
+    max_bytes: int | None = None,
     control: Control | None = None,
 ) -> RunReport:
     """Run a plan in one protected window: a ``Plan``, the path of a plan file (``*.json``), or policies to plan first.
@@ -80,9 +85,10 @@ def apply(
     for which writers seen before are waited for to come back. ``control`` lets the caller follow the run and stop it.
     ``RunReport.exit_code`` says how it went. Raises ``PlanFileError`` for a plan that was edited or is of another
     version, and ``UsageError`` where a ready plan comes with a selection, which it would not obey.
+    ``LimitError`` refuses a plan that changes more than ``max_tables`` tables or rewrites more than ``max_bytes``.
     """
     config = load_config(Path(directory), os.environ)
-    selection = Selection(tuple(select), tuple(tags))
+    selection = Selection(tuple(select), tuple(tags), tuple(exclude))
     given = control or Control()
     control = replace(
         given,
@@ -93,12 +99,13 @@ def apply(
     )
     with Engines(config, spark) as engines:
         if isinstance(plan_or_paths, Plan) or _is_plan_file(plan_or_paths):
-            if select or tags or variables:
+            if select or tags or exclude or variables:
                 raise UsageError("a ready plan is applied as it is", "select when planning, and apply that plan")
             ready = plan_or_paths if isinstance(plan_or_paths, Plan) else read_plan(Path(str(plan_or_paths)))
         else:
             specs = load_repository(plan_or_paths, config, directory, variables or {}, os.environ)
             ready = make_plan(specs, selection, config.engine.dialect, engines.start, store_options(config))
+        Limits(max_tables, max_bytes).check(ready)
         return run(ready, engines.open, config, os.environ, control, Path(directory))
 
 
@@ -107,6 +114,7 @@ def drift(
     *,
     select: Sequence[str] = (),
     tags: Sequence[str] = (),
+    exclude: Sequence[str] = (),
     variables: Mapping[str, str] | None = None,
     directory: str | Path = ".",
     spark: Any = None,
@@ -119,7 +127,7 @@ def drift(
     config = load_config(Path(directory), os.environ)
     with Engines(config, spark) as engines:
         specs = load_repository(paths, config, directory, variables or {}, os.environ)
-        selection = Selection(tuple(select), tuple(tags))
+        selection = Selection(tuple(select), tuple(tags), tuple(exclude))
         return find_drift(specs, selection, engines.start, store_options(config), look_back=look_back)
 
 

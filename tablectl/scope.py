@@ -28,6 +28,8 @@ class Selection:
 
     globs: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    """Globs of tables that it is not about, whatever else selects them."""
 
     def of(self, specs: Specs, *, complete: bool = True) -> tuple[TableSpec, ...]:
         """The selected tables. A glob or tag that matches none is a ``UsageError``: a typo must not pass as success.
@@ -38,6 +40,7 @@ class Selection:
             spec
             for spec in specs.tables
             if (not self.globs or any(matches(spec.name, glob) for glob in self.globs))
+            and not any(matches(spec.name, glob) for glob in self.excluded)
             and (not self.tags or set(self.tags) & set(spec.tags))
         )
         if complete:
@@ -45,15 +48,17 @@ class Selection:
         return selected
 
     def _check(self, specs: Specs, selected: Sequence[TableSpec]) -> None:
-        for glob in self.globs:
-            if not any(matches(spec.name, glob) for spec in specs.tables):
-                raise UsageError(
-                    f"--select {glob!r} matches no table", "try a glob such as 'lake.sales.*' or '*orders*'"
-                )
+        for option, globs in (("--select", self.globs), ("--exclude", self.excluded)):
+            for glob in globs:
+                if not any(matches(spec.name, glob) for spec in specs.tables):
+                    hint = "try a glob such as 'lake.sales.*' or '*orders*'"
+                    raise UsageError(f"{option} {glob!r} matches no table", hint)
         for tag in self.tags:
             if not any(tag in spec.tags for spec in specs.tables):
                 known = ", ".join(sorted({each for spec in specs.tables for each in spec.tags})) or "there are none"
                 raise UsageError(f"--tag {tag!r} is on no table", f"tags in these policies: {known}")
+        if specs.tables and not selected and self.excluded:
+            raise UsageError("--exclude leaves no table", "exclude less, or select other tables")
         if specs.tables and not selected:
             raise UsageError("no table is both in --select and in --tag", "leave one of the two out")
 

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,16 @@ import typer
 
 from tablectl.cli.output import Format, Output, let_go
 from tablectl.cli.reports import FILES, Reports
-from tablectl.cli.request import ApplyOptions, ConflictOptions, DriftOptions, ImportOptions, Request, reason, variables
+from tablectl.cli.request import (
+    ApplyOptions,
+    ConflictOptions,
+    DriftOptions,
+    ImportOptions,
+    Request,
+    reason,
+    size,
+    variables,
+)
 from tablectl.cli.schemas import Subject, schema_of
 from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageError
 from tablectl.reports.form import Form
@@ -39,6 +49,16 @@ PathsArg = Annotated[
 ]
 SelectOpt = Annotated[
     list[str] | None, typer.Option("--select", metavar="GLOB", help="Only tables whose name matches; may be repeated.")
+]
+ExcludeOpt = Annotated[
+    list[str] | None,
+    typer.Option("--exclude", metavar="GLOB", help="Not tables whose name matches; may be repeated."),
+]
+MaxTablesOpt = Annotated[
+    int | None, typer.Option("--max-tables", metavar="N", min=0, help="Refuse a plan that changes more tables.")
+]
+MaxBytesOpt = Annotated[
+    str | None, typer.Option("--max-bytes", metavar="SIZE", help="Refuse a plan that rewrites more data: 20GB.")
 ]
 TagOpt = Annotated[
     list[str] | None, typer.Option("--tag", metavar="TAG", help="Only tables with the tag; may be repeated.")
@@ -154,6 +174,9 @@ def plan(
         Path | None, typer.Option("--out", metavar="FILE.json", help="Save the plan for review and apply.")
     ] = None,
     select: SelectOpt = None,
+    exclude: ExcludeOpt = None,
+    max_tables: MaxTablesOpt = None,
+    max_bytes: MaxBytesOpt = None,
     tag: TagOpt = None,
     var: VarOpt = None,
     format: FormOpt = Form.TEXT,  # noqa: A002
@@ -171,7 +194,8 @@ def plan(
 
     if out and out.suffix != ".json":
         raise UsageError(f"--out {out} would not be known as a plan", "give it a name that ends in .json")
-    request, reports = _request(paths, select, tag, var, remote), Reports.of(format, report, out)
+    request, reports = _request(paths, select, tag, var, remote, exclude), Reports.of(format, report, out)
+    request = replace(request, max_tables=max_tables, max_bytes=size("--max-bytes", max_bytes))
     return plan_command(request, Output(os.environ), out, reports, detailed_exitcode=detailed_exitcode)
 
 
@@ -218,6 +242,9 @@ def apply(
         typer.Option("--watch", metavar="MINUTES", min=0, help="Afterwards, wait so long for writers to come back."),
     ] = 0,
     select: SelectOpt = None,
+    exclude: ExcludeOpt = None,
+    max_tables: MaxTablesOpt = None,
+    max_bytes: MaxBytesOpt = None,
     tag: TagOpt = None,
     var: VarOpt = None,
     format: FormOpt = Form.TEXT,  # noqa: A002
@@ -233,9 +260,15 @@ def apply(
     from tablectl.cli.commands import apply_command  # noqa: PLC0415
 
     saved = [path for path in targets or [] if path.suffix == ".json"]
-    if saved and (len(targets or []) > 1 or select or tag or var):
-        raise UsageError("a saved plan is applied as it is", "give one plan alone, without --select, --tag or --var")
-    request, reports = _request(None if saved else targets, select, tag, var, remote), Reports.of(format, report)
+    if saved and (len(targets or []) > 1 or select or exclude or tag or var):
+        raise UsageError(
+            "a saved plan is applied as it is", "give one plan alone, without --select, --exclude, --tag or --var"
+        )
+    request, reports = (
+        _request(None if saved else targets, select, tag, var, remote, exclude),
+        Reports.of(format, report),
+    )
+    request = replace(request, max_tables=max_tables, max_bytes=size("--max-bytes", max_bytes))
     options = ApplyOptions(yes, reason("--proceed", proceed), reason("--override", override), wait, watch)
     return apply_command(request, Output(os.environ), saved[0] if saved else None, reports, options)
 
@@ -252,6 +285,7 @@ def drift(
         typer.Option("--look-back", metavar="COMMITS", min=1, help="How much history of a table is looked through."),
     ] = 1000,
     select: SelectOpt = None,
+    exclude: ExcludeOpt = None,
     tag: TagOpt = None,
     var: VarOpt = None,
     format: FormOpt = Form.TEXT,  # noqa: A002
@@ -266,7 +300,7 @@ def drift(
 
     if yes and not adopt:
         raise UsageError("--yes has nothing to agree to", "it goes with --adopt")
-    request, reports = _request(paths, select, tag, var, remote), Reports.of(format, report)
+    request, reports = _request(paths, select, tag, var, remote, exclude), Reports.of(format, report)
     return drift_command(request, Output(os.environ), reports, DriftOptions(look_back, adopt, yes))
 
 
@@ -459,6 +493,12 @@ def window_break(
 
 
 def _request(
-    paths: list[Path] | None, select: list[str] | None, tag: list[str] | None, var: list[str] | None, remote: str | None
+    paths: list[Path] | None,
+    select: list[str] | None,
+    tag: list[str] | None,
+    var: list[str] | None,
+    remote: str | None,
+    exclude: list[str] | None = None,
 ) -> Request:
-    return Request(tuple(paths or ()), tuple(select or ()), tuple(tag or ()), variables(var), remote)
+    given = variables(var)
+    return Request(tuple(paths or ()), tuple(select or ()), tuple(tag or ()), given, remote, tuple(exclude or ()))

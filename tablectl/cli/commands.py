@@ -23,9 +23,10 @@ from tablectl.conflicts.operations import OPERATIONS
 from tablectl.engine.port import Engine
 from tablectl.live.reader import newest_version
 from tablectl.model.as_json import plain
-from tablectl.model.errors import ExitCode, TablectlError, UsageError
+from tablectl.model.errors import ExitCode, LimitError, TablectlError, UsageError
 from tablectl.model.names import NameSyntaxError, parse_table
 from tablectl.model.plan import Plan
+from tablectl.planning.limits import Limits
 from tablectl.planning.plan_file import dump_plan
 from tablectl.planning.topic import look_at
 from tablectl.reports.conflicts_json import conflicts_json
@@ -54,22 +55,43 @@ from tablectl.workflow import Control, make_outlook, make_plan, read_live, recor
 
 
 def plan_command(
-    request: Request, out: Output, save: Path | None, reports: Reports, *, detailed_exitcode: bool
+    request: Request,
+    out: Output,
+    save: Path | None,
+    reports: Reports,
+    *,
+    detailed_exitcode: bool,
 ) -> ExitCode:
     """``tablectl plan``."""
     config = configuration(request)
     reports.check()
     with Engines(config, on_start=out.note) as engines:
         plan = _plan(request, config, engines, out)
-    if save:
+    over = _over(request, plan)
+    if save and not over:
         write_file(save, dump_plan(plan))
     context = replace(_context(plan, request, config, out, reports, save), pending_fails=detailed_exitcode)
     reports.write(lambda form, style: render_plan(plan, form, style, mask_of(config), context), out)
+    if over:
+        raise over
     if save:
         todo = any(table.applies for table in plan.tables)
         how = f"; run `tablectl apply {shlex.quote(str(save))}` to make it so" if todo else ""
         out.note(f"saved to {save}{how}")
     return plan_exit_code(plan, detailed=detailed_exitcode)
+
+
+def _over(request: Request, plan: Plan) -> LimitError | None:
+    """What is wrong with the size of a plan. It is shown all the same: its reader wants to know what made it large."""
+    try:
+        _check_size(request, plan)
+    except LimitError as error:
+        return error
+    return None
+
+
+def _check_size(request: Request, plan: Plan) -> None:
+    Limits(request.max_tables, request.max_bytes).check(plan)
 
 
 def plan_exit_code(plan: Plan, *, detailed: bool) -> ExitCode:
@@ -101,13 +123,11 @@ def apply_command(
     config = configuration(request)
     reports.check()
     with Engines(config, on_start=out.note) as engines:
-        if saved:
-            plan = read_plan(saved)
-        else:
-            plan = _plan(request, config, engines, out)
-            if not _agreed(plan, out, reports.form, mask_of(config), yes=options.yes):
-                out.note("nothing was changed")
-                return ExitCode.ERROR
+        plan = read_plan(saved) if saved else _plan(request, config, engines, out)
+        _check_size(request, plan)
+        if not saved and not _agreed(plan, out, reports.form, mask_of(config), yes=options.yes):
+            out.note("nothing was changed")
+            return ExitCode.ERROR
         with out.display() as notify:
             control = Control(
                 notify=notify,
@@ -342,7 +362,7 @@ def configuration(request: Request) -> Config:
 
 def _plan(request: Request, config: Config, engines: Engines, out: Output) -> Plan:
     specs = load_repository(request.paths, config, ".", request.variables, os.environ)
-    selection = Selection(request.select, request.tags)
+    selection = Selection(request.select, request.tags, request.excluded)
     with out.progress() as on_read:
         plan = make_plan(specs, selection, config.engine.dialect, engines.start, store_options(config), on_read)
     warn_unmatched(specs, plan.unmatched, out)

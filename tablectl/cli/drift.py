@@ -30,7 +30,7 @@ def drift_command(request: Request, out: Output, reports: Reports, options: Drif
     config = configuration(request)
     reports.check()
     repository, specs = open_repository(request.paths, config, ".", request.variables, os.environ)
-    selection = Selection(request.select, request.tags)
+    selection = Selection(request.select, request.tags, request.excluded)
     with Engines(config, on_start=out.note) as engines, out.progress() as on_read:
         found = find_drift(specs, selection, engines.start, store_options(config), on_read, options.look_back)
     warn_unmatched(specs, found.unmatched, out)

@@ -24,6 +24,10 @@ class Request:
     tags: tuple[str, ...]
     variables: Mapping[str, str]
     remote: str | None
+    excluded: tuple[str, ...] = ()
+    max_tables: int | None = None
+    """How large a plan may be; ``None`` is no limit."""
+    max_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,21 @@ class ImportOptions:
     output: Path | None = None
     """``None`` is standard output."""
     force: bool = False
+
+
+_SIZE = re.compile(r"(\d{1,18})\s*(B|kB|MB|GB|TB|PB)?\Z", re.IGNORECASE)
+_UNITS = ("b", "kb", "mb", "gb", "tb", "pb")
+
+
+def size(option: str, given: str | None) -> int | None:
+    """Bytes as people write them: ``500000``, ``20 GB``. Raises ``UsageError`` for what is none."""
+    if given is None:
+        return None
+    match = _SIZE.match(given.strip())
+    if match is None:
+        raise UsageError(f"{option} {given!r} is no amount of data", f"for example {option} 20GB")
+    factor: int = 1000 ** _UNITS.index((match[2] or "b").lower())
+    return int(match[1]) * factor
 
 
 def reason(option: str, given: str | None) -> str:

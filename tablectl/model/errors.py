@@ -104,6 +104,12 @@ class PlanFileError(TablectlError):
     exit_code = ExitCode.REFUSED
 
 
+class LimitError(TablectlError):
+    """A plan that is larger than it may be: nothing of it is saved or run."""
+
+    exit_code = ExitCode.REFUSED
+
+
 class LiveError(TablectlError):
     """One table cannot be read: missing, not Delta, corrupt, or of a protocol unknown here."""
 

@@ -1,0 +1,50 @@
+"""How large a plan may be before somebody has to look at it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tablectl.model.errors import LimitError
+from tablectl.model.plan import Plan, TablePlan
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """``None`` is no limit."""
+
+    tables: int | None = None
+    """Tables that may change."""
+    bytes: int | None = None
+    """Data that may be written anew, over all tables; an amount that nobody knows is more than any limit."""
+
+    def check(self, plan: Plan) -> None:
+        """Raises ``LimitError`` for a plan that is larger than expected. Refused tables are not counted."""
+        changing = [table for table in plan.tables if table.applies]
+        if self.tables is not None and len(changing) > self.tables:
+            names = ", ".join(table.name for table in changing[:3]) + (", …" if len(changing) > 3 else "")
+            raise LimitError(
+                f"the plan changes {len(changing)} tables, and at most {self.tables} may change: {names}", _WAY_OUT
+            )
+        if self.bytes is None:
+            return
+        sizes = {table.name: _rewritten(table) for table in changing}
+        unknown = [name for name, size in sizes.items() if size is None]
+        if unknown:
+            raise LimitError(
+                f"how much the plan rewrites of {unknown[0]} is not known, and at most {self.bytes:,} bytes may be",
+                "apply that table by itself, without a limit on bytes",
+            )
+        total = sum(size or 0 for size in sizes.values())
+        if total > self.bytes:
+            raise LimitError(
+                f"the plan rewrites up to {total:,} bytes, and at most {self.bytes:,} may be rewritten", _WAY_OUT
+            )
+
+
+_WAY_OUT = "select fewer tables, or raise the limit if so much is meant"
+
+
+def _rewritten(table: TablePlan) -> int | None:
+    """Bytes of a table's largest rewrite: those of one change rewrite the same files, or what slipped in between."""
+    sizes = [each.rewrite.bytes_at_most for each in table.statements if each.rewrite]
+    return None if None in sizes else max((size for size in sizes if size is not None), default=0)
