@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pyspark.sql.functions import lit, udf  # noqa: TID251  # what the writers write with
+from pyspark.sql.functions import col, lit, udf  # noqa: TID251  # what the writers write with
 
 import tablectl
 
@@ -166,15 +166,9 @@ class Run:
 
 
 def _write(session: Any, place: str, writer: Writer, batch: dict[int, int]) -> None:
-    hold, first = writer.hold, min(batch)
-
-    def held(key: int, amount: int) -> int:
-        if key == first:
-            time.sleep(hold)
-        return amount
-
     rows = session.createDataFrame(list(batch.items()), "id long, amount long")
-    frame = rows.select(lit(writer.number).alias("writer"), "id", udf(held, "long")("id", "amount").alias("amount"))
+    amount = _held(writer.hold, min(batch)) if writer.hold else col("amount")
+    frame = rows.select(lit(writer.number).alias("writer"), "id", amount.alias("amount"))
     if writer.kind != "merge":
         frame.write.format("delta").mode("append").save(place)
         return
@@ -184,3 +178,14 @@ def _write(session: Any, place: str, writer: Writer, batch: dict[int, int]) -> N
         f"MERGE INTO delta.`{place}` t USING {view} s ON t.writer = {writer.number} AND t.id = s.id "
         "WHEN MATCHED THEN UPDATE SET amount = s.amount WHEN NOT MATCHED THEN INSERT *"
     ).collect()
+
+
+def _held(seconds: float, first: int) -> Any:
+    """The amount, after so many seconds in one row: a transaction that is open for longer."""
+
+    def held(key: int, amount: int) -> int:
+        if key == first:
+            time.sleep(seconds)
+        return amount
+
+    return udf(held, "long")("id", "amount")
