@@ -7,7 +7,7 @@ its entry a key more, which outweighs them. Every file is read again before it i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tablectl.attributes.catalogue import canonical_key
 from tablectl.attributes.policy import attribute
@@ -15,10 +15,10 @@ from tablectl.model.errors import InputError
 from tablectl.model.names import NameSyntaxError, TableName
 from tablectl.model.plan import Value
 from tablectl.specs.declarations import Declaration
-from tablectl.specs.explain import spec_for
 from tablectl.specs.identifiers import read_table
+from tablectl.specs.resolve import resolve
 from tablectl.specs.spec import Specs
-from tablectl.specs.splice import SpliceError, Step, outline, put
+from tablectl.specs.splice import Cut, Piece, SpliceError, Step, cut, cuts, outline
 from tablectl.specs.tree import Source
 from tablectl.specs.variables import UndefinedVariableError, Variables, variables_of
 from tablectl.specs.writing import table_key
@@ -56,6 +56,17 @@ class Adoption:
 
 
 @dataclass(frozen=True, slots=True)
+class _Written:
+    """How far the writing is."""
+
+    originals: Mapping[str, Piece]
+    """The files as they were."""
+    texts: Texts
+    adopted: tuple[Wish, ...]
+    left: tuple[tuple[Wish, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Adopter:
     """What the writing depends on beside the files. ``read`` makes specs of files, as they were made before."""
 
@@ -67,39 +78,58 @@ class Adopter:
     def adopt(self, files: Texts, wishes: Sequence[Wish]) -> Adoption:
         """All wishes that can be fulfilled without changing anything else."""
         before = self.read(files)
-        found = self._fulfilled(files, before, wishes, each=False)
-        if self._why_wrong(before, {**files, **found.texts}, found.adopted):
-            # One of them spoils the file: each is tried behind those that were right.
-            found = self._fulfilled(files, before, wishes, each=True)
-        return found
+        found = self._proven(before, _Written({file: outline(text) for file, text in files.items()}, files, ()), wishes)
+        changed = {file: text for file, text in found.texts.items() if text != files[file]}
+        return Adoption(changed, found.adopted, found.left)
 
-    def _fulfilled(self, files: Texts, before: Specs, wishes: Sequence[Wish], *, each: bool) -> Adoption:
-        """The files with the wishes in them; with ``each``, every one is proven before the next."""
-        texts, adopted, left = dict(files), list[Wish](), list[tuple[Wish, str]]()
-        for wish in wishes:
-            try:
-                tried = self._written(texts, files, before, wish)
-                why = self._why_wrong(before, tried, [*adopted, wish]) if each else ""
-            except SpliceError as error:
-                why = str(error)
-            if why:
-                left.append((wish, why))
-            else:
-                texts = tried
-                adopted.append(wish)
-        changed = {file: text for file, text in texts.items() if text != files[file]}
-        return Adoption(changed, tuple(adopted), tuple(left))
+    def _proven(self, before: Specs, start: _Written, wishes: Sequence[Wish]) -> _Written:
+        """The wishes fulfilled behind those that were. Where one spoils the files, each half is tried by itself, and
+        the values of one table go together as long as they can.
+        """
+        found = self._fulfilled(before, start, wishes)
+        why = self._why_wrong(before, found.texts, found.adopted)
+        if not why:
+            return found
+        if len(wishes) == 1:
+            return replace(start, left=(*start.left, (wishes[0], why)))
+        tables = list(dict.fromkeys(wish.table.key for wish in wishes))
+        if len(tables) > 1:
+            first = frozenset(tables[: len(tables) // 2])
+            parts = [[wish for wish in wishes if (wish.table.key in first) is half] for half in (True, False)]
+        else:
+            parts = [[wish] for wish in wishes]
+        for part in parts:
+            start = self._proven(before, start, part)
+        return start
 
-    def _written(self, texts: Texts, files: Texts, before: Specs, wish: Wish) -> dict[str, str]:
-        """The files with one wish in them. Raises ``SpliceError``."""
-        declaration = _speaker(before, wish.table)
+    def _fulfilled(self, before: Specs, start: _Written, wishes: Sequence[Wish]) -> _Written:
+        """One value of each table at a time: those are in maps of their own, so that a file is read once for all."""
+        own = {each.target.key: each for each in before.declarations.named}
+        texts, adopted, left, rest = dict(start.texts), list(start.adopted), list(start.left), list(wishes)
+        while rest:
+            made: dict[str, list[Cut]] = {}
+            outlines = {file: outline(text) for file, text in texts.items()}
+            now = {wish.table.key: wish for wish in reversed(rest)}
+            for wish in [wish for wish in rest if now[wish.table.key] is wish]:
+                try:
+                    file, path = self._path(own.get(wish.table.key) or _strongest(before, wish.table), start, wish)
+                    made.setdefault(file, []).extend(cuts(texts[file], outlines[file], path, wish.value))
+                    adopted.append(wish)
+                except SpliceError as error:
+                    left.append((wish, str(error)))
+            rest = [wish for wish in rest if now[wish.table.key] is not wish]
+            texts |= {file: cut(texts[file], each) for file, each in made.items()}
+        return _Written(start.originals, texts, tuple(adopted), tuple(left))
+
+    def _path(self, declaration: Declaration, start: _Written, wish: Wish) -> tuple[str, list[Step]]:
+        """The file that a wish goes into, and the keys that lead there. Raises ``SpliceError``."""
         file = declaration.source.file
-        raw = _key_at(files[file], declaration.source)
+        raw = _key_at(start.originals[file], declaration.source)
         name = raw if declaration.pattern is None else self._named_like(wish.table, raw)
         path = [_exactly("tables"), _exactly(name), _exactly(wish.attribute)]
         if wish.key:
             path.append((wish.key, lambda key: canonical_key(key, self.dialect) == wish.key))
-        return {**texts, file: put(texts[file], path, wish.value)}
+        return file, path
 
     def _named_like(self, name: TableName, pattern: str) -> str:
         """The key for a table that a pattern matches, with the pattern's variables where they stand for the same."""
@@ -146,10 +176,8 @@ _NOTHING = object()
 def _policies(specs: Specs, wishes: Iterable[Wish]) -> dict[str, dict[str, Value]]:
     """What holds for every table named in the files, and for those that the wishes are about: by key of the table."""
     found = {spec.name.key: spec for spec in specs.tables}
-    for name in {wish.table for wish in wishes if wish.table.key not in found}:
-        spec = spec_for(specs, name)
-        if spec:
-            found[name.key] = spec
+    more = {wish.table: specs.declarations.matching(wish.table) for wish in wishes if wish.table.key not in found}
+    found |= {spec.name.key: spec for spec in resolve(((name, each) for name, each in more.items() if each), [])}
     return {
         table: {f"{name}.{key}" if key else name: value for name, key, value in spec.policy.values()}
         for table, spec in found.items()
@@ -167,23 +195,20 @@ def _patterns(specs: Specs) -> list[object]:
     ]
 
 
-def _speaker(specs: Specs, name: TableName) -> Declaration:
-    """The entry that a value goes into, or for want of one the strongest pattern. Some policy speaks for the table."""
-    own = (each for each in specs.declarations.named if each.target.key == name.key)
-    return next(iter((*own, *specs.declarations.matching(name))))
+def _strongest(specs: Specs, name: TableName) -> Declaration:
+    """The pattern beside which a table without an entry gets one."""
+    return specs.declarations.matching(name)[0]
 
 
 def _exactly(wanted: str) -> Step:
     return wanted, lambda key: key == wanted
 
 
-def _key_at(text: str, source: Source) -> str:
+def _key_at(root: Piece, source: Source) -> str:
     """The key of ``tables`` at a place, as the file holds it. Raises ``SpliceError``."""
-    lines = text.split("\n")
-    place = sum(len(line) + 1 for line in lines[: source.line - 1]) + source.column - 1
-    tables = (node for key, node in outline(text).entries() if key.text == "tables")
-    found = (key.text for node in tables if node.kind == "map" for key, _ in node.entries() if key.start == place)
-    raw = next(found, None)
+    tables = (node for key, node in root.entries() if key.text == "tables")
+    keys = (key for node in tables if node.kind == "map" for key, _ in node.entries())
+    raw = next((key.text for key in keys if (key.line, key.column) == (source.line - 1, source.column - 1)), None)
     if raw is None:
         raise SpliceError(f"its entry at {source} cannot be told from others")
     return raw

@@ -33,6 +33,8 @@ class Piece:
     """``scalar``, ``list``, ``map`` or ``alias``."""
     start: int
     end: int
+    line: int
+    """From 0, as ``column``."""
     column: int
     flow: bool = False
     shared: bool = False
@@ -52,7 +54,7 @@ class Piece:
 
 def outline(text: str) -> Piece:
     """The pieces of a file that is known to be right YAML."""
-    stack = [Piece("list", 0, len(text), 0)]
+    stack = [Piece("list", 0, len(text), 0, 0)]
     for event in yaml.parse(text, Loader=_Loader):
         match event:
             case yaml.ScalarEvent() | yaml.AliasEvent():
@@ -73,11 +75,11 @@ def _leaf(event: yaml.ScalarEvent | yaml.AliasEvent, text: str) -> Piece:
     assert start is not None
     assert end is not None
     if isinstance(event, yaml.AliasEvent):
-        return Piece("alias", start.index, end.index, start.column)
+        return Piece("alias", start.index, end.index, start.line, start.column)
     # A block scalar ends where the next line with content begins.
     last = len(text[start.index : end.index].rstrip()) + start.index
     shared = bool(event.anchor or event.tag)
-    return Piece("scalar", start.index, last, start.column, shared=shared, text=event.value)
+    return Piece("scalar", start.index, last, start.line, start.column, shared=shared, text=event.value)
 
 
 def _opened(event: yaml.MappingStartEvent | yaml.SequenceStartEvent) -> Piece:
@@ -85,11 +87,15 @@ def _opened(event: yaml.MappingStartEvent | yaml.SequenceStartEvent) -> Piece:
     assert start is not None
     kind = "map" if isinstance(event, yaml.MappingStartEvent) else "list"
     shared = bool(event.anchor or event.tag)
-    return Piece(kind, start.index, start.index, start.column, bool(event.flow_style), shared)
+    return Piece(kind, start.index, start.index, start.line, start.column, bool(event.flow_style), shared)
 
 
 Step = tuple[str, Callable[[str], bool]]
 """A key of a path: as it is written where it is missing, and how it is known where it is there."""
+
+
+Cut = tuple[int, int, str]
+"""Characters from one place to another, and what takes their place."""
 
 
 def put(text: str, path: Sequence[Step], value: Value) -> str:
@@ -97,9 +103,22 @@ def put(text: str, path: Sequence[Step], value: Value) -> str:
 
     Raises ``SpliceError`` where that would change more than the value.
     """
-    root = outline(text)
+    return cut(text, cuts(text, outline(text), path, value))
+
+
+def cuts(text: str, root: Piece, path: Sequence[Step], value: Value) -> list[Cut]:
+    """What ``put`` does to a text whose outline is ``root``. Cuts for values of different maps go together."""
     columns = [node.children[0].column for _, node in root.entries() if node.kind == "map" and not node.flow]
     return _Splice(text, min(columns, default=_STEP)).put(root, list(path), value)
+
+
+def cut(text: str, made: Sequence[Cut]) -> str:
+    """The text with cuts made; of those at one place the first comes first."""
+    parts, last = list[str](), 0
+    for start, end, new in sorted(made, key=lambda each: each[:2]):
+        parts += [text[last:start], new]
+        last = end
+    return "".join([*parts, text[last:]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +127,7 @@ class _Splice:
     step: int
     """By how much the file indents."""
 
-    def put(self, top: Piece, path: list[Step], value: Value) -> str:
+    def put(self, top: Piece, path: list[Step], value: Value) -> list[Cut]:
         """Down the path as far as it is there."""
         if top.shared or top.kind != "map":
             raise SpliceError(_SHARED if top.shared or top.kind == "alias" else "it is no map")
@@ -125,31 +144,31 @@ class _Splice:
             return self._open(top, key, node, path[1:], value)
         return self.put(node, path[1:], value)
 
-    def _add(self, top: Piece, path: list[Step], value: Value) -> str:
+    def _add(self, top: Piece, path: list[Step], value: Value) -> list[Cut]:
         """A key more, behind the last one."""
         if top.flow:
             inside = _braces(path, value)
             return self._cut(top.end - 1, top.end - 1, inside) if not top.children else self._behind(top, inside)
         return self._lines(top.children[-1].end, path, value, top.children[0].column)
 
-    def _behind(self, top: Piece, inside: str) -> str:
+    def _behind(self, top: Piece, inside: str) -> list[Cut]:
         at = top.children[-1].end
         return self._cut(at, at, f", {inside}")
 
-    def _open(self, top: Piece, key: Piece, node: Piece, path: list[Step], value: Value) -> str:
+    def _open(self, top: Piece, key: Piece, node: Piece, path: list[Step], value: Value) -> list[Cut]:
         """Something under a key that has nothing yet."""
         if node.is_empty and not top.flow:
             return self._lines(node.end, path, value, key.column + self.step)
         braces = f"{{{_braces(path, value)}}}"
         return self._instead(node, braces)
 
-    def _lines(self, after: int, path: list[Step], value: Value, column: int) -> str:
+    def _lines(self, after: int, path: list[Step], value: Value, column: int) -> list[Cut]:
         """Lines of their own, behind the line in which ``after`` lies."""
         at, newline = self._end_of_line(after), "\r\n" if "\r\n" in self.text else "\n"
         lines = _block(path, value, column, self.step)
         return self._cut(at, at, "".join(newline + line for line in lines))
 
-    def _replace(self, key: Piece, node: Piece, value: Value, *, flow: bool) -> str:
+    def _replace(self, key: Piece, node: Piece, value: Value, *, flow: bool) -> list[Cut]:
         self._check_variables(node)
         if node.kind == "map":
             raise SpliceError("a map stands there")
@@ -161,34 +180,30 @@ class _Splice:
         # A list on lines of its own becomes a word behind the key, and the lines go.
         colon = self.text.index(":", key.end) + 1
         first, last = self._end_of_line(colon), self._end_of_line(node.end)
-        return self.text[:colon] + f" {written}" + self.text[colon:first] + self.text[last:]
+        return [(colon, colon, f" {written}"), (first, last, "")]
 
-    def _instead(self, node: Piece, written: str) -> str:
+    def _instead(self, node: Piece, written: str) -> list[Cut]:
         """Where nothing stands yet, a space goes before it."""
         space = " " if node.is_empty and not self.text[: node.start].endswith(" ") else ""
         return self._cut(node.start, node.end, space + written)
 
-    def _items(self, node: Piece, value: tuple[str, ...]) -> str:
+    def _items(self, node: Piece, value: tuple[str, ...]) -> list[Cut]:
         """Item by item, so that what stands beside them stays."""
         old, text = node.children, self.text
         if any(item.kind != "scalar" or item.shared for item in old):
             raise SpliceError(_SHARED)
-        common = min(len(old), len(value))
+        pairs = zip(old, value, strict=False)
+        made = [(item.start, item.end, write_value(new, flow=node.flow)) for item, new in pairs if item.text != new]
+        last = old[-1].end if node.flow else self._end_of_line(old[-1].end)
         if len(value) > len(old):
-            more = [write_value(item, flow=node.flow) for item in value[len(old) :]]
-            at = old[-1].end if node.flow else self._end_of_line(old[-1].end)
             dash = "\n" + text[_line_start(text, old[-1].start) : old[-1].start]
-            newline = "\r" + dash if "\r\n" in text else dash
-            text = text[:at] + "".join((", " if node.flow else newline) + item for item in more) + text[at:]
+            between = ", " if node.flow else "\r" + dash if "\r\n" in text else dash
+            more = "".join(between + write_value(item, flow=node.flow) for item in value[len(old) :])
+            made.append((last, last, more))
         elif len(value) < len(old):
-            first, last = old[common - 1].end, old[-1].end
-            if not node.flow:
-                first, last = self._end_of_line(first), self._end_of_line(last)
-            text = text[:first] + text[last:]
-        for item, new in reversed(list(zip(old[:common], value[:common], strict=True))):
-            if item.text != new:
-                text = text[: item.start] + write_value(new, flow=node.flow) + text[item.end :]
-        return text
+            kept = old[len(value) - 1].end
+            made.append((kept if node.flow else self._end_of_line(kept), last, ""))
+        return made
 
     def _check_variables(self, node: Piece) -> None:
         if any(variables_of(each.text) for each in (node, *node.children)):
@@ -199,8 +214,8 @@ class _Splice:
         found = re.compile(r"\r?\n|\Z").search(self.text, at)
         return found.start() if found else len(self.text)
 
-    def _cut(self, start: int, end: int, new: str) -> str:
-        return self.text[:start] + new + self.text[end:]
+    def _cut(self, start: int, end: int, new: str) -> list[Cut]:
+        return [(start, end, new)]
 
 
 _SHARED = "an anchor, an alias or a tag stands there, and others may share it"

@@ -68,7 +68,7 @@ def files(draw: st.DrawFn, policy: Policy) -> str:
     return "".join(lines)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(facts=tables(), policy=policies(), data=st.data())
 def test_what_is_adopted_is_no_drift_any_more(
     live: Callable[..., LiveTable], facts: dict[str, Any], policy: Policy, data: st.DataObject

@@ -118,3 +118,27 @@ def test_partitioning_takes_the_place_of_clustering() -> None:
     text = "version: 1\ntables:\n  s.t:\n    clustering: [a]\n    partitioning: none\n"
     out = written(text, wish("s.t", "clustering", "none"), wish("s.t", "partitioning", ("day",)))
     assert out == text.replace("[a]", "none").replace("partitioning: none", "partitioning: [day]")
+
+
+def test_many_tables_in_one_file_and_one_of_them_spoils_it() -> None:
+    """Each file is read a few times, however many values go into it."""
+    names = [f"s.t{number:03d}" for number in range(300)]
+    text = "version: 1\ntables:\n  's.*': {isolation: Serializable}\n" + "".join(
+        f"  {name}: {{clustering: [a]}} # {name}\n" for name in names[:150]
+    )
+    asked = [
+        wish(name, *each)
+        for name in names
+        for each in (("clustering", ("b",)), ("isolation", "Snapshot" if name == "s.t007" else "default"))
+    ]
+    reads: list[Texts] = []
+
+    def counted(texts: Texts) -> Specs:
+        reads.append(texts)
+        return read(texts)
+
+    adoption = Adopter("oss", "spark_catalog", VARIABLES, counted).adopt({"p.yaml": text}, asked)
+    assert [(each.table.text, each.id) for each, _ in adoption.left] == [("s.t007", "isolation")]
+    assert "  s.t149: {clustering: [b], isolation: default} # s.t149\n" in adoption.texts["p.yaml"]
+    assert "  s.t299:\n    clustering: [b]\n    isolation: default\n" in adoption.texts["p.yaml"]
+    assert len(reads) < 30
