@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tablectl.cli.output import Format, Output, let_go
+from tablectl.cli.output import Checked, Format, Output, let_go
 from tablectl.cli.reports import FILES, Reports
 from tablectl.cli.request import (
     ApplyOptions,
@@ -25,7 +25,7 @@ from tablectl.cli.request import (
     variables,
 )
 from tablectl.cli.schemas import Subject, schema_of
-from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageError
+from tablectl.model.errors import ExitCode, TablectlError, UsageError
 from tablectl.reports.form import Form
 from tablectl.version import __version__
 
@@ -133,38 +133,18 @@ def root(
 
 
 @app.command()
-def validate(paths: PathsArg = None, var: VarOpt = None, format: FormatOpt = Format.TEXT) -> int:  # noqa: A002
+def validate(
+    paths: PathsArg = None,
+    var: VarOpt = None,
+    format: Annotated[Checked, typer.Option("--format", help="How the result is printed.")] = Checked.TEXT,  # noqa: A002
+) -> int:
     """Check policies without looking at a table.
 
     Example: tablectl validate policies/
     """
-    from tablectl.reports.style import plural  # noqa: PLC0415  # commands load what they need, so that they start quickly
-    from tablectl.specs.config import load_config  # noqa: PLC0415
-    from tablectl.specs.repository import load_repository  # noqa: PLC0415
+    from tablectl.cli.validating import validate_command  # noqa: PLC0415  # commands load what they need: quick starts
 
-    out = Output(os.environ)
-    try:
-        config = load_config(Path(), os.environ)
-        specs = load_repository(paths, config, ".", variables(var), os.environ)
-    except InputError as error:
-        if format is Format.JSON:
-            out.result(
-                json.dumps({"valid": False, "problems": [_problem(each) for each in error.problems]}, indent=2) + "\n"
-            )
-            return error.exit_code
-        raise
-    if format is Format.JSON:
-        tables, patterns = [spec.name.text for spec in specs.tables], [each.text for each in specs.patterns]
-        out.result(json.dumps({"valid": True, "tables": tables, "patterns": patterns}, indent=2) + "\n")
-    else:
-        also = f" and {plural(len(specs.patterns), 'pattern')}" if specs.patterns else ""
-        out.result(f"{plural(len(specs.tables), 'table')}{also}: every policy is valid.\n")
-    return ExitCode.DONE
-
-
-def _problem(problem: object) -> dict[str, object]:
-    names = ("file", "line", "column", "message", "hint")
-    return {name: getattr(problem, name) for name in names}
+    return validate_command(paths, variables(var), Output(os.environ), format)
 
 
 @app.command()

@@ -16,7 +16,7 @@ from typing import Any
 
 from tablectl.api import Engines, read_plan
 from tablectl.cli.output import Format, Output, write_file
-from tablectl.cli.reports import Render, Reports
+from tablectl.cli.reports import Render, Reports, below_root
 from tablectl.cli.request import ApplyOptions, ConflictOptions, Request, client
 from tablectl.conflicts.glossary import find_topic, topic_names
 from tablectl.conflicts.operations import OPERATIONS
@@ -393,7 +393,7 @@ def _context(
 def context_here(saved: Path | None = None) -> Context:
     """Where this command runs, for reports."""
     return Context(
-        root=_below_root(Path().absolute()),
+        root=below_root(Path().absolute()),
         plan_file=str(saved or ""),
         ci=current_owner(os.environ, __version__).ci,
     )
@@ -410,9 +410,3 @@ def _sources(plan: Plan, request: Request, config: Config, out: Output) -> Sourc
     if specs.digest != plan.policies:
         out.note("the policies have changed since the plan was made: lines are those of now")
     return sources_of(specs, names)
-
-
-def _below_root(directory: Path) -> str:
-    """The path of a directory below the root of its Git repository; empty where it is that, or in none."""
-    root = next((each for each in (directory, *directory.parents) if (each / ".git").exists()), directory)
-    return "" if root == directory else directory.relative_to(root).as_posix()

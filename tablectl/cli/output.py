@@ -28,6 +28,14 @@ class Format(StrEnum):
     JSON = "json"
 
 
+class Checked(StrEnum):
+    """How it is printed whether policies are valid."""
+
+    TEXT = "text"
+    JSON = "json"
+    SARIF = "sarif"
+
+
 class Output:
     """The two streams of a command, with the colours each of them takes (``NO_COLOR`` is obeyed)."""
 

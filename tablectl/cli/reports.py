@@ -68,3 +68,9 @@ class Reports:
             out.result(render(self.form, out.style))
         if failed:
             raise failed[0]
+
+
+def below_root(directory: Path) -> str:
+    """The path of a directory below the root of its Git repository; empty where it is that, or in none."""
+    root = next((each for each in (directory, *directory.parents) if (each / ".git").exists()), directory)
+    return "" if root == directory else directory.relative_to(root).as_posix()

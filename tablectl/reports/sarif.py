@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 from urllib.parse import quote
 
-from tablectl.model.errors import ExitCode
+from tablectl.model.errors import ExitCode, Problem
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.text import printable, value_text
 from tablectl.planning.drift import Drift
@@ -48,6 +48,14 @@ class Rule:
 RULES: Mapping[str, Rule] = {
     rule.id: rule
     for rule in (
+        Rule(
+            "invalid",
+            "Invalid",
+            "error",
+            "The file says something that cannot be",
+            "Policies and configuration are checked before any table is read. The message says what is wrong, and the "
+            "way out.",
+        ),
         Rule(
             "refused",
             "Refused",
@@ -159,6 +167,8 @@ class Result:
     message: str
     level: Level | None = None
     """Instead of the rule's."""
+    source: Source | None = None
+    """The line, where it is known without asking who declares what."""
 
     @property
     def rank(self) -> int:
@@ -180,6 +190,15 @@ def plan_sarif(plan: Plan, context: Context) -> str:
 def run_sarif(report: RunReport, context: Context) -> str:
     """What did not come out as declared, whom the run may have failed, and what others took back."""
     return _log(_of_run(report), context, "apply", failed=report.exit_code is not ExitCode.DONE)
+
+
+def problems_sarif(problems: Iterable[Problem], context: Context) -> str:
+    """What is wrong in policies and configuration; a file without results where nothing is."""
+    found = [
+        Result("invalid", "", "", _with_hint(each.message, each.hint), source=Source(each.file, each.line, each.column))
+        for each in problems
+    ]
+    return _log(found, context, "validate", failed=bool(found))
 
 
 def drift_sarif(drift: Drift, context: Context) -> str:
@@ -282,12 +301,13 @@ def _rule(rule: Rule) -> dict[str, Any]:
 
 
 def _result(result: Result, index: int, context: Context) -> dict[str, Any]:
-    identity = "\0".join((result.rule, result.table, result.change)).encode(errors="backslashreplace")
+    about = (result.rule, result.table, result.change) if result.table else (result.rule, result.message)
+    identity = "\0".join(about).encode(errors="backslashreplace")
     return {
         "ruleId": result.rule,
         "ruleIndex": index,
         "level": result.level or rule_of(result.rule).level,
-        "message": {"text": _message(f"{result.table}: {result.message}")},
+        "message": {"text": _message(f"{result.table}: {result.message}" if result.table else result.message)},
         "locations": [_location(result, context)],
         "partialFingerprints": {"tablectl/v1": hashlib.sha256(identity).hexdigest()},
     }
@@ -302,10 +322,12 @@ def _message(text: str) -> str:
 
 def _location(result: Result, context: Context) -> dict[str, Any]:
     """The line that asks for the change. GitHub takes no result without a file, so there always is one."""
-    source = context.source(result.table, result.change) or Source(FILE, 1, 1)
+    source = result.source or context.source(result.table, result.change) or Source(FILE, 1, 1)
     physical: dict[str, Any] = {"artifactLocation": _artifact(source.file, context.root)}
     if source.line:
         physical["region"] = {"startLine": source.line, "startColumn": max(source.column, 1)}
+    if not result.table:
+        return {"physicalLocation": physical}
     table = {"fullyQualifiedName": printable(result.table), "kind": "resource"}
     return {"physicalLocation": physical, "logicalLocations": [table]}
 

@@ -171,3 +171,16 @@ def test_what_was_adopted_is_in_the_file_too(cli: Cli, one: Repository) -> None:
     assert json.loads(Path("drift.json").read_text())["adoption"]["written"] is True
     assert result.out.count("declared Serializable, found default") == 1
     assert cli("drift", "--format", "markdown").out.startswith("**✅ Drift: No drift** · 1 as declared")
+
+
+def test_what_is_wrong_in_policies_stands_at_its_line(cli: Cli, one: Repository) -> None:
+    assert lines(cli("validate", "--format", "sarif").out) == set()
+    (one.root / "policies/lake.yaml").write_text(
+        "version: 1\ntables:\n  a.b:\n    clusterin: [x]\n    isolation: Best\n"
+    )
+    result = cli("validate", "--format", "sarif")
+    assert (result.code, lines(result.out)) == (1, {("policies/lake.yaml", 4), ("policies/lake.yaml", 5)})
+    first, second = json.loads(result.out)["runs"][0]["results"]
+    assert "did you mean `clustering`?" in first["message"]["text"]
+    assert first["partialFingerprints"] != second["partialFingerprints"]
+    assert "logicalLocations" not in first["locations"][0]

@@ -14,10 +14,11 @@ import pytest
 from hypothesis import given, settings
 from pydantic_sarif.model import StaticAnalysisResultsFormatSarifVersion210JsonSchema as Sarif
 
+from tablectl.model.errors import Problem
 from tablectl.model.plan import Finding, Plan
 from tablectl.planning import lint
 from tablectl.reports.context import Context
-from tablectl.reports.sarif import MOST, RULES, plan_sarif, run_sarif
+from tablectl.reports.sarif import MOST, RULES, plan_sarif, problems_sarif, run_sarif
 from tablectl.specs.tree import Source
 from tablectl.window.report import Outcome, RunReport, TableRun
 from tests.reports.hostile import EVIL, TEXTS
@@ -104,6 +105,17 @@ def test_no_result_is_without_a_file(plan: Plan, run_report: RunReport) -> None:
     for text in (plan_sarif(plan, Context()), run_sarif(run_report, Context())):
         for result in run_of(text)["results"]:
             assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "tablectl.yaml"
+
+
+def test_problems_of_files() -> None:
+    problems = [Problem("p.yaml", 3, 7, "is no [x](y) {0}", "say y"), Problem("policies", 0, 0, "no files to read")]
+    run = run_of(problems_sarif(problems, Context(root="lake")))
+    places = [each["locations"][0]["physicalLocation"] for each in run["results"]]
+    assert [each["artifactLocation"]["uri"] for each in places] == ["lake/p.yaml", "lake/policies"]
+    assert [each.get("region") for each in places] == [{"startLine": 3, "startColumn": 7}, None]
+    assert run["results"][0]["message"]["text"] == "is no [x] (y) {{0}}\nWay out: say y"
+    assert run["invocations"] == [{"executionSuccessful": False}]
+    assert run_of(problems_sarif((), Context()))["results"] == []
 
 
 def test_the_same_thing_is_known_again(plan: Plan) -> None:

@@ -5,6 +5,13 @@ const articles = [...document.querySelectorAll("article[data-state]")];
 const folds = [...document.querySelectorAll("article details")];
 const rows = new Map([...document.querySelectorAll("tr[data-for]")].map((row) => [row.dataset.for, row]));
 
+const texts = new Map();
+
+function contains(article, text) {
+  if (!texts.has(article)) texts.set(article, article.textContent.toLowerCase());
+  return texts.get(article).includes(text);
+}
+
 function unfold(open, among) {
   for (const each of among) each.open = open;
 }
@@ -14,7 +21,7 @@ function filter() {
   const state = form.elements.state.value;
   let shown = 0;
   for (const each of articles) {
-    const fits = (!state || each.dataset.state === state) && (!text || each.textContent.toLowerCase().includes(text));
+    const fits = (!state || each.dataset.state === state) && (!text || contains(each, text));
     each.hidden = !fits;
     if (rows.has(each.id)) rows.get(each.id).hidden = !fits;
     shown += fits ? 1 : 0;
