@@ -221,6 +221,7 @@ def conflicts_command(table: str, request: Request, out: Output, form: Format, o
     spec, dialect = spec_for(_policies(request, config), name), config.engine.dialect
     with Engines(config, on_start=out.note) as engines:
         found = make_outlook(name, spec, dialect, engines.locate, store_options(config), asked)
+    found = replace(found, changes=tuple(map(mask_of(config).change, found.changes)))
     if form is Format.JSON:
         out.result(json.dumps(conflicts_json(found), indent=2) + "\n")
     else:

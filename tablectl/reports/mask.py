@@ -83,7 +83,7 @@ class Mask:
         secrets = _Secrets(each for change in table.changes if self.hides(change.key) for each in _values(change))
         return replace(
             table,
-            changes=tuple(map(self._change, table.changes)),
+            changes=tuple(map(self.change, table.changes)),
             statements=tuple(self._statement(each, secrets) for each in table.statements),
             refusals=tuple(_refusal(each, secrets) for each in table.refusals),
             findings=tuple(_finding(each, secrets) for each in table.findings),
@@ -103,9 +103,10 @@ class Mask:
             commit=_commit(origin.commit) if origin.commit else None,
             was=self.value(change.key, origin.was) if change.key else origin.was,
         )
-        return replace(difference, change=self._change(change), origin=shown)
+        return replace(difference, change=self.change(change), origin=shown)
 
-    def _change(self, change: Change) -> Change:
+    def change(self, change: Change) -> Change:
+        """One change to be shown."""
         before, after = self.value(change.key, change.before), self.value(change.key, change.after)
         return replace(
             change, before=before, after=after, via=tuple(self.value(change.key, each) for each in change.via)

@@ -184,3 +184,11 @@ def test_what_is_wrong_in_policies_stands_at_its_line(cli: Cli, one: Repository)
     assert "did you mean `clustering`?" in first["message"]["text"]
     assert first["partialFingerprints"] != second["partialFingerprints"]
     assert "logicalLocations" not in first["locations"][0]
+
+
+def test_conflicts_show_no_masked_value(cli: Cli, one: Repository) -> None:
+    for form in ("text", "json"):
+        assert "hunter2" in cli("conflicts", one.name("a"), "--format", form).out
+    (one.root / "tablectl.yaml").write_text("reports: {mask: ['*.password']}\n")
+    for form in ("text", "json"):
+        assert "hunter2" not in cli("conflicts", one.name("a"), "--format", form).out
