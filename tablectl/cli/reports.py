@@ -24,15 +24,19 @@ class Reports:
     files: tuple[tuple[Path, Form], ...] = ()
 
     @staticmethod
-    def of(form: Form, files: Sequence[Path] | None, saved: Path | None = None) -> Reports:
-        """What the options say. Raises ``UsageError`` for a name without a format and for one that is used twice."""
+    def of(form: Form, files: Sequence[Path] | None, plan: Path | None = None) -> Reports:
+        """What the options say; ``plan`` is the file of the plan itself, which no report may replace.
+
+        Raises ``UsageError`` for a name without a format and for one that is used twice.
+        """
         found: dict[Path, Form] = {}
         for path in files or []:
             asked = form_of(path.name)
             if asked is None:
                 raise UsageError(f"--report {path} has no known format", f"give it a name that ends in {SUFFIXES}")
-            if path in found or path == saved:
-                raise UsageError(f"{path} is to be written twice", "give each report a name of its own")
+            if path in found or (plan is not None and path.absolute() == plan.absolute()):
+                twice = "to be written twice" if path in found else "the plan itself"
+                raise UsageError(f"--report {path} is {twice}", "give each report a name of its own")
             found[path] = asked
         return Reports(form, tuple(found.items()))
 
