@@ -192,9 +192,8 @@ def show(
     """
     from tablectl.cli.commands import show_command  # noqa: PLC0415
 
-    return show_command(
-        plan_file, _request(None, None, None, var, None), Output(os.environ), Reports.of(format, report)
-    )
+    request, reports = _request(None, None, None, var, None), Reports.of(format, report, plan_file)
+    return show_command(plan_file, request, Output(os.environ), reports)
 
 
 @app.command()
@@ -246,7 +245,7 @@ def apply(
         )
     request, reports = (
         _request(None if saved else targets, select, tag, var, remote, exclude),
-        Reports.of(format, report),
+        Reports.of(format, report, saved[0] if saved else None),
     )
     request = replace(request, max_tables=max_tables, max_bytes=size("--max-bytes", max_bytes))
     options = ApplyOptions(yes, reason("--proceed", proceed), reason("--override", override), wait, watch)

@@ -97,8 +97,8 @@ def test_a_masked_value_is_applied(cli: Cli, one: Repository, fake_spark: FakeSp
     ("args", "says"),
     [
         (["--report", "plan.pdf"], "--report plan.pdf has no known format"),
-        (["--report", "a.md", "--report", "a.md"], "a.md is to be written twice"),
-        (["--report", "p.json", "--out", "p.json"], "p.json is to be written twice"),
+        (["--report", "a.md", "--report", "a.md"], "--report a.md is to be written twice"),
+        (["--report", "p.json", "--out", "./p.json"], "--report p.json is the plan itself"),
     ],
 )
 def test_names_that_do_not_do(cli: Cli, one: Repository, args: list[str], says: str) -> None:
@@ -192,3 +192,12 @@ def test_conflicts_show_no_masked_value(cli: Cli, one: Repository) -> None:
     (one.root / "tablectl.yaml").write_text("reports: {mask: ['*.password']}\n")
     for form in ("text", "json"):
         assert "hunter2" not in cli("conflicts", one.name("a"), "--format", form).out
+
+
+def test_no_report_replaces_its_plan(cli: Cli, one: Repository, fake_spark: FakeSpark) -> None:
+    cli("plan", "--out", "p.json")
+    before = Path("p.json").read_bytes()
+    for command in ("show", "apply"):
+        result = cli(command, "p.json", "--report", "p.json")
+        assert (result.code, "--report p.json is the plan itself" in result.err) == (64, True)
+    assert (Path("p.json").read_bytes(), fake_spark.sent) == (before, [])
