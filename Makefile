@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 # Versions of Delta whose conflicts are measured beside our own, each with a Spark that it is made for.
-VERSIONS := 4.0.1-4.0.1 4.1.0-4.0.1 4.3.1-4.1.1
+VERSIONS := 4.0.1-4.0.1 4.1.0-4.0.1 4.3.1-4.0.1
 CASES := not slow
 
 .PHONY: demo test test-slow test-versions check unit bench install java python clean lock

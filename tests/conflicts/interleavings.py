@@ -293,7 +293,6 @@ WINNERS |= {
     "unset": ["ALTER TABLE $t UNSET TBLPROPERTIES ('owner.team')"],
     "vectors off": [f"{_SET}('delta.enableDeletionVectors' = 'false')"],
     "rename column": ["ALTER TABLE $t ALTER COLUMN v COMMENT 'a number'"],
-    "not null": ["ALTER TABLE $t ALTER COLUMN v SET NOT NULL"],
     "constraint": ["ALTER TABLE $t ADD CONSTRAINT positive CHECK (v >= 0)"],
     "feature": [f"{_SET}('delta.feature.vacuumProtocolCheck' = 'supported')"],
     "restore": ["RESTORE TABLE $t TO VERSION AS OF 2"],
@@ -343,7 +342,6 @@ HELD_AT_COMMIT: dict[str, tuple[str, Describe]] = {
         _alters(Kind.CLUSTER_BY, domains=(CLUSTERING_DOMAIN,), metadata=False),
     ),
     "add columns": ("ALTER TABLE $t ADD COLUMNS (x BIGINT)", _alters(Kind.ADD_COLUMNS)),
-    "set not null": ("ALTER TABLE $t ALTER COLUMN id SET NOT NULL", _scans(Kind.SET_NOT_NULL)),
     "add constraint": (
         "ALTER TABLE $t ADD CONSTRAINT small CHECK (v < 1000)",
         _scans(Kind.ADD_CONSTRAINT, protocol=True),
@@ -388,7 +386,7 @@ _CHANGES = (
     "property, unset of nothing, vectors on, vectors on with a property, row tracking on, checkpoints v2, "
     "timestamps on, mapping on, cluster, add column, all that is free"
 )
-_MORE_CHANGES = "isolation, rename column, not null, constraint, feature, restore"
+_MORE_CHANGES = "isolation, rename column, constraint, feature, restore"
 _HAS_PROPERTY = (f"{_SET}('owner.team' = 'before')",)
 _ALL: tuple[Case, ...] = (
     *_cases("plain", _CHANGES, "append, merge, overwrite"),
@@ -446,8 +444,7 @@ _ALL: tuple[Case, ...] = (
         "plain",
         "append b, update a, delete b, merge a, optimize, overwrite, property, vectors on, add column, cluster, "
         "unset of nothing, restore",
-        "optimize, zorder, set, unset nothing, set vectors, add columns, set not null, "
-        "add constraint, restore, cluster",
+        "optimize, zorder, set, unset nothing, set vectors, add columns, add constraint, restore, cluster",
         slow=True,
     ),
     *_cases(
@@ -554,8 +551,6 @@ _OPERATIONS = {
     "add column": "add-columns",
     "add columns": "add-columns",
     "rename column": "alter-column",
-    "not null": "set-not-null",
-    "set not null": "set-not-null",
     "constraint": "add-constraint",
     "add constraint": "add-constraint",
     "isolation": "isolation",
