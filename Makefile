@@ -20,8 +20,11 @@ check: install
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Beside the tests on Spark, most of which wait for its JVM, run all others.
 unit: install
-	$(BIN)/python -m pytest -m "not slow"
+	@$(BIN)/python -m pytest -p no:cacheprovider -m "not spark and not slow" > .unit.log 2>&1 & others=$$!; \
+	$(BIN)/python -m pytest -m "spark and not slow"; spark=$$?; \
+	wait $$others; others=$$?; cat .unit.log; exit $$((spark | others))
 
 # The rest of the matrices on Spark, for changes of the log reader and of the conflict rules.
 test-slow: java install
@@ -66,4 +69,4 @@ lock:
 	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate pyproject.toml -o requirements.lock
 
 clean:
-	rm -rf .venv .venv-versions demo-lake .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-versions .unit.log demo-lake .mypy_cache .ruff_cache .pytest_cache .hypothesis

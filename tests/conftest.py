@@ -28,6 +28,14 @@ def _free_port() -> int:
         return port
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever uses the shared session is a test on Spark: ``make test`` runs those in a process of their own."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("spark")
+
+
 @pytest.fixture(scope="session")
 def connect_port() -> int:
     """The port of the Connect server in the shared session's JVM."""
