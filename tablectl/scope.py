@@ -17,7 +17,7 @@ from tablectl.model.patterns import CatalogPattern, PathPattern, TablePattern
 from tablectl.model.plan import TableFailure
 from tablectl.specs.resolve import expand
 from tablectl.specs.spec import Specs, TableSpec
-from tablectl.window.run import real_place
+from tablectl.window.records import real_place
 
 _DEFAULT_STORES = StoreOptions()
 

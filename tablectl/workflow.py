@@ -39,7 +39,7 @@ from tablectl.window.clock import Clock, SystemClock
 from tablectl.window.command import CommandRunner
 from tablectl.window.events import Notify, nobody_watches
 from tablectl.window.owner import current_owner
-from tablectl.window.records import RecordStore, open_records
+from tablectl.window.records import RecordStore, open_records, real_place
 from tablectl.window.report import RunReport
 from tablectl.window.run import Wave, run_plan
 from tablectl.window.setting import Terms, Window
@@ -336,7 +336,7 @@ def store_options(config: Config) -> StoreOptions:
 
 def record_store(location: str, config: Config) -> RecordStore:
     """The lease records of the table at a location."""
-    return open_records(location, config.state, canonical_location(location), store_options(config))
+    return open_records(location, config.state, real_place(location), store_options(config))
 
 
 def _wave(stamp: Stamp, config: Config, environ: Mapping[str, str]) -> Wave:

@@ -14,7 +14,7 @@ from sqlglot import exp, maybe_parse
 
 from tablectl.conflicts.between import Pair, between
 from tablectl.conflicts.disjoint import EVERY_VALUE, Interval, Value, Values, either
-from tablectl.conflicts.footprint import Footprint
+from tablectl.conflicts.footprint import Footprint, footprint
 from tablectl.conflicts.literals import Domain, literal_of, one_value, shown, shown_values
 from tablectl.conflicts.setting import Setting
 from tablectl.conflicts.statements import Statement, StatementError, parse_statement
@@ -184,9 +184,17 @@ def _tried(
         analysed[each.index] = replace(parsed, evolves=both[each.index].evolves)
         rewrites.append(Rewrite(each.index, text, each.only_if))
     pair = between(analysed[0], analysed[1], subject, setting)
+    before = (footprint(each, subject) for each in both)
     # A condition that contradicts the others would keep everything apart.
-    empty = any(each.reads is not None and not each.reads.boxes for each in (pair.first, pair.second))
+    empty = any(_emptied(old, new) for old, new in zip(before, (pair.first, pair.second), strict=True))
     return tuple(rewrites) if pair.apart and not empty else ()
+
+
+def _emptied(before: Footprint, after: Footprint) -> bool:
+    """Whether a statement does nothing any more in a way in which it did something."""
+    regions = ((before.rewrites, after.rewrites), (before.adds, after.adds))
+    nothing = any(old.boxes and not new.boxes for old, new in regions)
+    return nothing or (after.reads is not None and not after.reads.boxes)
 
 
 def _condition(added: _Added, *, example: bool) -> exp.Expr:

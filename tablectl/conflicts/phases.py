@@ -65,7 +65,7 @@ def _why_free(made: Sequence[Winner], basis: Basis) -> str:
     if all(winner.metadata is None and winner.protocol is None for winner in made):
         return "only the clustering domain changes, which no data write in flight loses to"
     clients = ", ".join(client.text() for client in basis.client_list())
-    return f"writes in flight adopt this change and go on; this table's writers: {clients}"
+    return f"writes in flight adopt this change and go on; its latest writers: {clients}"
 
 
 def _why_closed(made: Sequence[Winner], failing: Sequence[Forecast], basis: Basis, dialect: str) -> str:

@@ -104,7 +104,7 @@ def _possible(loser: Loser, runtime: Version) -> tuple[bool | None, str]:
     if runtime >= _WITHOUT_PHOTON:
         return True, ""
     if runtime >= _GENERAL:
-        merge = loser.kind is Kind.MERGE
+        merge = loser.kind in (Kind.MERGE, Kind.READING_INSERT)  # which has the concurrency of MERGE (D36)
         return (_all(loser.platform.photon, loser.platform.filtered), "D45") if merge else (True, "")
     return (True, "") if loser.kind is Kind.DELETE else (loser.platform.photon, "D99")
 
@@ -159,7 +159,7 @@ def _insert(won: Group) -> Outcome:
 def _beside_insert(winner: Winner, loser: Loser, lost: Group) -> Outcome:
     if lost is Group.OPTIMIZE:
         return commits("OPTIMIZE and INSERT never conflict", "D27, D33")
-    if loser.level is Level.WRITE_SERIALIZABLE and winner.blind:
+    if loser.level is Level.WRITE_SERIALIZABLE and winner.blind and not loser.metadata:
         return commits("under WriteSerializable an INSERT conflicts with nothing (but see D57)", "D25, D31, D55")
     holds, source = row_level(loser)
     if holds:

@@ -154,9 +154,7 @@ def _protocol(winner: Winner, loser: Loser) -> Outcome | None:
     source = "delta.md 2.1 (1)"
     change = winner.protocol
     if change is not None:
-        unknown = [
-            each for each in change.adds if loser.client.version and loser.client.version < _KNOWN_SINCE.get(each, ())
-        ]
+        unknown = [each for each in change.adds if loser.client.version < _KNOWN_SINCE.get(each, ())]
         if unknown:
             return fails(Conflict.UNSUPPORTED, f"{loser.client.text()} cannot write {', '.join(unknown)}", source)
         if loser.protocol:

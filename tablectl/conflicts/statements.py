@@ -115,6 +115,8 @@ def _parse(sql: str) -> exp.Expr:
     except ParseError as error:
         first = error.errors[0] if error.errors else {}
         what = str(first.get("description") or "not SQL").partition(" but got <")[0].rstrip(".")
+        if "<class" in what:
+            what = "a clause of it lacks something"
         near = f", at {str(first.get('highlight'))[:40]!r} in line {first.get('line')}" if first.get("line") else ""
         raise StatementError(f"the statement {_start(sql)} cannot be read: {what}{near}", _way_out()) from None
     except SqlglotError as error:
@@ -164,7 +166,8 @@ def _statement(sql: str, node: exp.Expr, *, evolves: bool) -> Statement:
         raise StatementError(f"cannot tell which table {_start(sql)} writes", "name it: schema.table, or delta.`/path`")
     clauses = node.args["whens"].expressions if isinstance(node, exp.Merge) else []
     listed = (each.args.get("expressions") or [] for each in node.walk())
-    if not all(isinstance(each, list) for each in listed) or not all(_is_clause(when) for when in clauses):
+    empty = isinstance(node, exp.Update) and not node.expressions
+    if empty or not all(isinstance(each, list) for each in listed) or not all(_is_clause(when) for when in clauses):
         raise StatementError(f"the statement {_start(sql)} cannot be read: a clause of it lacks something", _way_out())
     return Statement(sql.strip(), _kind(node), node, table, evolves)
 

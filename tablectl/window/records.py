@@ -203,6 +203,12 @@ class ObjectRecords:
         return _told(what, f"{self._place}/{name}", self._bucket.family)
 
 
+def real_place(location: str) -> str:
+    """One form for each place, links of a local disk followed: two names of one table must not pass for two tables."""
+    place = canonical_location(location)
+    return str(Path(place).resolve()) if place.startswith("/") else place
+
+
 def open_records(
     location: str, state: str | None = None, key: str = "", options: StoreOptions = _DEFAULT
 ) -> RecordStore:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from tablectl.model.errors import EngineError, PlanFileError, WindowError
 from tablectl.model.names import canonical_location
@@ -18,7 +17,7 @@ from tablectl.window.commits import check_commits
 from tablectl.window.events import Event
 from tablectl.window.lease import Lease, Renewer
 from tablectl.window.lease_log import PATIENCE, tail
-from tablectl.window.records import RecordStore
+from tablectl.window.records import RecordStore, real_place
 from tablectl.window.report import Outcome, RunReport, TableRun
 from tablectl.window.setting import EndError, Window
 from tablectl.window.settle import Place, settle
@@ -99,12 +98,6 @@ def _run_once(window: Window, wave: Wave, tables: Sequence[TablePlan]) -> list[T
 def _waves(tables: Sequence[TablePlan], size: int) -> Iterable[Sequence[TablePlan]]:
     ordered = sorted(tables, key=lambda table: canonical_location(table.location))
     return (ordered[start : start + size] for start in range(0, len(ordered), size))
-
-
-def real_place(location: str) -> str:
-    """One form for each place, links of a local disk followed: two names of one table must not pass for two tables."""
-    place = canonical_location(location)
-    return str(Path(place).resolve()) if place.startswith("/") else place
 
 
 def _check_places(tables: Sequence[TablePlan]) -> None:

@@ -26,7 +26,7 @@ from tablectl.window.guards import TTL, GuardRecord, Mode
 from tablectl.window.lease import random_id
 from tablectl.window.lease_log import LeaseRecord
 from tablectl.window.owner import current_owner
-from tablectl.window.records import is_new, open_records
+from tablectl.window.records import is_new, open_records, real_place
 from tablectl.writers.attendant import Attendant
 from tablectl.writers.functions import check_plain
 from tablectl.writers.passage import GuardTimeout, Passage, StoredGuard
@@ -196,7 +196,7 @@ class _Visit:
         owner = current_owner(os.environ, __version__)
         writer = f"{terms.name}, {owner}" if terms.name else str(owner)
         # Asked for, too: the credentials of a bucket may be some requests away.
-        store = ask(lambda: open_records(location, self._state, canonical_location(location)))
+        store = ask(lambda: open_records(location, self._state, real_place(location)))
         self._guard = StoredGuard(store, GuardRecord(random_id(), 0, writer, terms.mode, terms.ttl))
         self.attendant.keep(self._guard)
         return Passage(self._guard, terms.target.text, terms.timeout, SystemClock(), ask).enter()

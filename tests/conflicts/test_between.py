@@ -296,6 +296,15 @@ def test_a_text_from_a_source_may_be_padded() -> None:
 # Ways to keep them apart
 
 
+def test_a_way_that_leaves_a_statement_nothing_to_do_is_none() -> None:
+    """A condition that contradicts the INSERT's own would keep everything apart."""
+    found = ways(
+        "INSERT OVERWRITE lake.orders SELECT * FROM s",
+        "INSERT INTO lake.orders BY NAME SELECT * FROM s WHERE country = 'fr'",
+    )
+    assert found.rewrites == ()
+
+
 def test_a_condition_that_follows_is_written_out() -> None:
     found = ways(merge("(SELECT * FROM updates WHERE date = '2026-01-01')"), DAY_2)
     (rewrite,) = found.rewrites

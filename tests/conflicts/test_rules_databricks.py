@@ -185,3 +185,14 @@ def test_where_row_level_concurrency_holds(
 
 def test_row_level_concurrency_needs_a_table_without_partitions() -> None:
     assert row_level(on(in_partition("a"))) == (False, "D42")
+
+
+def test_a_blind_insert_is_in_the_way_of_a_write_that_evolves_the_schema() -> None:
+    """D55 speaks of plain operations; open-source Delta checks such a write as under Serializable (delta.md 3)."""
+    assert decide(WON_INSERT, on(CHANGE, WS)).result is Result.COMMITS
+    assert decide(WON_INSERT, on(CHANGE, WS, metadata=True)).result is Result.MAY_FAIL
+
+
+def test_an_insert_that_reads_its_own_table_has_the_concurrency_of_merge() -> None:
+    for kind in (Kind.MERGE, Kind.READING_INSERT):
+        assert row_level(on(reader(kind), WS, replace(ROWS, photon=False), "14.2"))[0] is False

@@ -78,8 +78,13 @@ def test_what_data_writes_adopt_and_since_when(winner: Winner, since: str) -> No
         loser = append(client=client(text))
         outcome = decide(winner, loser)
         assert outcome.survives is (loser.client.version >= first), text
-        if not outcome.survives:
+        if not outcome.survives and loser.client.version:
             assert outcome.conflict is Conflict.METADATA_CHANGED
+
+
+def test_a_version_that_is_not_known_counts_as_one_that_knows_no_new_feature() -> None:
+    raised = Winner(kind=Kind.UPGRADE_PROTOCOL, protocol=ProtocolChange(adds=("variantType",)))
+    assert decide(raised, append(client=client("delta-spark"))).conflict is Conflict.UNSUPPORTED
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,8 @@ def test_statements(sql: str, verb: str, parts: tuple[str, ...]) -> None:
         ("DELETE FROM u.t", "writes u.t, not s.t"),
         ("DELETE FROM lake.s.t", "writes lake.s.t, not s.t"),
         ("DELETE FROM delta.`/lake/other`", "writes delta.`/lake/other`, not s.t"),
+        ("UPDATE lake.orders SET", "lacks something"),
+        ("MERGE INTO lake.orders t USING s ON t.id = s.id", "lacks something"),
     ],
 )
 def test_what_is_no_such_statement(sql: str, said: str) -> None:

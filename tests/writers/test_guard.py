@@ -473,6 +473,15 @@ def test_the_apply_uses_the_same_place(place: Place, tmp_path: Path) -> None:
         assert len(wave.records(f"file:{place}").names("guards/")) == 1
 
 
+def test_under_state_two_links_to_one_table_are_one(tmp_path: Path, place: Path) -> None:
+    link, state = tmp_path / "link", str(tmp_path / "state")
+    link.symlink_to(str(place))
+    for each in (str(place), str(link)):
+        with tablectl.guard(None, each, state=state):
+            pass
+    assert len(list(Path(state).iterdir())) == 1
+
+
 def test_hdfs_is_fine_with_state(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with tablectl.guard(None, "hdfs://nn/lake/orders", state=str(tmp_path)):
         assert len(list(tmp_path.rglob("*.0.json"))) == 1
