@@ -113,10 +113,13 @@ class Lake:
 
     def _make(self, layout: str, path: Path) -> None:
         columns = "(id, p, v) " if layout == "identity" else ""
-        if layout == "identity" and DELTA.version < (4, 1):
-            pytest.skip("Delta takes identity columns in SQL since 4.1")
         for statement in LAYOUTS[layout][1]:
-            self._spark.sql(statement.replace("$t", f"delta.`{path}`"))
+            try:
+                self._spark.sql(statement.replace("$t", f"delta.`{path}`"))
+            except Exception as error:
+                if "does not support identity column" in str(error):
+                    pytest.skip("this Spark makes no identity columns in Delta tables")
+                raise
         for index, letter in enumerate(LETTERS):
             first, second = (f"({number}, '{letter}', {number})" for number in (2 * index + 1, 2 * index + 2))
             rows = f"SELECT /*+ COALESCE(1) */ * FROM VALUES {first}, {second}"
