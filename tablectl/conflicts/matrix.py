@@ -6,7 +6,7 @@ far as they can. No outcome is written down here: ``rules.decide_all`` gives eac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -75,9 +75,9 @@ class Matrix:
         raise KeyError((loser, winner))
 
 
-def matrix(setting: Setting) -> Matrix:
-    """Every pair of operations that such a table can take."""
-    winners = operations_of(setting)
+def matrix(setting: Setting, groups: Collection[Group] = tuple(Group)) -> Matrix:
+    """Every pair of operations of some groups that such a table can take."""
+    winners = tuple(each for each in operations_of(setting) if each.group in groups)
     losers = tuple(each for each in winners if _made_by(each, setting))
     cells = tuple(decide_pair(setting, winner, loser) for loser in losers for winner in winners)
     return Matrix(setting, losers, winners, cells)

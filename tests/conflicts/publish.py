@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tablectl.conflicts.matrix import Cell, Matrix, Verdict, compare, matrix
-from tablectl.conflicts.operations import OPERATIONS, TableOperation
+from tablectl.conflicts.operations import OPERATIONS, Group, TableOperation
 from tablectl.conflicts.readers import Effect, Stop, stream_reader
 from tablectl.conflicts.row_level import STATEMENTS, row_levels
 from tablectl.conflicts.rules import RELEASES
@@ -182,15 +182,7 @@ def _databricks() -> Iterator[str]:
     shown: dict[tuple[str, ...], list[str]] = {}
     reasons: dict[tuple[str, ...], Matrix] = {}
     for title, setting in _databricks_settings():
-        found = matrix(setting)
-        everyday = [each for each in found.winners if each.group.value in {"rows", "files"}]
-        keys = {each.key for each in everyday}
-        cut = Matrix(
-            setting,
-            tuple(each for each in found.losers if each.key in keys),
-            tuple(everyday),
-            tuple(cell for cell in found.cells if {cell.loser.key, cell.winner.key} <= keys),
-        )
+        cut = matrix(setting, {Group.ROWS, Group.FILES})
         lines = tuple(_grid(cut, set()))
         shown.setdefault(lines, []).append(title)
         reasons.setdefault(lines, cut)
@@ -309,9 +301,8 @@ def _sources() -> Iterator[str]:
 def unknown_facts() -> set[str]:
     """Ids that some outcome names and the page does not explain."""
     settings = [setting for _, setting in _databricks_settings()]
-    sources = {
-        each.source for setting in settings for cell in matrix(setting).cells for each in (cell.meeting, cell.apart)
-    }
+    found = [matrix(settings[0]), *(matrix(setting, {Group.ROWS, Group.FILES}) for setting in settings)]
+    sources = {each.source for made in found for cell in made.cells for each in (cell.meeting, cell.apart)}
     sources |= {each.sources for setting in settings for each in row_levels(setting)}
     return {fact for source in sources for fact in facts_in(source)} - FACTS.keys()
 
