@@ -56,9 +56,8 @@ def plan(
     """
     config = load_config(Path(directory), os.environ)
     with Engines(config, spark) as engines:
-        specs = load_repository(paths, config, directory, variables or {}, os.environ)
         selection = Selection(tuple(select), tuple(tags), tuple(exclude))
-        return make_plan(specs, selection, config.engine.dialect, engines.start, store_options(config))
+        return _planned(paths, selection, variables, directory, config, engines)
 
 
 def apply(
@@ -103,10 +102,21 @@ def apply(
                 raise UsageError("a ready plan is applied as it is", "select when planning, and apply that plan")
             ready = plan_or_paths if isinstance(plan_or_paths, Plan) else read_plan(Path(str(plan_or_paths)))
         else:
-            specs = load_repository(plan_or_paths, config, directory, variables or {}, os.environ)
-            ready = make_plan(specs, selection, config.engine.dialect, engines.start, store_options(config))
+            ready = _planned(plan_or_paths, selection, variables, directory, config, engines)
         Limits(max_tables, max_bytes).check(ready)
         return run(ready, engines.open, config, os.environ, control, Path(directory))
+
+
+def _planned(
+    paths: Paths,
+    selection: Selection,
+    variables: Mapping[str, str] | None,
+    directory: str | Path,
+    config: Config,
+    engines: Engines,
+) -> Plan:
+    specs = load_repository(paths, config, directory, variables or {}, os.environ)
+    return make_plan(specs, selection, config.engine.dialect, engines.start, store_options(config))
 
 
 def drift(

@@ -174,8 +174,9 @@ def plan(
 
     if out and out.suffix != ".json":
         raise UsageError(f"--out {out} would not be known as a plan", "give it a name that ends in .json")
-    request, reports = _request(paths, select, tag, var, remote, exclude), Reports.of(format, report, out)
+    request = _request(paths, select, tag, var, remote, exclude)
     request = replace(request, max_tables=max_tables, max_bytes=size("--max-bytes", max_bytes))
+    reports = Reports.of(format, report, out)
     return plan_command(request, Output(os.environ), out, reports, detailed_exitcode=detailed_exitcode)
 
 
@@ -192,8 +193,8 @@ def show(
     """
     from tablectl.cli.commands import show_command  # noqa: PLC0415
 
-    request, reports = _request(None, None, None, var, None), Reports.of(format, report, plan_file)
-    return show_command(plan_file, request, Output(os.environ), reports)
+    request = _request(None, None, None, var, None)
+    return show_command(plan_file, request, Output(os.environ), Reports.of(format, report, plan_file))
 
 
 @app.command()
@@ -243,11 +244,9 @@ def apply(
         raise UsageError(
             "a saved plan is applied as it is", "give one plan alone, without --select, --exclude, --tag or --var"
         )
-    request, reports = (
-        _request(None if saved else targets, select, tag, var, remote, exclude),
-        Reports.of(format, report, saved[0] if saved else None),
-    )
+    request = _request(None if saved else targets, select, tag, var, remote, exclude)
     request = replace(request, max_tables=max_tables, max_bytes=size("--max-bytes", max_bytes))
+    reports = Reports.of(format, report, saved[0] if saved else None)
     options = ApplyOptions(yes, reason("--proceed", proceed), reason("--override", override), wait, watch)
     return apply_command(request, Output(os.environ), saved[0] if saved else None, reports, options)
 
@@ -279,8 +278,8 @@ def drift(
 
     if yes and not adopt:
         raise UsageError("--yes has nothing to agree to", "it goes with --adopt")
-    request, reports = _request(paths, select, tag, var, remote, exclude), Reports.of(format, report)
-    return drift_command(request, Output(os.environ), reports, DriftOptions(look_back, adopt, yes))
+    request = _request(paths, select, tag, var, remote, exclude)
+    return drift_command(request, Output(os.environ), Reports.of(format, report), DriftOptions(look_back, adopt, yes))
 
 
 @app.command("import")

@@ -184,10 +184,12 @@ def _tried(
         analysed[each.index] = replace(parsed, evolves=both[each.index].evolves)
         rewrites.append(Rewrite(each.index, text, each.only_if))
     pair = between(analysed[0], analysed[1], subject, setting)
+    if not pair.apart:
+        return ()
     before = (footprint(each, subject) for each in both)
     # A condition that contradicts the others would keep everything apart.
     empty = any(_emptied(old, new) for old, new in zip(before, (pair.first, pair.second), strict=True))
-    return tuple(rewrites) if pair.apart and not empty else ()
+    return () if empty else tuple(rewrites)
 
 
 def _emptied(before: Footprint, after: Footprint) -> bool:

@@ -22,15 +22,15 @@ from tablectl.window.report import RunReport
 def render_plan(plan: Plan, form: Form, style: Style, mask: Mask, context: Context) -> str:
     """A plan as a report. In JSON it is the plan file itself, unless values are masked, which no apply would take."""
     masked = mask.plan(plan)
-    about = replace(context, digest=digest_of(plan))
-    match form:
-        case Form.TEXT:
-            from tablectl.reports.plan_text import plan_text  # noqa: PLC0415  # see above
+    if form is Form.TEXT:
+        from tablectl.reports.plan_text import plan_text  # noqa: PLC0415  # see above
 
-            return plan_text(masked, style)
+        return plan_text(masked, style)
+    if form is Form.JSON and masked == plan:
+        return dump_plan(plan).decode()
+    about = replace(context, digest=digest_of(plan))  # of all its bytes: not for a report that does not name it
+    match form:
         case Form.JSON:
-            if masked == plan:
-                return dump_plan(plan).decode()
             return _json({**plain(masked), "sha256": about.digest, "masked": mask.patterns}, indent=1)
         case Form.MARKDOWN:
             from tablectl.reports.plan_markdown import plan_markdown  # noqa: PLC0415

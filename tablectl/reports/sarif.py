@@ -14,7 +14,7 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from tablectl.model.errors import ExitCode, Problem
-from tablectl.model.plan import Plan, TablePlan
+from tablectl.model.plan import Plan, TableFailure, TablePlan
 from tablectl.model.text import printable, value_text
 from tablectl.planning.drift import Drift
 from tablectl.reports.context import Context
@@ -212,8 +212,7 @@ def drift_sarif(drift: Drift, context: Context) -> str:
 
 
 def _of_drift(drift: Drift) -> Iterator[Result]:
-    for failure in drift.failures:
-        yield Result("unreadable", failure.name, "", _with_hint(failure.message, failure.hint))
+    yield from map(_of_failure, drift.failures)
     for table in drift.tables:
         for each in table.differences:
             said = "".join(f"; {label} {text}" for label, text in origin_facts(each.origin, table))
@@ -223,8 +222,7 @@ def _of_drift(drift: Drift) -> Iterator[Result]:
 
 
 def _of_plan(plan: Plan) -> Iterator[Result]:
-    for failure in plan.failures:
-        yield Result("unreadable", failure.name, "", _with_hint(failure.message, failure.hint))
+    yield from map(_of_failure, plan.failures)
     for table in plan.tables:
         yield from _of_table(table)
 
@@ -242,8 +240,7 @@ def _of_table(table: TablePlan) -> Iterator[Result]:
 
 
 def _of_run(report: RunReport) -> Iterator[Result]:
-    for failure in report.failures:
-        yield Result("unreadable", failure.name, "", _with_hint(failure.message, failure.hint))
+    yield from map(_of_failure, report.failures)
     for run in report.tables:
         yield from _of_table_run(run)
 
@@ -259,6 +256,10 @@ def _of_table_run(run: TableRun) -> Iterator[Result]:
     for commit in run.foreign:
         if commit.run:
             yield Result("undone", run.name, "", f"version {commit.version}{late_text(commit)}")
+
+
+def _of_failure(failure: TableFailure) -> Result:
+    return Result("unreadable", failure.name, "", _with_hint(failure.message, failure.hint))
 
 
 def _with_hint(message: str, hint: str) -> str:

@@ -100,6 +100,19 @@ class FakeClock:
     def utc(self) -> datetime:
         return self.wall + timedelta(seconds=self.now)
 
+    def later(self, seconds: float, act: Callable[[], object]) -> None:
+        """Once, at the end of the first sleep that lasts until then."""
+        due, before, done = self.now + seconds, self.on_sleep, False
+
+        def happen() -> None:
+            nonlocal done
+            before()
+            if self.now >= due and not done:
+                done = True
+                act()
+
+        self.on_sleep = happen
+
 
 def numbered(prefix: str) -> Callable[[], str]:
     numbers = count(1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 
 from tablectl.model.calendar import Calendar, Rule
@@ -18,19 +17,6 @@ HOUR = 3600.0
 
 def run(names: str = "a", wait: float = HOUR, drain: float = 0, calendar: Calendar | None = None) -> Run:
     return Run(terms=Terms(drain=drain, wait=wait, calendar=calendar or Calendar())).tables(names)
-
-
-def later(run: Run, seconds: float, act: Callable[[], object]) -> None:
-    due, before, done = run.clock.now + seconds, run.clock.on_sleep, False
-
-    def happen() -> None:
-        nonlocal done
-        before()
-        if run.clock.now >= due and not done:
-            done = True
-            act()
-
-    run.clock.on_sleep = happen
 
 
 def leased(run: Run) -> list[float]:
@@ -59,7 +45,7 @@ def test_the_pauses_grow_and_the_last_try_is_at_the_end() -> None:
 
 def test_it_ends_with_the_first_that_succeeds() -> None:
     one = run()
-    later(one, 200, FakeGuard(one.stores["/lake/a"], ttl=600).end)
+    one.clock.later(200, FakeGuard(one.stores["/lake/a"], ttl=600).end)
     times = leased(one)
     report = one.apply()
     assert (outcomes(report), report.exit_code) == ({"a": "applied"}, 0)
@@ -79,7 +65,7 @@ def test_no_lease_is_kept_in_between() -> None:
 def test_held_tables_are_tried_again_and_the_others_are_not() -> None:
     one = run("ab")
     ben = one.hold("b")
-    later(one, 100, ben.release)
+    one.clock.later(100, ben.release)
     one.clock.on_sleep, renew = (lambda: None), one.clock.on_sleep
     one.clock.on_sleep = lambda: None if ben._released else renew()
     report = one.apply()
@@ -114,7 +100,7 @@ def test_a_calendar_that_opens_too_late_is_not_waited_for() -> None:
 def test_a_stop_ends_the_waiting() -> None:
     one = run()
     FakeGuard(one.stores["/lake/a"], ttl=80_000)
-    later(one, 90, one.stop.set)
+    one.clock.later(90, one.stop.set)
     report = one.apply()
     assert outcomes(report) == {"a": "not drained"}
     assert one.clock.now < 1093
@@ -145,8 +131,8 @@ def test_the_report_tells_of_all_tries() -> None:
     """The first one made a commit that harms nobody, and its writer ended only for the second."""
     one = Run(terms=Terms(drain=0, wait=HOUR)).tables("a", clustering=(("id",),))
     writer = FakeGuard(one.stores["/lake/a"], mode=Mode.APPEND, ttl=80_000)
-    later(one, 30, writer.end)
-    later(one, 40, lambda: one.lake.tables["/lake/a"].commit("WRITE", "stream"))
+    one.clock.later(30, writer.end)
+    one.clock.later(40, lambda: one.lake.tables["/lake/a"].commit("WRITE", "stream"))
     report = one.apply(one.plan(clustering=("day",), isolation="Serializable"))
     table = only(report, "a")
     assert (table.outcome, report.exit_code) == (Outcome.APPLIED, 0)
@@ -158,6 +144,6 @@ def test_the_report_tells_of_all_tries() -> None:
 def test_a_second_try_that_finds_all_done_is_still_applied() -> None:
     one = Run(terms=Terms(drain=0, wait=HOUR)).tables("a", clustering=(("id",),))
     FakeGuard(one.stores["/lake/a"], mode=Mode.APPEND, ttl=80_000)
-    later(one, 30, lambda: one.lake.tables["/lake/a"].set_property("delta.isolationLevel", "Serializable"))
+    one.clock.later(30, lambda: one.lake.tables["/lake/a"].set_property("delta.isolationLevel", "Serializable"))
     table = only(one.apply(one.plan(clustering=("day",), isolation="Serializable")), "a")
     assert (table.outcome, len(table.commits)) == (Outcome.APPLIED, 1)

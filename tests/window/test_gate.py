@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -56,20 +55,6 @@ def alive(world: World, *guards: FakeGuard) -> None:
                 each.beat()
 
     world.clock.on_sleep = beat
-
-
-def later(world: World, seconds: float, act: Callable[[], object]) -> None:
-    due = world.clock.now + seconds
-    before, done = world.clock.on_sleep, False
-
-    def happen() -> None:
-        nonlocal done
-        before()
-        if world.clock.now >= due and not done:
-            done = True
-            act()
-
-    world.clock.on_sleep = happen
 
 
 # What gate a statement finds
@@ -136,7 +121,7 @@ def test_the_gate_is_put_before_the_guards_are_listed(world: World) -> None:
 @pytest.mark.parametrize("mode", list(Mode))
 def test_no_statement_runs_while_a_writer_is_in_its_way(world: World, mode: Mode) -> None:
     writer = guard(world, mode=mode, ttl=600)
-    later(world, 100, writer.end)
+    world.clock.later(100, writer.end)
     ran: list[tuple[str, bool]] = []
     world.before = lambda _table, sql: ran.append((parse_sql(sql).verb, world.clock.now >= 1100))
     run = world.run(world.plan(**PHASES))
@@ -148,7 +133,7 @@ def test_no_statement_runs_while_a_writer_is_in_its_way(world: World, mode: Mode
 def test_the_lease_is_kept_through_a_long_drain(world: World) -> None:
     writer = guard(world)
     alive(world, writer)
-    later(world, 250, writer.end)
+    world.clock.later(250, writer.end)
     run = world.run(world.plan(**settle()))
     assert run.outcome is Outcome.APPLIED
     assert world.clock.now >= 1250
@@ -163,8 +148,8 @@ def test_a_dead_writer_holds_nobody_up_for_good(world: World) -> None:
 
 def test_a_writer_that_comes_later_waits_by_itself(world: World) -> None:
     first = guard(world)
-    later(world, 5, first.end)
-    later(world, 3, lambda: alive(world, guard(world, "late")))
+    world.clock.later(5, first.end)
+    world.clock.later(3, lambda: alive(world, guard(world, "late")))
     run = world.run(world.plan(isolation="Serializable"))
     assert run.outcome is Outcome.APPLIED
     assert run.drain_ms < 7000
@@ -173,7 +158,7 @@ def test_a_writer_that_comes_later_waits_by_itself(world: World) -> None:
 def test_who_is_waited_for_is_told_again_and_again(world: World) -> None:
     writer = guard(world, "nightly load")
     alive(world, writer)
-    later(world, 20, writer.end)
+    world.clock.later(20, writer.end)
     world.run(world.plan(isolation="Serializable"))
     waits = [event for event in world.told if event.step == "draining"]
     assert {event.words for event in waits} == {"closed gate, waiting for nightly load (any)"}
@@ -192,7 +177,7 @@ def test_what_a_writer_did_meanwhile_is_not_done_again(world: World) -> None:
         world.table.set_property("delta.isolationLevel", "Serializable")
         writer.end()
 
-    later(world, 5, finish)
+    world.clock.later(5, finish)
     run = world.run(world.plan(isolation="Serializable"))
     assert (run.outcome, world.sent, run.already) == (Outcome.ALREADY, [], ())
 
@@ -205,7 +190,7 @@ def test_what_a_writer_changed_meanwhile_makes_the_table_stale(world: World) -> 
         world.table.commit("ALTER", "etl", schema=Schema((*fields, Field("new", "string"))))
         writer.end()
 
-    later(world, 5, finish)
+    world.clock.later(5, finish)
     run = world.run(world.plan(clustering=("day",)))
     assert (run.outcome, world.sent) == (Outcome.STALE, [])
     assert gate_of(world) is Gate.OPEN
@@ -218,7 +203,7 @@ def test_a_writer_of_an_unknown_kind_seen_meanwhile_makes_a_phase_stricter(world
         world.table.commit("WRITE", "etl", clients=(Client("unknown"),))
         writer.end()
 
-    later(world, 5, finish)
+    world.clock.later(5, finish)
     run = world.run(world.plan(clustering=("day",)))
     assert (run.outcome, world.sent) == (Outcome.REFUSED, [])
 
@@ -350,7 +335,7 @@ def test_the_gate_is_open_after_every_way_out(world: World, hook: Any, outcome: 
 @pytest.mark.parametrize("step", ["gate closed", "draining", "drained", "before closed-set", "after closed-set"])
 def test_a_stop_opens_the_gate(world: World, step: str) -> None:
     writer = guard(world)
-    later(world, 9, writer.end)
+    world.clock.later(9, writer.end)
     world.tick = lambda event: world.stop.set() if event == step else None
     run = world.run(world.plan(isolation="Serializable"))
     assert run.outcome is (Outcome.APPLIED if "closed-set" in step else Outcome.INTERRUPTED)
@@ -410,7 +395,7 @@ def test_killed_while_writers_are_waited_for(world: World) -> None:
     def kill() -> None:
         raise Kill
 
-    later(world, 50, kill)
+    world.clock.later(50, kill)
     with pytest.raises(Kill):
         world.run(plan)
     writer.end()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from tablectl.window.clock import StoppedError
@@ -22,19 +20,6 @@ def run() -> Run:
     return made
 
 
-def later(run: Run, seconds: float, act: Callable[[], object]) -> None:
-    due, before, done = run.clock.now + seconds, run.clock.on_sleep, False
-
-    def happen() -> None:
-        nonlocal done
-        before()
-        if run.clock.now >= due and not done:
-            done = True
-            act()
-
-    run.clock.on_sleep = happen
-
-
 def table(run: Run, name: str) -> FakeTable:
     return run.lake.tables[f"/lake/{name}"]
 
@@ -44,8 +29,8 @@ def back(run: Run, name: str) -> dict[str, bool]:
 
 
 def test_it_ends_as_soon_as_all_are_back_that_may_be_expected(run: Run) -> None:
-    later(run, 20, lambda: table(run, "a").commit("WRITE", "stream"))
-    later(run, 40, lambda: table(run, "b").commit("WRITE", "stream"))
+    run.clock.later(20, lambda: table(run, "a").commit("WRITE", "stream"))
+    run.clock.later(40, lambda: table(run, "b").commit("WRITE", "stream"))
     assert back(run, "a") == {"WRITE by stream": True, "WRITE by somebody": False}
     assert 1040 <= run.clock.now <= 1046
     assert run.released()
@@ -86,7 +71,7 @@ def test_a_table_without_a_commit_of_ours_is_not_watched(run: Run) -> None:
 
 
 def test_a_stop_ends_it(run: Run) -> None:
-    later(run, 10, run.stop.set)
+    run.clock.later(10, run.stop.set)
     run.apply()
     assert run.clock.now < 1020
 
@@ -111,8 +96,8 @@ def test_a_table_that_cannot_be_read_for_a_while_is_looked_at_again(run: Run) ->
             run.lake.tables[location].broken = ""
 
     run.lake.commits = commits  # type: ignore[assignment,method-assign]
-    later(run, 20, lambda: table(run, "b").commit("WRITE", "stream"))
-    later(run, 30, lambda: table(run, "a").commit("WRITE", "stream"))
-    later(run, 60, broken.clear)
+    run.clock.later(20, lambda: table(run, "b").commit("WRITE", "stream"))
+    run.clock.later(30, lambda: table(run, "a").commit("WRITE", "stream"))
+    run.clock.later(60, broken.clear)
     assert back(run, "a")["WRITE by stream"]
     assert 1060 <= run.clock.now <= 1070
