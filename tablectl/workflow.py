@@ -71,7 +71,7 @@ def make_plan(
     tables: list[TablePlan] = []
     unchanged: list[str] = []
     for spec, found in _read(placed, LOOK_BACK, stores, on_read, failures):
-        table = plan_table(spec.policy, found, dialect)
+        table = plan_table(spec.policy, found, dialect, spec.options)
         if table:
             tables.append(replace(table, tags=tuple(sorted(spec.tags))))
         else:

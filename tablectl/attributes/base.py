@@ -9,6 +9,7 @@ from typing import Protocol
 from tablectl.attributes.shape import Shape
 from tablectl.model.live import LiveTable
 from tablectl.model.operations import Operation
+from tablectl.model.options import NO_OPTIONS, Options
 from tablectl.model.plan import Basis, Change, Refusal, Value
 
 
@@ -43,6 +44,8 @@ class Target:
     dialect: str
     properties: Mapping[str, str | None]
     """Properties by folded key as they will read after the plan; absent where no policy names them."""
+    options: Options = NO_OPTIONS
+    """What the policy says beside its attributes."""
 
     def property(self, live: LiveTable, key: str) -> str | None:
         """A property as it will read after the plan."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tablectl.model.errors import UsageError
 from tablectl.model.live import Client
+from tablectl.model.options import parse_size
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
@@ -62,19 +63,14 @@ class ImportOptions:
     force: bool = False
 
 
-_SIZE = re.compile(r"(\d{1,18})\s*(B|kB|MB|GB|TB|PB)?\Z", re.IGNORECASE)
-_UNITS = ("b", "kb", "mb", "gb", "tb", "pb")
-
-
 def size(option: str, given: str | None) -> int | None:
     """Bytes as people write them: ``500000``, ``20 GB``. Raises ``UsageError`` for what is none."""
     if given is None:
         return None
-    match = _SIZE.match(given.strip())
-    if match is None:
-        raise UsageError(f"{option} {given!r} is no amount of data", f"for example {option} 20GB")
-    factor: int = 1000 ** _UNITS.index((match[2] or "b").lower())
-    return int(match[1]) * factor
+    try:
+        return parse_size(given)
+    except ValueError as error:
+        raise UsageError(f"{option} {error}", f"for example {option} 20GB") from None
 
 
 def reason(option: str, given: str | None) -> str:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from tablectl.model.live import Client, LiveTable, Protocol
 from tablectl.model.names import TableName, parse_table
+from tablectl.model.options import NO_OPTIONS, Options
 
 Value = str | tuple[str, ...] | None
 """An attribute's value in a plan: text, a list of columns, or ``None`` for a property that is not set."""
@@ -177,7 +178,9 @@ class ClientFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """The live facts that a table's statements follow from: enough to derive them again when the plan is loaded."""
+    """What a table's statements follow from, live facts and what the policy consents to: enough to derive them again
+    when the plan is loaded.
+    """
 
     protocol: ProtocolFact
     partitioned: bool
@@ -190,9 +193,11 @@ class Basis:
     vectors: int | None
     files: int | None
     bytes: int | None
+    options: Options = NO_OPTIONS
+    """What the policy says beside its attributes."""
 
     @classmethod
-    def of(cls, live: LiveTable) -> Basis:
+    def of(cls, live: LiveTable, options: Options = NO_OPTIONS) -> Basis:
         """The basis of a live table."""
         return cls(
             protocol=ProtocolFact.of(live.protocol),
@@ -205,6 +210,7 @@ class Basis:
             vectors=live.vectors,
             files=live.files,
             bytes=live.bytes,
+            options=options,
         )
 
     def client_list(self) -> tuple[Client, ...]:

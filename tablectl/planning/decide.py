@@ -9,6 +9,7 @@ from tablectl.attributes.base import Action, Target
 from tablectl.attributes.policy import attribute
 from tablectl.model.live import LiveTable
 from tablectl.model.operations import SetProperties, UnsetProperties
+from tablectl.model.options import NO_OPTIONS, Options
 from tablectl.model.plan import Basis, Change, Refusal
 
 
@@ -17,9 +18,11 @@ def actions_for(changes: Sequence[Change], basis: Basis) -> tuple[Action, ...]:
     return tuple(attribute(change.attribute).act(change, basis) for change in changes)
 
 
-def refusals_for(changes: Sequence[Change], live: LiveTable, dialect: str) -> tuple[Refusal, ...]:
+def refusals_for(
+    changes: Sequence[Change], live: LiveTable, dialect: str, options: Options = NO_OPTIONS
+) -> tuple[Refusal, ...]:
     """Every change that this table cannot take, seen in the light of all the others."""
-    target = Target(dialect, _properties_after(actions_for(changes, Basis.of(live))))
+    target = Target(dialect, _properties_after(actions_for(changes, Basis.of(live, options))), options)
     found = (attribute(change.attribute).check(change, live, target) for change in changes)
     return tuple(refusal for refusal in found if refusal is not None)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tablectl.attributes.policy import Policy
 from tablectl.model.live import LiveTable
 from tablectl.model.names import TableName
+from tablectl.model.options import NO_OPTIONS, Options
 from tablectl.model.plan import Basis, Change, ProtocolFact, Statement, TablePlan
 from tablectl.planning.decide import actions_for, refusals_for
 from tablectl.planning.diff import diff
@@ -14,7 +15,7 @@ from tablectl.planning.lint import lint
 from tablectl.planning.order import order
 
 
-def plan_table(policy: Policy, live: LiveTable, dialect: str) -> TablePlan | None:
+def plan_table(policy: Policy, live: LiveTable, dialect: str, options: Options = NO_OPTIONS) -> TablePlan | None:
     """What a policy asks of a live table; ``None`` where it is already as declared.
 
     A table with a refusal keeps its changes, so that a reviewer sees them, and has no statements: it is left out whole.
@@ -22,8 +23,8 @@ def plan_table(policy: Policy, live: LiveTable, dialect: str) -> TablePlan | Non
     changes = diff(policy, live)
     if not changes:
         return None
-    basis = Basis.of(live)
-    refusals = refusals_for(changes, live, dialect)
+    basis = Basis.of(live, options)
+    refusals = refusals_for(changes, live, dialect, options)
     statements = () if refusals else derive(changes, basis, live.name, dialect)
     after = protocol_after(statements, basis)
     return TablePlan(

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from tablectl.attributes.catalogue import OWNED, canonical_key, find_known
 from tablectl.specs.identifiers import read_location
 from tablectl.specs.merge import Declared
+from tablectl.specs.options import LATER_OPTIONS, OPTIONS
 from tablectl.specs.properties import refused_hint
 from tablectl.specs.reading import Given, Reading
 from tablectl.specs.shapes import LATER_ATTRIBUTES, SHAPES
@@ -18,13 +19,14 @@ from tablectl.specs.tree import Entry, ListNode, MapNode, Node, Scalar, Source, 
 from tablectl.specs.values import read_attribute
 from tablectl.specs.wording import did_you_mean, shown
 
-LATER_KEYS = ("rewrite", "max_bytes", "optimize", "clients", "allowed_features", "truncate_history", "window")
+LATER_KEYS = (*sorted(LATER_OPTIONS), "window")
 """Keys beside the attributes that the design has and that are not built yet."""
 
 TAG = r"[A-Za-z0-9_./-]+"
 
 _TAG = re.compile(rf"{TAG}\Z")
-_ATTRIBUTES = tuple(SHAPES)
+_INHERITED = (*SHAPES, *OPTIONS)
+"""What a table may take from its defaults and patterns, beside its tags."""
 _TABLE_ONLY: Mapping[str, str] = MappingProxyType(
     {
         "location": "a location belongs to one table",
@@ -60,7 +62,7 @@ def read_defaults(node: Node, reading: Reading) -> Block:
         hint = "for example `defaults: {isolation: Serializable}`"
         reading.report(node.source, f"`defaults` takes a map of attributes, not {kind_of(node)}", hint)
         return Block()
-    return Block(_read_entries(node, reading, (*_ATTRIBUTES, "tags"), _TABLE_ONLY), _names(node, reading))
+    return Block(_read_entries(node, reading, (*_INHERITED, "tags"), _TABLE_ONLY), _names(node, reading))
 
 
 def read_block(node: Node, reading: Reading, *, pattern: bool = False) -> Block:
@@ -69,7 +71,7 @@ def read_block(node: Node, reading: Reading, *, pattern: bool = False) -> Block:
         case Scalar() if node.is_null:
             return Block()
         case MapNode():
-            known = (*_ATTRIBUTES, "tags", "unmanaged", *(() if pattern else ("location",)))
+            known = (*_INHERITED, "tags", "unmanaged", *(() if pattern else ("location",)))
             declared = _read_entries(node, reading, known, _OF_A_PATTERN if pattern else {})
             named, entry = _names(node, reading), node.find("unmanaged")
             return Block(declared, named, _read_unmanaged(entry, named, reading) if entry else {})
@@ -86,6 +88,8 @@ def _read_entries(
     for entry in node.entries:
         if entry.key in SHAPES:
             declared.update(read_attribute(entry, reading))
+        elif entry.key in OPTIONS:
+            declared.update(OPTIONS[entry.key].read(entry, reading))
         elif entry.key not in known:
             reading.refuse(entry, _LATER, known, {**_misplaced(entry.key, reading), **elsewhere})
         elif entry.key == "tags":
@@ -149,7 +153,7 @@ def _names(node: MapNode, reading: Reading) -> frozenset[str]:
 def _read_unmanaged(entry: Entry, named: frozenset[str], reading: Reading) -> dict[str, Cancelled]:
     cancelled: dict[str, Cancelled] = {}
     for text, source in _texts(entry, "`unmanaged: [isolation]`", reading) or ():
-        name = text if text in SHAPES else f"properties.{canonical_key(text, reading.dialect)}"
+        name = text if text in _INHERITED else f"properties.{canonical_key(text, reading.dialect)}"
         if name in named:
             hint = "remove it from `unmanaged`, or remove its declaration"
             reading.report(source, f"{shown(text)} is declared by this table and cannot be unmanaged as well", hint)
@@ -161,7 +165,7 @@ def check_unmanaged(block: Block, inherited: frozenset[str], reading: Reading) -
     """Every name in ``unmanaged`` is an attribute, or a property that Delta knows or that a table may inherit."""
     for name, cancelled in block.unmanaged.items():
         known = cancelled.text.lower().startswith("delta.") and find_known(cancelled.text, reading.dialect)
-        if name not in SHAPES and name not in inherited and name not in block.named and not known:
+        if name not in _INHERITED and name not in inherited and name not in block.named and not known:
             message, hint = _why_not_inherited(cancelled.text, inherited, reading.dialect)
             reading.report(cancelled.source, message, hint)
 
@@ -174,5 +178,5 @@ def _why_not_inherited(text: str, inherited: frozenset[str], dialect: str) -> tu
     if text.lower().startswith("delta."):
         return f"{shown(text)} is not known to Delta", refused_hint(text, "", dialect)
     keys = sorted(key.removeprefix("properties.") for key in inherited if key.startswith("properties."))
-    hint = did_you_mean(text, (*_ATTRIBUTES, *keys))
+    hint = did_you_mean(text, (*_INHERITED, *keys))
     return f"{shown(text)} is no attribute and no inherited property", hint

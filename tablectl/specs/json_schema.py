@@ -12,6 +12,7 @@ from typing import Any
 from tablectl.attributes.catalogue import find_known, known_keys
 from tablectl.attributes.shape import Shape
 from tablectl.specs.blocks import TAG
+from tablectl.specs.options import OPTIONS
 from tablectl.specs.shapes import EXCLUSIVE, MOST_COLUMNS, SHAPES
 from tablectl.specs.variables import VARIABLE
 
@@ -38,7 +39,7 @@ def policy_schema() -> Schema:
                 "description": "Attributes and tags for every table of this file.",
                 "type": "object",
                 "additionalProperties": False,
-                "properties": {**_attributes(), "tags": {"$ref": "#/$defs/tags"}},
+                "properties": {**_attributes(), **_options(), "tags": {"$ref": "#/$defs/tags"}},
             },
             "tables": {
                 "description": "Tables by identifier: schema.table, catalog.schema.table, or delta.`/path`. "
@@ -63,6 +64,10 @@ def _attributes() -> Schema:
     return {name: {"$ref": f"#/$defs/{name}"} for name in SHAPES}
 
 
+def _options() -> Schema:
+    return {name: {"description": option.description, **option.schema} for name, option in OPTIONS.items()}
+
+
 def _table() -> Schema:
     return {
         "description": "What one table, or each that a pattern matches, shall be; an empty entry takes the defaults.",
@@ -70,6 +75,7 @@ def _table() -> Schema:
         "additionalProperties": False,
         "properties": {
             **_attributes(),
+            **_options(),
             "tags": {"$ref": "#/$defs/tags"},
             "location": {
                 "description": "Where a catalog table lies, so that it can be read without the catalog.",

@@ -8,6 +8,7 @@ from typing import Any
 
 from tablectl.attributes.policy import Policy, attribute
 from tablectl.model.errors import Problem
+from tablectl.specs.options import OPTIONS
 from tablectl.specs.reading import Given
 from tablectl.specs.shapes import EXCLUSIVE, SHAPES
 from tablectl.specs.tree import Source
@@ -71,7 +72,7 @@ def merge(ranks: Ranks) -> tuple[Heard, ...]:
     """
     layers = [layer for rank in ranks for layer in rank]
     keys = {key for layer in layers for key in (*layer.declared, *layer.unmanaged)}
-    order = {name: index for index, name in enumerate((*SHAPES, "tags", "location"))}
+    order = {name: index for index, name in enumerate((*SHAPES, *OPTIONS, "tags", "location"))}
     return tuple(_hear(key, ranks) for key in sorted(keys, key=lambda key: (order[key.partition(".")[0]], key)))
 
 

@@ -9,6 +9,7 @@ from tablectl.model.errors import InputError, Problem
 from tablectl.model.names import TableName
 from tablectl.specs.declarations import Declaration, rank
 from tablectl.specs.merge import DEFAULTS, Heard, Voice, check_exclusive, effective, merge, policy_of
+from tablectl.specs.options import options_of
 from tablectl.specs.spec import Specs, TableSpec, in_order
 from tablectl.specs.tree import Source
 from tablectl.specs.wording import shown
@@ -61,6 +62,7 @@ def _spec(name: TableName, heard: Sequence[Heard], declared: Source) -> TableSpe
     return TableSpec(
         name=name,
         policy=policy_of(values),
+        options=options_of(values),
         location=str(location.value) if location else None,
         tags=tuple(tags.value or ()) if tags else (),
         sources={key: given.source for key, given in values.items() if key != "tags"},

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tablectl.attributes.policy import Policy
+from tablectl.model.as_json import plain
 from tablectl.model.errors import Problem
 from tablectl.model.names import TableName, canonical_location
+from tablectl.model.options import NO_OPTIONS, Options
 from tablectl.model.patterns import TablePattern
 from tablectl.specs.declarations import Declaration, Declarations
 from tablectl.specs.merge import Declared
@@ -33,6 +35,7 @@ class TableSpec:
     """Where each effective attribute was given, and each ``properties.<key>``, and ``location``."""
     declared: Source
     """The place of its identifier, else of the most literal pattern that matches it."""
+    options: Options = NO_OPTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,13 @@ def in_order(specs: Iterable[TableSpec]) -> tuple[TableSpec, ...]:
 
 
 def _effective(spec: TableSpec) -> dict[str, object]:
-    return {"table": spec.name.key, "policy": spec.policy.declared(), "location": spec.location, "tags": spec.tags}
+    return {
+        "table": spec.name.key,
+        "policy": spec.policy.declared(),
+        "options": plain(spec.options),
+        "location": spec.location,
+        "tags": spec.tags,
+    }
 
 
 def _pattern(declaration: Declaration) -> dict[str, object]:

@@ -17,12 +17,13 @@ from tablectl.window.setting import EndError
 def missing_statements(plan: TablePlan, live: LiveTable, dialect: str) -> list[Statement]:
     """The statements still missing in the live table. Raises where the table went stale or turned refused."""
     pending = _pending(plan, live)
-    refusals = refusals_for(pending, live, dialect)
+    options = plan.basis.options
+    refusals = refusals_for(pending, live, dialect, options)
     if refusals:
         first = refusals[0]
         raise EndError(Outcome.REFUSED, f"{first.change}: {first.reason}", first.way_out)
     changes = [current(change, live) for change in pending]
-    derived = derive(changes, Basis.of(live), plan.table, dialect)
+    derived = derive(changes, Basis.of(live, options), plan.table, dialect)
     return [statement for statement in derived if not (statement.only_if and live.vectors == 0)]
 
 

@@ -1,0 +1,72 @@
+"""The keys of a policy beside its attributes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tablectl.model.options import Options
+from tablectl.specs.document import parse_document
+from tablectl.specs.options import EVERY_OPTION, LATER_OPTIONS, OPTIONS, options_of
+from tablectl.specs.reading import Given, Reading
+from tablectl.specs.tree import MapNode
+from tablectl.specs.variables import Variables
+
+
+def read(text: str) -> tuple[dict[str, Given], list[str]]:
+    """What every option of a map gives, built or not, and the problems."""
+    reading = Reading(Variables({"SIZE": "2 TB"}, {}), "oss", "spark_catalog", [])
+    root = parse_document(text.encode(), "p.yaml", reading.problems)
+    assert isinstance(root, MapNode)
+    known = {option.name: option for option in EVERY_OPTION}
+    given = {name: each for entry in root.entries for name, each in known[entry.key].read(entry, reading).items()}
+    return given, [str(problem) for problem in reading.problems]
+
+
+def test_what_they_take() -> None:
+    given, problems = read(
+        "rewrite: allowed\nmax_bytes: ${SIZE}\noptimize: full\ntruncate_history: true\n"
+        "allowed_features: [deletionVectors, clustering]\nclients: {trino: '450', spark: '4.0'}"
+    )
+    assert problems == []
+    assert {key: each.value for key, each in given.items()} == {
+        "rewrite": "allowed",
+        "max_bytes": "2000000000000",
+        "optimize": "full",
+        "truncate_history": "true",
+        "allowed_features": ("deletionVectors", "clustering"),
+        "clients.trino": "450",
+        "clients.spark": "4.0",
+    }
+
+
+def test_what_holds_where_nothing_is_said() -> None:
+    assert options_of({}) == Options()
+
+
+def test_what_is_not_built_yet_is_not_among_those_that_hold() -> None:
+    assert LATER_OPTIONS.isdisjoint(OPTIONS)
+    assert {option.name for option in EVERY_OPTION} == LATER_OPTIONS | set(OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ("rewrite: yes", '"yes" is no value of `rewrite`'),
+        ("rewrite: alowed", '"alowed" is no value of `rewrite`'),
+        ("rewrite: [allowed]", "`rewrite` takes one of allowed, refused, not a list"),
+        ("optimize:", "`optimize` takes one of never, incremental, full, not nothing"),
+        ("max_bytes: much", '"much" is no amount of data'),
+        ("max_bytes: 1.5", "YAML reads 1.5 as a number, not as text"),
+        ("truncate_history: 1", '"1" is no value of `truncate_history`'),
+        ("allowed_features: deletionVectors", "`allowed_features` takes a list of table features, not text"),
+        ("allowed_features: ['a b']", '"a b" is no table feature'),
+        ("clients: [spark]", "`clients` takes a map of clients to versions, not a list"),
+        ("clients: {Spark 4: '1'}", '"Spark 4" is no client'),
+        ("clients: {spark: new}", '"new" is no version'),
+    ],
+)
+def test_what_is_refused(entry: str, problem: str) -> None:
+    given, problems = read(entry)
+    assert not given or entry.startswith("allowed")
+    assert len(problems) == 1
+    assert problem in problems[0]
