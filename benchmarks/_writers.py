@@ -137,8 +137,10 @@ class Run:
             if problem is not None and not CONFLICT.search(str(problem)):
                 raise problem
         finally:
+            # To stop waits for the batch, so the lock must be free again: a batch that comes now does nothing.
             with whole:
-                query.stop()
+                pass
+            query.stop()
 
     @contextmanager
     def working(self) -> Iterator[None]:
