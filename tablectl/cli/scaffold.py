@@ -43,6 +43,8 @@ _PLANS = """# Saved plans are made for one state of the tables: they travel as a
 
 _WORKFLOW = """name: tablectl
 
+# A pull request is planned, and its plan becomes a comment and an artifact. What is merged applies exactly that plan.
+# Once a day, tables that are not as declared fail a run. By hand: a plan; with the number of its run, that is applied.
 on:
   pull_request:
     paths: ["policies/**", tablectl.yaml, .github/workflows/tablectl.yml]
@@ -51,46 +53,75 @@ on:
     paths: ["policies/**", tablectl.yaml]
   schedule:
     - cron: "17 5 * * *"
+  workflow_dispatch:
+    inputs:
+      plan-run:
+        description: The number of the run (it is in its address) whose plan shall be applied; empty to plan
+        required: false
 
-permissions:
-  contents: read
+permissions: {}
 
 env:
   TABLECTL: "==VERSION"
-  # Credentials for the tables' logs, by the names of each store, for example:
+  # Credentials for the tables' logs, by the names of each store, and values of variables, for example:
   # AWS_ACCESS_KEY_ID: ${{ secrets.AWS_ACCESS_KEY_ID }}
+  # TABLECTL_VAR_LAKE: s3://lake
 
 jobs:
   plan:
-    if: github.event_name == 'pull_request'
+    if: github.event_name == 'pull_request' || (github.event_name == 'workflow_dispatch' && !inputs.plan-run)
     runs-on: ubuntu-latest
+    permissions:
+      contents: read
+      pull-requests: write # the comment
+      security-events: write # the annotations
+    concurrency:
+      group: tablectl-plan-${{ github.ref }}
+      cancel-in-progress: true # the plan of a newer push is the one to review
     steps:
       - uses: actions/checkout@v4
+        with:
+          persist-credentials: false
       - uses: actions/setup-python@v5
         with:
           python-version: "3.12"
       - run: pip install "tablectl${TABLECTL}"
-      - run: tablectl validate
       - name: plan
-        run: tablectl plan --out plans/plan.json --report "${RUNNER_TEMP}/plan.md"
-      - name: show the plan on the run's page
-        if: always()
-        run: test ! -f "${RUNNER_TEMP}/plan.md" || cat "${RUNNER_TEMP}/plan.md" >> "${GITHUB_STEP_SUMMARY}"
+        id: plan
+        run: python -P -m tablectl.ci plan
+      - name: comment
+        if: always() && steps.plan.outputs.report
+        env:
+          INPUT_REPORT: ${{ steps.plan.outputs.report }}
+          INPUT_TOKEN: ${{ github.token }}
+        run: python -P -m tablectl.ci comment
       - uses: actions/upload-artifact@v4
-        if: always()
+        if: always() && steps.plan.outputs.folder
         with:
-          name: plan
-          path: plans/plan.json
-          if-no-files-found: ignore
+          name: ${{ steps.plan.outputs.artifact }}
+          path: ${{ steps.plan.outputs.folder }}
+          overwrite: true
+      - uses: github/codeql-action/upload-sarif@v4
+        if: always() && steps.plan.outputs.sarif
+        continue-on-error: true # code scanning may be switched off
+        with:
+          sarif_file: ${{ steps.plan.outputs.sarif }}
+          category: tablectl
 
   apply:
-    if: github.event_name == 'push'
+    if: github.event_name == 'push' || (github.event_name == 'workflow_dispatch' && inputs.plan-run)
     runs-on: ubuntu-latest
+    permissions:
+      actions: read # the plan
+      contents: read
+      pull-requests: write # the comment
     concurrency:
       group: tablectl-apply
       cancel-in-progress: false # an apply that runs is never cut short
     steps:
       - uses: actions/checkout@v4
+        with:
+          persist-credentials: false
       - uses: actions/setup-python@v5
         with:
           python-version: "3.12"
@@ -99,22 +130,51 @@ jobs:
           distribution: temurin
           java-version: "17"
       - run: pip install "tablectl[spark]${TABLECTL}"
-      - name: plan
-        run: tablectl plan --out plans/plan.json
+      - name: find the plan that was reviewed
+        id: find
+        env:
+          INPUT_PLAN_RUN: ${{ inputs.plan-run }}
+          INPUT_TOKEN: ${{ github.token }}
+        run: python -P -m tablectl.ci find
+      - uses: actions/download-artifact@v4
+        with:
+          name: ${{ steps.find.outputs.artifact }}
+          path: ${{ steps.find.outputs.folder }}
+          run-id: ${{ steps.find.outputs.run }}
+          github-token: ${{ github.token }}
       - name: apply
-        run: tablectl apply plans/plan.json
+        id: apply
+        run: python -P -m tablectl.ci apply
+      - name: comment
+        if: always() && steps.apply.outputs.report
+        env:
+          INPUT_MODE: apply
+          INPUT_REPORT: ${{ steps.apply.outputs.report }}
+          INPUT_PULL_REQUEST: ${{ steps.find.outputs.pull-request }}
+          INPUT_TOKEN: ${{ github.token }}
+        run: python -P -m tablectl.ci comment
+      - uses: actions/upload-artifact@v4
+        if: always() && steps.apply.outputs.folder
+        with:
+          name: ${{ steps.apply.outputs.artifact }}
+          path: ${{ steps.apply.outputs.folder }}
+          overwrite: true
 
   drift:
     if: github.event_name == 'schedule'
     runs-on: ubuntu-latest
+    permissions:
+      contents: read
     steps:
       - uses: actions/checkout@v4
+        with:
+          persist-credentials: false
       - uses: actions/setup-python@v5
         with:
           python-version: "3.12"
       - run: pip install "tablectl${TABLECTL}"
       - name: fail where a table is not as declared
-        run: tablectl drift
+        run: python -P -m tablectl.ci drift
 """
 
 _PRE_COMMIT = """repos:

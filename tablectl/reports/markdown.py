@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from tablectl.model.text import printable
-from tablectl.reports.style import plural, sql_lines
+from tablectl.reports.style import plural, printable_lines, sql_lines
 
 LIMIT = 65_536
 """Characters that a comment on GitHub may have. Held in bytes of UTF-8, which are never fewer."""
@@ -49,9 +49,18 @@ def code(text: str) -> str:
 
 def fence(sql: str) -> str:
     """A statement as a block of its own; it wants an empty line ahead."""
-    body = "\n".join(sql_lines(sql))
+    return _fenced("sql", sql_lines(sql))
+
+
+def said(text: str) -> str:
+    """What a program printed as a block of its own; it wants an empty line ahead."""
+    return _fenced("text", printable_lines(text))
+
+
+def _fenced(language: str, lines: Sequence[str]) -> str:
+    body = "\n".join(lines)
     marks = "`" * max(3, 1 + max((len(run) for run in _BACKTICKS.findall(body)), default=0))
-    return f"{marks}sql\n{body}\n{marks}"
+    return f"{marks}{language}\n{body}\n{marks}"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -1,0 +1,22 @@
+"""``python -P -m tablectl.ci STEP``: what `action.yml` and the workflow of `tablectl init` run."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from tablectl.ci.job import Job
+from tablectl.ci.steps import STEPS, run_step
+from tablectl.model.errors import ExitCode
+
+
+def main(args: list[str]) -> int:
+    """The exit code of one step."""
+    if len(args) != 1 or args[0] not in STEPS:
+        sys.stderr.write(f"usage: python -P -m tablectl.ci {'|'.join(STEPS)}\n")
+        return ExitCode.USAGE
+    return run_step(args[0], Job(os.environ))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

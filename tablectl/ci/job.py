@@ -1,0 +1,151 @@
+"""A job of GitHub Actions as its environment tells it, and what can be told to it: outputs, a summary, annotations."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from tablectl.model.errors import UsageError
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}\Z")
+_NUMBER = re.compile(r"[0-9]{1,19}\Z")
+_REPOSITORY = re.compile(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a command gave back: its exit code, and what it said to standard error."""
+
+    code: int
+    err: str
+
+
+Run = Callable[[Sequence[str]], Ran]
+"""Runs ``tablectl …`` in the folder of the policies; what it says is in the job's log already."""
+
+
+def run_tablectl(args: Sequence[str]) -> Ran:
+    """In a process of its own, by the Python that runs this one, whatever lies in the current folder."""
+    command = [sys.executable, "-P", "-m", "tablectl", *args]
+    environ = {key: value for key, value in os.environ.items() if key != "INPUT_TOKEN"}
+    with subprocess.Popen(  # noqa: S603
+        command, stderr=subprocess.PIPE, text=True, errors="replace", env=environ
+    ) as process:
+        assert process.stderr is not None
+        said = []
+        for line in process.stderr:
+            said.append(line)
+            sys.stderr.write(line)
+            sys.stderr.flush()
+    return Ran(process.returncode, "".join(said))
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job. Nothing of its event is believed to be of any form; names and numbers are checked when used."""
+
+    environ: Mapping[str, str]
+    run: Run = run_tablectl
+    log: TextIO = field(default_factory=lambda: sys.stdout)
+
+    @property
+    def name(self) -> str:
+        """What tells this use of tablectl from others in the repository. Raises ``UsageError``."""
+        name = self.given("name") or "tablectl"
+        if not _NAME.match(name):
+            raise UsageError(f"`name` {name!r} is no name for an artifact", "letters, digits, dots, dashes; at most 60")
+        return name
+
+    @property
+    def arguments(self) -> list[str]:
+        """More arguments of the command, one a line."""
+        return [line.strip() for line in self.given("arguments").splitlines() if line.strip()]
+
+    @property
+    def folder(self) -> Path:
+        """Where this job's files lie, outside of the repository."""
+        return Path(self.environ.get("RUNNER_TEMP") or ".tablectl-ci") / self.name
+
+    @property
+    def repository(self) -> str:
+        """``owner/name``. Raises ``UsageError`` outside of GitHub Actions."""
+        found = self.environ.get("GITHUB_REPOSITORY", "")
+        if not _REPOSITORY.match(found):
+            raise UsageError("GITHUB_REPOSITORY names no repository", "this runs in a job of GitHub Actions")
+        return found
+
+    @property
+    def pull_request(self) -> int | None:
+        """The number of the pull request that the event is about."""
+        number = self._pull.get("number")
+        return number if isinstance(number, int) and not isinstance(number, bool) else None
+
+    @property
+    def address(self) -> str:
+        """The page of this run."""
+        parts = [self.environ.get(key, "") for key in ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID")]
+        return f"{parts[0]}/{parts[1]}/actions/runs/{parts[2]}" if all(parts) else ""
+
+    def given(self, key: str) -> str:
+        """An input of the action; empty where none was given."""
+        return self.environ.get(f"INPUT_{key.upper()}", "").strip()
+
+    def number(self, key: str) -> int | None:
+        """An input that is a number. Raises ``UsageError``."""
+        text = self.given(key)
+        if text and not _NUMBER.match(text):
+            raise UsageError(f"`{key.replace('_', '-')}` {text!r} is no number")
+        return int(text) if text else None
+
+    def output(self, **values: object) -> None:
+        """Outputs of the step. No value can end its own or begin another."""
+        lines = []
+        for key, value in values.items():
+            mark = secrets.token_hex(16)
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            lines.append(f"{key.replace('_', '-')}<<{mark}\n{text}\n{mark}\n")
+        self._append("GITHUB_OUTPUT", "".join(lines))
+
+    def summary(self, markdown: str) -> None:
+        """Something for the page of the run."""
+        self._append("GITHUB_STEP_SUMMARY", markdown.rstrip("\n") + "\n\n")
+
+    def tell(self, level: str, message: str) -> None:
+        """An annotation: ``error``, ``warning`` or ``notice``."""
+        text = message.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+        self.log.write(f"::{level} title=tablectl::{text}\n")
+        self.log.flush()
+
+    def tablectl(self, *args: str) -> Ran:
+        """Run a command. No line that it prints, whatever a table's names and values are, is an order to the runner."""
+        mark = secrets.token_hex(16)
+        self.log.write(f"::stop-commands::{mark}\n")
+        self.log.flush()
+        try:
+            return self.run(args)
+        finally:
+            self.log.write(f"::{mark}::\n")
+            self.log.flush()
+
+    @property
+    def _pull(self) -> Mapping[str, Any]:
+        try:
+            event = json.loads(Path(self.environ["GITHUB_EVENT_PATH"]).read_bytes())
+        except (KeyError, OSError, ValueError):
+            return {}
+        pull = event.get("pull_request") if isinstance(event, dict) else None
+        return pull if isinstance(pull, dict) else {}
+
+    def _append(self, variable: str, text: str) -> None:
+        file = self.environ.get(variable)
+        if file:
+            with Path(file).open("a", encoding="utf-8", errors="backslashreplace") as stream:
+                stream.write(text)

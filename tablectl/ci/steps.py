@@ -1,0 +1,199 @@
+"""The steps of a job: each runs one command, and tells GitHub what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tablectl.api import read_plan
+from tablectl.ci.comment import DEFAULT, body_of, marker, put_comment
+from tablectl.ci.github import GitHub, GitHubError
+from tablectl.ci.job import Job, Ran
+from tablectl.ci.reviewed import BY_HAND, artifact_name, find_reviewed
+from tablectl.cli.reports import below_root
+from tablectl.model.errors import ExitCode, InputError, PlanFileError, TablectlError
+from tablectl.model.plan import Plan
+from tablectl.reports.context import Context
+from tablectl.reports.markdown import said
+from tablectl.reports.sarif import problems_sarif
+from tablectl.specs.config import load_config
+from tablectl.specs.repository import load_repository
+
+_MOST_SAID = 10_000
+"""Characters of an error that a comment shows."""
+
+_WAYS_OUT = {
+    ExitCode.ERROR: "the log says what is wrong; once it is mended, run this job again: what was done stays done",
+    ExitCode.REFUSED: f"nothing was changed. Where the plan is stale, or all of it refused, {BY_HAND}",
+    ExitCode.WINDOW: "nothing was changed: the window did not open, and the report says for whom. Run this job again",
+    ExitCode.PARTIAL: "run this job again, and the same plan finishes what is left. Tables that changed since the "
+    f"plan, or are refused, want a new one: {BY_HAND}",
+}
+
+
+def plan_step(job: Job) -> int:
+    """Plan: files for the artifact, the summary, and outputs. Changes that wait are no failure."""
+    folder = _new_folder(job)
+    files = {form: folder / f"plan.{form}" for form in ("json", "md", "sarif", "html")}
+    reports = [word for form in ("md", "sarif", "html") for word in ("--report", str(files[form]))]
+    ran = job.tablectl("plan", "--out", str(files["json"]), *reports, *job.arguments)
+    if not files["md"].exists():
+        files["md"].write_text(_failed("Plan", "plan", ran), encoding="utf-8")
+        _mark_problems(job, files["sarif"])
+    job.summary(files["md"].read_text(encoding="utf-8"))
+    plan = read_plan(files["json"]) if files["json"].exists() else None
+    job.output(
+        exit_code=ran.code,
+        changes=plan is not None and bool(plan.tables),
+        artifact=artifact_name(job.name, job.pull_request),
+        folder=folder,
+        report=files["md"],
+        sarif=files["sarif"] if files["sarif"].exists() else "",
+    )
+    if plan is not None and _digest(job) != plan.policies:
+        job.tell(
+            "warning",
+            "apply will refuse this plan: its policies are not those of the repository. Give values of variables as "
+            "TABLECTL_VAR_…, and paths as `policies:` in tablectl.yaml, not as arguments",
+        )
+    return ran.code
+
+
+def comment_step(job: Job) -> int:
+    """The report of a plan or a run as a comment. What keeps it from being written is a warning: the page has it."""
+    subject = "apply" if job.given("mode") == "apply" else "plan"
+    number = job.pull_request if subject == "plan" else job.number("pull_request")
+    report = Path(job.given("report"))
+    if number is None or not report.is_file():
+        return ExitCode.DONE
+    body = body_of(report.read_text(encoding="utf-8"), subject, job.name, job.address)
+    try:
+        url = put_comment(GitHub.of(job.environ, job.repository), number, body, marker(subject, job.name))
+    except GitHubError as error:
+        hint = (
+            "; the job needs `permissions: pull-requests: write`, which forks never have" if error.status == 403 else ""
+        )
+        job.tell(
+            "warning", f"no comment could be written: {error.message}{hint}. The page of this run shows the report"
+        )
+        return ExitCode.DONE
+    job.output(comment=url)
+    return ExitCode.DONE
+
+
+def find_step(job: Job) -> int:
+    """Which artifact has the plan that was reviewed. Raises ``PlanFileError`` where there is none, and what to do."""
+    plan_run, commit = job.number("plan_run"), job.environ.get("GITHUB_SHA", "")
+    found = find_reviewed(GitHub.of(job.environ, job.repository), job.name, commit, plan_run)
+    job.output(run=found.run, artifact=found.artifact, pull_request=found.pull_request or "", folder=_new_folder(job))
+    of = f" of #{found.pull_request}" if found.pull_request else ""
+    job.tell("notice", f"applying the plan{of} that run {found.run} made")
+    return ExitCode.DONE
+
+
+def apply_step(job: Job) -> int:
+    """Apply the plan that lies in the job's folder, if it is one of the policies as they are here."""
+    folder = job.folder
+    plan_file, report = folder / "plan.json", folder / "run.md"
+    check_policies(read_plan(plan_file), _digest(job))
+    reports = [word for form in ("md", "html", "json") for word in ("--report", str(folder / f"run.{form}"))]
+    ran = job.tablectl("apply", str(plan_file), *reports, *job.arguments)
+    if not report.exists():
+        report.write_text(_failed("Apply", "apply", ran), encoding="utf-8")
+    job.summary(report.read_text(encoding="utf-8"))
+    job.output(exit_code=ran.code, artifact=f"{job.name}-run", folder=folder, report=report)
+    _tell(job, ran)
+    return ran.code
+
+
+def check_policies(plan: Plan, digest: str) -> None:
+    """Raises ``PlanFileError`` where a plan is of other policies than those that were merged."""
+    if plan.policies != digest:
+        raise PlanFileError(
+            "the policies that were merged are not those that this plan was made of: another change was merged in "
+            "between, or a variable has another value here",
+            f"{BY_HAND}. Branches that must be up to date before they are merged keep this from happening",
+        )
+
+
+def drift_step(job: Job) -> int:
+    """What is not as declared: a job that fails where anything is."""
+    folder = _new_folder(job)
+    files = {form: folder / f"drift.{form}" for form in ("md", "sarif", "html")}
+    reports = [word for file in files.values() for word in ("--report", str(file))]
+    ran = job.tablectl("drift", *reports, *job.arguments)
+    if not files["md"].exists():
+        files["md"].write_text(_failed("Drift", "drift", ran), encoding="utf-8")
+        _mark_problems(job, files["sarif"])
+    job.summary(files["md"].read_text(encoding="utf-8"))
+    job.output(
+        exit_code=ran.code,
+        changes=ran.code == ExitCode.CHANGES,
+        artifact=f"{job.name}-drift",
+        folder=folder,
+        report=files["md"],
+        sarif=files["sarif"] if files["sarif"].exists() else "",
+    )
+    if ran.code == ExitCode.CHANGES:
+        job.tell(
+            "error",
+            "tables are not as declared: the report names the commits. Plan and apply to make them so again, or "
+            "`tablectl drift --adopt` to declare what they are",
+        )
+    return ran.code
+
+
+STEPS: Mapping[str, Callable[[Job], int]] = {
+    "plan": plan_step,
+    "comment": comment_step,
+    "find": find_step,
+    "apply": apply_step,
+    "drift": drift_step,
+}
+
+
+def run_step(name: str, job: Job) -> int:
+    """A step by its name; its exit code. What goes wrong is an annotation with the way out."""
+    try:
+        return int(STEPS[name](job))
+    except TablectlError as error:
+        job.tell("error", f"{error.message}\nWhat to do: {error.hint}" if error.hint else error.message)
+        job.summary(_said(f"tablectl {name}", str(error)))
+        return error.exit_code
+
+
+def _new_folder(job: Job) -> Path:
+    folder = job.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.iterdir():
+        old.unlink()
+    return folder
+
+
+def _digest(job: Job) -> str:
+    """That of the repository's policies, as this job's environment gives values to their variables."""
+    config = load_config(Path(), job.environ)
+    return load_repository(None, config, ".", {}, job.environ).digest
+
+
+def _failed(title: str, subject: str, ran: Ran) -> str:
+    """A report of a command that came to none."""
+    return f"{_said(f'{title}: failed', ran.err)}\n\n{marker(subject, DEFAULT)}\n"
+
+
+def _said(title: str, text: str) -> str:
+    return f"**⛔ {title}**\n\n{said(text[-_MOST_SAID:].strip() or 'nothing was said')}"
+
+
+def _mark_problems(job: Job, sarif: Path) -> None:
+    """What is wrong in the policies, at its lines; no file where it is something else that went wrong."""
+    try:
+        _digest(job)
+    except InputError as error:
+        sarif.write_text(problems_sarif(error.problems, Context(root=below_root(Path().absolute()))), encoding="utf-8")
+
+
+def _tell(job: Job, ran: Ran) -> None:
+    if ran.code:
+        ways = {int(code): text for code, text in _WAYS_OUT.items()}
+        job.tell("error", f"tablectl apply ended with exit code {ran.code}: {ways.get(ran.code, 'see the log')}")

@@ -1,0 +1,187 @@
+"""A job of GitHub Actions on this machine: its files, and a server that answers as GitHub's API does."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tablectl.ci.github import GitHub
+from tablectl.ci.job import Job, Ran
+from tablectl.ci.steps import run_step
+from tests.cli.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
+
+__all__ = ["Cli", "FakeSpark", "Repository", "cli", "fake_spark", "repo"]
+
+REPOSITORY = "acme/lake"
+TOKEN = "ghs_a-token"
+BOT = {"login": "github-actions[bot]", "type": "Bot"}
+
+
+@dataclass
+class FakeGitHub:
+    """Comments, pull requests and artifacts of one repository, and everything that was asked."""
+
+    api: str = ""
+    comments: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
+    pulls: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    artifacts: list[dict[str, Any]] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    tokens: set[str] = field(default_factory=set)
+    fail: list[int] = field(default_factory=list)
+    """The statuses of the next answers."""
+
+    def answer(self, method: str, path: str, query: dict[str, list[str]], body: Any) -> tuple[int, Any]:
+        if self.fail:
+            return self.fail.pop(0), {"message": "no"}
+        page = int(query.get("page", ["1"])[0]) - 1
+        size = int(query.get("per_page", ["30"])[0])
+
+        def some(found: Sequence[Any]) -> list[Any]:
+            return list(found)[page * size : (page + 1) * size]
+
+        match method, *path.removeprefix(f"/repos/{REPOSITORY}/").split("/"):
+            case "GET", "issues", number, "comments":
+                return 200, some(self.comments.get(int(number), []))
+            case "POST", "issues", number, "comments":
+                return 201, self._write(int(number), body["body"])
+            case "PATCH", "issues", "comments", identity:
+                (found,) = [each for kept in self.comments.values() for each in kept if each["id"] == int(identity)]
+                found["body"] = body["body"]
+                return 200, found
+            case "GET", "commits", sha, "pulls":
+                return 200, some(self.pulls.get(sha, []))
+            case "GET", "actions", "artifacts":
+                named = [each for each in self.artifacts if each["name"] == query["name"][0]]
+                return 200, {"total_count": len(named), "artifacts": some(named)}
+            case "GET", "actions", "runs", run, "artifacts":
+                of_run = [each for each in self.artifacts if each["workflow_run"]["id"] == int(run)]
+                return 200, {"total_count": len(of_run), "artifacts": some(of_run)}
+        return 404, {"message": "Not Found"}
+
+    def _write(self, number: int, body: str) -> dict[str, Any]:
+        kept = self.comments.setdefault(number, [])
+        identity = sum(map(len, self.comments.values())) + 101
+        kept.append({"id": identity, "user": BOT, "body": body, "html_url": f"https://github.example/c/{identity}"})
+        return kept[-1]
+
+    def merged(self, number: int, *, head: str, commit: str) -> None:
+        pull = {
+            "number": number,
+            "merged_at": "2026-11-20T10:00:00Z",
+            "merge_commit_sha": commit,
+            "head": {"sha": head},
+        }
+        self.pulls.setdefault(commit, []).append(pull)
+
+    def kept(self, name: str, *, run: int, head: str, fork: bool = False, expired: bool = False) -> None:
+        of = {"id": run, "repository_id": 1, "head_repository_id": 2 if fork else 1, "head_sha": head}
+        made = f"2026-11-{10 + len(self.artifacts):02d}T00:00:00Z"
+        artifact = {"id": len(self.artifacts), "name": name, "expired": expired, "created_at": made, "workflow_run": of}
+        self.artifacts.insert(0, artifact)
+
+
+@pytest.fixture
+def github() -> Iterator[FakeGitHub]:
+    fake = FakeGitHub()
+
+    class Handler(BaseHTTPRequestHandler):
+        def _any(self) -> None:
+            parts = urlsplit(self.path)
+            length = int(self.headers.get("Content-Length") or 0)
+            body = json.loads(self.rfile.read(length)) if length else None
+            fake.asked.append(f"{self.command} {parts.path}")
+            fake.tokens.add(self.headers.get("Authorization", ""))
+            status, answer = fake.answer(self.command, parts.path, parse_qs(parts.query), body)
+            data = json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_POST = do_PATCH = _any  # noqa: N815
+
+        def log_message(self, *_args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    fake.api = f"http://127.0.0.1:{server.server_address[1]}"
+    yield fake
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def client(github: FakeGitHub) -> GitHub:
+    return GitHub(github.api, REPOSITORY, TOKEN, sleep=lambda _seconds: None)
+
+
+@dataclass
+class Runner:
+    """Runs steps as a runner does: each with an output file of its own; the summary is the job's."""
+
+    root: Path
+    environ: dict[str, str]
+    run: Callable[[Sequence[str]], Ran]
+    log: str = ""
+    count: int = 0
+
+    def event(self, **event: object) -> None:
+        file = self.root / "event.json"
+        file.write_text(json.dumps(event))
+        self.environ["GITHUB_EVENT_PATH"] = str(file)
+
+    def step(self, name: str, **inputs: object) -> tuple[int, dict[str, str]]:
+        """The exit code and the outputs."""
+        self.count += 1
+        outputs = self.root / f"output-{self.count}"
+        given = {f"INPUT_{key.upper()}": str(value) for key, value in inputs.items()}
+        stream = io.StringIO()
+        environ = {**self.environ, **given, "GITHUB_OUTPUT": str(outputs)}
+        code = run_step(name, Job(environ, self.run, stream))
+        self.log = stream.getvalue()
+        return code, read_outputs(outputs)
+
+    @property
+    def summary(self) -> str:
+        file = Path(self.environ["GITHUB_STEP_SUMMARY"])
+        return file.read_text() if file.exists() else ""
+
+
+def read_outputs(file: Path) -> dict[str, str]:
+    """As the runner reads them."""
+    text = file.read_text() if file.exists() else ""
+    return {key: value for key, _, value in re.findall(r"(?ms)^([^\n<]+)<<(\w+)\n(.*?)\n\2\n", text)}
+
+
+@pytest.fixture
+def runner(tmp_path: Path, cli: Cli, fake_spark: FakeSpark, github: FakeGitHub) -> Runner:
+    """In the repository of policies, with commands run in this process."""
+
+    def run(args: Sequence[str]) -> Ran:
+        ran = cli(*args)
+        return Ran(ran.code, ran.err)
+
+    root = tmp_path / "runner"
+    root.mkdir()
+    environ = {
+        "RUNNER_TEMP": str(root / "temp"),
+        "GITHUB_STEP_SUMMARY": str(root / "summary.md"),
+        "GITHUB_REPOSITORY": REPOSITORY,
+        "GITHUB_API_URL": github.api,
+        "GITHUB_SERVER_URL": "https://github.example",
+        "GITHUB_RUN_ID": "77",
+        "GITHUB_SHA": "c" * 40,
+        "INPUT_TOKEN": TOKEN,
+    }
+    return Runner(root, environ, run)

