@@ -207,9 +207,9 @@ def _protocols(before: ProtocolFact, after: ProtocolFact) -> list[Mapping[str, A
     )
     for name, old, new in pairs:
         if old or new:
-            rows.append(
-                {"name": name, "before": _listed(old), "same": _listed(_kept(old, new)), "new": _added(old, new)}
-            )
+            added, kept = _added(old, new), _kept(old, new)
+            same = "" if added and not kept else _listed(kept)
+            rows.append({"name": name, "before": _listed(old), "same": same, "new": added})
     return rows
 
 

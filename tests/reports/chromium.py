@@ -88,7 +88,14 @@ def browser(folder: Path) -> Iterator[Browser]:
         os.dup2(read, 3)
         os.dup2(write, 4)
 
-    args = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
+    args = [
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--no-first-run",
+        "--hide-scrollbars",
+    ]
     args += ["--remote-debugging-pipe", f"--user-data-dir={folder}", "--force-color-profile=srgb"]
     process = subprocess.Popen(
         [executable, *args],

@@ -155,6 +155,8 @@ def test_without_scripts_everything_is_there(running: Browser, plan_file: Path) 
 def test_a_phone(running: Browser, plan_file: Path, run_file: Path, kind: str, width: int) -> None:
     page = Page.open(running, {"plan": plan_file, "run": run_file}[kind], width=width, height=800)
     assert page.value("document.documentElement.scrollWidth") <= width
+    cut = "[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth).map(e => e.ariaLabel)"
+    assert page.value(cut) == [], "nothing has to be scrolled sideways to be read"
     keep(page, f"{kind}-{width}")
 
 
