@@ -28,6 +28,7 @@ VECTOR = {
 def create(
     path: Path,
     *,
+    columns: Mapping[str, str] = COLUMNS,
     partitions: Sequence[str] = (),
     properties: Mapping[str, str] | None = None,
     features: Sequence[str] = (),
@@ -36,7 +37,7 @@ def create(
     table_id: str = "",
 ) -> Path:
     """A table with two files, the first ``vectors`` of which have a deletion vector."""
-    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in COLUMNS.items()]
+    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in columns.items()]
     metadata = {
         "id": table_id or f"id-of-{path.name}",
         "format": {"provider": "parquet", "options": {}},

@@ -1,0 +1,130 @@
+"""The Python of the pages: all of it compiles, that of docs/python.md is run, its DAG as Airflow would."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.cli.log_lake import Logged, append, set_property
+from tests.docs.conftest import Place
+from tests.docs.pages import PAGES, ROOT, Block, blocks
+
+PYTHON = blocks(ROOT / "docs" / "python.md")
+
+
+@pytest.mark.parametrize(
+    "block", [each for page in PAGES for each in blocks(page) if each.language == "python"], ids=str
+)
+def test_the_python_of_every_page_is_python(block: Block) -> None:
+    compile(block.text, str(block), "exec")
+
+
+@pytest.fixture
+def here(place: Callable[[], Place]) -> Place:
+    """The repository that the page speaks of."""
+    made = place()
+    (policy,) = [each for each in PYTHON if each.language == "yaml"]
+    Path("policies").mkdir()
+    Path(policy.file).write_text(policy.text)
+    return made
+
+
+def test_the_cells_of_the_notebook(here: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    """One after the other, in one namespace; no session is handed in, so one is opened."""
+    orders = here.lake / "sales" / "orders"
+
+    def append_rows(table: str) -> None:
+        guards = list((orders / "_tablectl").rglob("*"))
+        assert guards, "the guard is there while rows are written"
+        append(Path(table), "WRITE", [])
+
+    cells = [each for each in PYTHON if each.language == "python" and not each.file]
+    names: dict[str, Any] = {"spark": None, "append_rows": append_rows}
+    said = []
+    for cell in cells:
+        exec(compile(cell.text.replace("/lake/sales", str(here.lake / "sales")), str(cell), "exec"), names)
+        said.append(capsys.readouterr().out)
+        if "owner.team" not in Logged(orders).properties or "report" in names:
+            continue
+        assert Logged(orders).properties == {"owner.team": "web"}, "a plan changes nothing"
+    planned, applied, shown, drifted, _ = said
+    assert "lake.sales.orders properties.owner.team web → payments\n" in planned
+    assert "closed ALTER TABLE `lake`.`sales`.`orders`" in planned
+    assert applied == "lake.sales.orders applied\n"
+    assert shown.startswith("**✅ Apply: Applied and verified** · 1 applied")
+    assert drifted == ""
+    assert Logged(orders).properties == {"owner.team": "payments", "delta.isolationLevel": "Serializable"}
+    assert Logged(orders).infos[-1]["operation"] == "WRITE"
+
+
+@dataclass
+class Airflow:
+    """As much of ``airflow.sdk`` as a DAG needs: what is a task, and who follows whom."""
+
+    tasks: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    edges: list[tuple[str, str]] = field(default_factory=list)
+    dags: list[str] = field(default_factory=list)
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def task(self, function: Any = None, **options: Any) -> Any:
+        if function is None:
+            return lambda given: self.task(given, **options)
+        name = function.__name__
+        self.tasks[name] = function
+
+        def call(*upstream: str) -> str:
+            self.edges.extend((each, name) for each in upstream)
+            return str(name)
+
+        return call
+
+    def dag(self, **options: Any) -> Any:
+        self.options = options
+
+        def made(function: Any) -> Any:
+            self.dags.append(function.__name__)
+            return function
+
+        return made
+
+
+@pytest.fixture
+def airflow(monkeypatch: pytest.MonkeyPatch) -> Airflow:
+    fake = Airflow()
+    package, sdk = ModuleType("airflow"), ModuleType("airflow.sdk")
+    sdk.dag, sdk.task = fake.dag, fake.task  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "airflow", package)
+    monkeypatch.setitem(sys.modules, "airflow.sdk", sdk)
+    return fake
+
+
+def test_the_tasks_of_the_dag(here: Place, airflow: Airflow) -> None:
+    (source,) = [each for each in PYTHON if each.file == "dags/table_policies.py"]
+    names: dict[str, Any] = {}
+    exec(compile(source.text.replace("/opt/lake-policies", str(Path.cwd())), source.file, "exec"), names)
+    assert airflow.dags == ["table_policies"]
+    assert airflow.edges == [("drift", "plan"), ("plan", "apply")]
+    assert airflow.options["max_active_runs"] == 1
+    drift, plan, apply = (airflow.tasks[name] for name in ("drift", "plan", "apply"))
+
+    assert drift() == ["lake.sales.orders"]
+    file = plan(drift())
+    assert Path(file).name == "nightly.json"
+    assert apply(file) == "tables as declared: 1"
+    assert apply(file) == "tables as declared: 1", "a retry finds it done"
+    assert drift() == []
+    assert plan([]) == ""
+    assert apply("") == "nothing to do"
+
+    orders = here.lake / "sales" / "orders"
+    set_property(orders, "owner.team", "logistics")
+    stale = plan(drift())
+    set_property(orders, "owner.team", "somebody else")
+    with pytest.raises(RuntimeError, match=r"exit code 3: \[\('lake.sales.orders', 'stale'\)\]"):
+        apply(stale)
