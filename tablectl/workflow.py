@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Event
 from uuid import uuid4
 
-from tablectl.attributes.policy import Policy, needs_vectors
+from tablectl.attributes.policy import Policy, needs_size, needs_vectors
 from tablectl.engine.port import Engine
 from tablectl.live.buckets import StoreOptions
 from tablectl.live.origin import MOST_COMMITS, Inquiry, trace_many
@@ -228,12 +228,16 @@ def read_live(
 
 
 def _depth(policy: Policy, look_back: int) -> Callable[[LiveTable], Depth]:
-    """What is read follows what is declared: the history of tables that change, vectors where their number counts."""
+    """What is read follows what is declared: the history of tables that change, vectors and files where their number
+    counts.
+    """
     asks = any(needs_vectors(*value) for value in policy.values())
 
     def depth(live: LiveTable) -> Depth:
+        changes = diff(policy, live)
         counts = asks and live.vectors is None
-        return Depth(look_back if look_back and (counts or diff(policy, live)) else 0, counts)
+        sized = None in {live.files, live.bytes} and any(map(needs_size, changes))
+        return Depth(look_back if look_back and (counts or changes) else 0, counts or sized)
 
     return depth
 

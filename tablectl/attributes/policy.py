@@ -13,6 +13,7 @@ from tablectl.attributes.deletion_vectors import MANIFEST_KEY, DeletionVectors, 
 from tablectl.attributes.isolation import Isolation, IsolationValue
 from tablectl.attributes.partitioning import Partitioning
 from tablectl.attributes.properties import Properties
+from tablectl.attributes.row_tracking import RowTracking, RowTrackingValue
 from tablectl.model.plan import Change, Value
 
 Columns = tuple[str, ...]
@@ -29,6 +30,7 @@ class Policy:
     deletion_vectors: DeletionVectorsValue | None = None
     clustering: Columns | Literal["none"] | None = None
     partitioning: Columns | Literal["none"] | None = None
+    row_tracking: RowTrackingValue | None = None
     properties: Mapping[str, str | None] | None = None
 
     def __post_init__(self) -> None:
@@ -50,8 +52,18 @@ class Policy:
                 yield name, "", value
 
 
-ATTRIBUTES: tuple[Attribute, ...] = (Isolation(), DeletionVectors(), Clustering(), Partitioning(), Properties())
+ATTRIBUTES: tuple[Attribute, ...] = (
+    Isolation(),
+    DeletionVectors(),
+    Clustering(),
+    Partitioning(),
+    RowTracking(),
+    Properties(),
+)
 """One entry per field of ``Policy``, in the same order."""
+
+
+_BY_SIZE = frozenset({(RowTracking.name, "enabled")})
 
 
 def needs_vectors(name: str, key: str, declared: Value) -> bool:
@@ -65,6 +77,13 @@ def needs_vectors(name: str, key: str, declared: Value) -> bool:
             return key == MANIFEST_KEY and str(declared).lower() == "true"
         case _:
             return False
+
+
+def needs_size(change: Change) -> bool:
+    """Whether what a change costs follows from the table's files and bytes, so that they are counted where no checksum
+    tells.
+    """
+    return (change.attribute, change.after) in _BY_SIZE
 
 
 def check_declarable(change: Change, dialect: str) -> None:

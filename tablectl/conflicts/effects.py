@@ -14,11 +14,13 @@ from tablectl.conflicts.transactions import (
     Winner,
 )
 from tablectl.model.operations import ClusterBy, Operation, Purge, SetProperties, UnsetProperties
-from tablectl.model.plan import Basis, CommitEffect
+from tablectl.model.plan import Backfill, Basis, CommitEffect
 
 _CLUSTERING_FEATURES = ("clustering", "domainMetadata")
 _ROW_TRACKING_FEATURES = ("rowTracking", "domainMetadata")
 _ROW_TRACKING = "delta.enablerowtracking"
+_BACKFILL_FILES = 22_000
+"""Files that one commit gives row ids to (``rowTracking.backfill.maxNumFiles``)."""
 _MATERIALIZED = (
     ("delta.rowTracking.materializedRowIdColumnName", ""),
     ("delta.rowTracking.materializedRowCommitVersionColumnName", ""),
@@ -79,6 +81,19 @@ def commits_of(effect: CommitEffect, basis: Basis) -> tuple[Winner, ...]:
         data_change=False,
     )
     return (*before, last)
+
+
+def backfill_of(effect: CommitEffect, basis: Basis) -> Backfill | None:
+    """The files that get row ids, as many commits as that takes; ``None`` where there are none, or nobody counted.
+
+    All files, since which of them have ids already stands in each one's entry: where the protocol has the feature,
+    or a backfill was broken off, Delta leaves those out.
+    """
+    if _ROW_TRACKING not in _turned_on(effect) or not basis.files:
+        return None
+    return Backfill(
+        files_at_most=basis.files, bytes_at_most=basis.bytes, commits_at_most=-(-basis.files // _BACKFILL_FILES)
+    )
 
 
 def _metadata(effect: CommitEffect, basis: Basis) -> MetadataChange | None:

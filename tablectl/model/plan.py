@@ -89,6 +89,16 @@ class Rewrite:
     bytes_at_most: int | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backfill:
+    """Files whose entries in the log are written again, so that their rows get ids; the files stay as they are."""
+
+    files_at_most: int
+    bytes_at_most: int | None
+    """What those files hold. ``None`` is unknown."""
+    commits_at_most: int
+
+
 ReaderKind = Literal["every", "with schema tracking", "on Databricks"]
 
 
@@ -117,6 +127,7 @@ class Statement:
     handles: str = ""
     """What fails through a ``DeltaTable`` that was made before; empty when nothing does."""
     rewrite: Rewrite | None = None
+    backfill: Backfill | None = None
     undo: tuple[str, ...] = ()
     """The SQL that takes it back; empty where ``undo_note`` says why there is none."""
     undo_note: str = ""

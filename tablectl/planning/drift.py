@@ -109,7 +109,15 @@ def table_drift(
 def wishes(drift: Drift) -> tuple[Wish, ...]:
     """What the policies would have to say for nothing to differ."""
     return tuple(
-        Wish(table.spec.name, each.change.attribute, each.change.key, each.change.before, each.source)
+        Wish(table.spec.name, each.change.attribute, each.change.key, _declarable(each.change), each.source)
         for table in drift.tables
         for each in table.differences
     )
+
+
+def _declarable(change: Change) -> Value:
+    """What is live, in a word of the attribute that it satisfies where it has none of its own."""
+    entry, found = attribute(change.attribute), change.before
+    if change.key or entry.shape.admits(found):
+        return found
+    return next((word for word in entry.shape.words if entry.agrees(found, word, "")), found)

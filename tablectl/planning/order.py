@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
 from tablectl.attributes.base import Action, Step
-from tablectl.conflicts.effects import commits_of, effect_of
+from tablectl.conflicts.effects import backfill_of, commits_of, effect_of
 from tablectl.conflicts.handles import old_handles
 from tablectl.conflicts.phases import phase_of
 from tablectl.conflicts.readers import stopped_readers
+from tablectl.conflicts.transactions import Kind
 from tablectl.model.names import TableName
 from tablectl.model.operations import ClusterBy, Operation, Purge, SetProperties, UnsetProperties, render
 from tablectl.model.plan import Basis, Phase, Rewrite, Statement, strictest
@@ -94,6 +95,8 @@ def _statement(group: list[_Unit], phase: Phase, basis: Basis, table: TableName,
     effect = effect_of(operation, basis)
     verdict = phase_of(effect, basis, dialect)
     commits = commits_of(effect, basis)
+    backfill = backfill_of(effect, basis)
+    batches = {Kind.BACKFILL: backfill.commits_at_most} if backfill else {}
     first = group[0].step
     later = "" if verdict.phase is phase else f"; {phase} because it must come after what it needs"
     return Statement(
@@ -106,10 +109,11 @@ def _statement(group: list[_Unit], phase: Phase, basis: Basis, table: TableName,
         serves=tuple(unit.change for unit in group),
         effect=effect,
         fails=verdict.fails,
-        commits=tuple(commit.kind for commit in commits),
+        commits=tuple(commit.kind for commit in commits for _ in range(batches.get(commit.kind, 1))),
         readers=stopped_readers(commits),
         handles=old_handles(effect),
         rewrite=_rewrite(operation, basis),
+        backfill=backfill,
         undo=tuple(render(undo, table) for undo in _undo(group)),
         undo_note="; ".join(dict.fromkeys(unit.step.undo_note for unit in group if unit.step.undo_note)),
     )

@@ -13,6 +13,8 @@ from tablectl.attributes.isolation import Isolation
 from tablectl.attributes.partitioning import Partitioning
 from tablectl.attributes.policy import attribute
 from tablectl.attributes.properties import Properties
+from tablectl.attributes.row_tracking import KEY as ROW_TRACKING_KEY
+from tablectl.attributes.row_tracking import RowTracking
 from tablectl.model.live import LiveTable
 from tablectl.model.names import DEFAULT_CATALOG, NameSyntaxError
 from tablectl.specs.identifiers import read_column, read_location, why_unusable
@@ -21,7 +23,7 @@ from tablectl.specs.shapes import SHAPES
 from tablectl.specs.variables import Variables, escape_variables
 from tablectl.specs.writing import table_key
 
-_HERE = frozenset({ISOLATION_KEY.lower(), VECTORS_KEY.lower()})
+_HERE = frozenset({ISOLATION_KEY.lower(), VECTORS_KEY.lower(), ROW_TRACKING_KEY.lower()})
 """Properties that an attribute tells."""
 _Told = Declared | str
 """A declaration, or why there is none."""
@@ -60,6 +62,9 @@ def _attributes(live: LiveTable) -> Iterator[_Told]:
         yield _columns(Clustering.name, live, MAX_COLUMNS)
     if live.partition_columns:
         yield _columns(Partitioning.name, live, len(live.partition_columns))
+    if live.property(ROW_TRACKING_KEY) is not None:
+        enabled = RowTracking().read(live, "") == "enabled"
+        yield RowTracking.name, "", "enabled" if enabled else "disabled"
 
 
 def _word(name: str, live: LiveTable) -> _Told:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from types import MappingProxyType
 from typing import Literal
 
 from tablectl.model.errors import ExitCode
-from tablectl.model.plan import Phase, Plan, ReaderKind, Rewrite, Statement, TablePlan
+from tablectl.model.plan import Backfill, Phase, Plan, ReaderKind, Rewrite, Statement, TablePlan
 from tablectl.planning.drift import Drift
 from tablectl.reports.style import plural, size_text, time_text
 from tablectl.window.report import CommitRun, Outcome, RunReport, TableRun, WriterRun
@@ -203,6 +204,20 @@ def rewrite_text(rewrite: Rewrite) -> str:
     return f"rewrites the files of {vectors}{files}{size}"
 
 
+def backfill_text(backfill: Backfill) -> str:
+    """What a backfill may cost."""
+    size = f" ({size_text(backfill.bytes_at_most)})" if backfill.bytes_at_most is not None else ""
+    commits = f", in {plural(backfill.commits_at_most, 'commit')}" if backfill.commits_at_most > 1 else ""
+    files = plural(backfill.files_at_most, "file")
+    return f"commits the log entries of at most {files} again{commits}; the files{size} stay as they are"
+
+
+def commits_text(commits: Sequence[str]) -> str:
+    """``4: UPGRADE PROTOCOL, row tracking backfill ×2, SET TBLPROPERTIES``."""
+    runs = [(kind, len(list(run))) for kind, run in groupby(commits)]
+    return f"{len(commits)}: {', '.join(f'{kind} ×{count}' if count > 1 else kind for kind, count in runs)}"
+
+
 def readers_text(stopped: Collection[ReaderKind]) -> str:
     """What becomes of streams that read a table."""
     if "every" in stopped:
@@ -225,8 +240,9 @@ def statement_facts(statement: Statement) -> list[tuple[str, str]]:
         ("why", statement.reason),
         ("fails", statement.fails),
         ("handles", statement.handles),
-        ("commits", f"{len(statement.commits)}: {', '.join(statement.commits)}" if len(statement.commits) > 1 else ""),
+        ("commits", commits_text(statement.commits) if len(statement.commits) > 1 else ""),
         ("cost", rewrite_text(statement.rewrite) if statement.rewrite else ""),
+        ("cost", backfill_text(statement.backfill) if statement.backfill else ""),
     ]
     return [(label, text) for label, text in facts if text]
 

@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import pytest
 
-from tablectl.attributes.policy import ATTRIBUTES, Policy, attribute, check_declarable, needs_vectors
+from tablectl.attributes.policy import ATTRIBUTES, Policy, attribute, check_declarable, needs_size, needs_vectors
 from tablectl.model.plan import Change, Value
 
 
@@ -38,6 +38,12 @@ def test_what_is_declared() -> None:
 )
 def test_when_vectors_are_counted(name: str, key: str, value: Value, *, needed: bool) -> None:
     assert needs_vectors(name, key, value) is needed
+
+
+@pytest.mark.parametrize(("value", "needed"), [("enabled", True), ("disabled", False)])
+def test_when_files_are_counted(value: Value, *, needed: bool) -> None:
+    assert needs_size(Change(attribute="row_tracking", before=None, after=value)) is needed
+    assert not needs_size(Change(attribute="deletion_vectors", before=None, after=value))
 
 
 def test_attributes_are_found_by_name() -> None:

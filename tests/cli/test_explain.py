@@ -49,7 +49,8 @@ lake.sales.orders
                                over policies/sales.yaml:4 (defaults): nobody
   location                     /lake/orders   policies/sales.yaml:11
 
-  not managed, since no policy names it: deletion_vectors, partitioning
+  not managed, since no policy names it: deletion_vectors, partitioning,
+                                         row_tracking
 """
     )
 
@@ -79,7 +80,7 @@ def test_a_table_that_only_a_pattern_matches_needs_no_catalog(cli: Cli, sales: R
             }
         ],
     }
-    assert found["not_named"] == ["deletion_vectors", "clustering", "partitioning"]
+    assert found["not_named"] == ["deletion_vectors", "clustering", "partitioning", "row_tracking"]
 
 
 @pytest.mark.parametrize(

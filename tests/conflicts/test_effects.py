@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tablectl.conflicts.effects import commits_of, effect_of
+import pytest
+
+from tablectl.conflicts.effects import backfill_of, commits_of, effect_of
 from tablectl.conflicts.transactions import Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations import ClusterBy, Purge, SetProperties, UnsetProperties
-from tablectl.model.plan import Basis, CommitEffect, ProtocolFact
+from tablectl.model.plan import Backfill, Basis, CommitEffect, ProtocolFact
 
 _BASIS = Basis(
     protocol=ProtocolFact(reader=1, writer=2),
@@ -92,3 +94,17 @@ def test_row_tracking_on_is_three_commits_and_two_where_the_protocol_has_it() ->
     ]
     off = CommitEffect(sets=(("delta.enableRowTracking", "false"),))
     assert len(commits_of(off, _BASIS)) == 1
+
+
+@pytest.mark.parametrize(("files", "commits"), [(1, 1), (22_000, 1), (22_001, 2), (1_000_000, 46)])
+def test_a_backfill_is_as_many_commits_as_its_files_take(files: int, commits: int) -> None:
+    on = CommitEffect(sets=(("delta.enableRowTracking", "TRUE"),))
+    found = backfill_of(on, replace(_BASIS, files=files, bytes=7))
+    assert found == Backfill(files_at_most=files, bytes_at_most=7, commits_at_most=commits)
+
+
+def test_without_files_or_their_number_no_backfill_is_told() -> None:
+    on = CommitEffect(sets=(("delta.enableRowTracking", "true"),))
+    assert backfill_of(on, replace(_BASIS, files=0)) is None
+    assert backfill_of(on, replace(_BASIS, files=None)) is None
+    assert backfill_of(CommitEffect(sets=(("a", "true"),)), replace(_BASIS, files=3)) is None

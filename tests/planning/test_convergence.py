@@ -40,6 +40,7 @@ _KEYS: dict[str, tuple[str, ...]] = {
 }
 _VECTORS = "delta.enableDeletionVectors"
 _CLUSTERING = frozenset({"clustering", "domainMetadata"})
+_ROW_TRACKING = frozenset({"rowTracking", "domainMetadata"})
 
 columns = st.lists(st.sampled_from(["id", "Customer", "day"]), min_size=1, max_size=3, unique=True).map(tuple)
 values = {key: st.sampled_from(texts) for key, texts in _KEYS.items()}
@@ -59,6 +60,7 @@ def policies(draw: st.DrawFn) -> Policy:
         "isolation": draw(st.sampled_from([None, "Serializable", "default"])),
         "deletion_vectors": draw(st.sampled_from([None, "enabled", "disabled", "purged"])),
         "clustering": draw(st.none() | st.just("none") | columns),
+        "row_tracking": draw(st.sampled_from([None, "enabled", "disabled"])),
         "properties": draw(st.fixed_dictionaries({}, optional={key: st.none() | each for key, each in values.items()})),
     }
     return Policy(**body)
@@ -68,8 +70,9 @@ def policies(draw: st.DrawFn) -> Policy:
 def tables(draw: st.DrawFn) -> dict[str, Any]:
     """Facts of any table that Delta could have made, as far as they belong together."""
     properties = draw(st.fixed_dictionaries({}, optional=values))
-    features = draw(st.sets(st.sampled_from(["deletionVectors", "v2Checkpoint", "clustering"])))
-    protocol = Protocol(1, 2).raised(frozenset(features | (_CLUSTERING if "clustering" in features else set())))
+    features = draw(st.sets(st.sampled_from(["deletionVectors", "v2Checkpoint", "clustering", "rowTracking"])))
+    brought = [each for each in (_CLUSTERING, _ROW_TRACKING) if each & features]
+    protocol = Protocol(1, 2).raised(frozenset(features).union(*brought))
     if draw(st.booleans()):
         levels = ["Serializable", "serializable", "WriteSerializable"]
         properties["delta.isolationLevel"] = draw(st.sampled_from(levels))
@@ -77,6 +80,12 @@ def tables(draw: st.DrawFn) -> dict[str, Any]:
     vectors = None if manifest else draw(st.none() | st.integers(0, 3))
     if "deletionVectors" in features and not manifest:
         properties[_VECTORS] = draw(st.sampled_from(["true", "false", "TRUE"]))
+    if "rowTracking" in features:
+        switches = [("true", None), ("false", None), ("false", "true"), (None, "true"), (None, None)]
+        pair = zip(
+            ("delta.enableRowTracking", "delta.rowTrackingSuspended"), draw(st.sampled_from(switches)), strict=True
+        )
+        properties.update({key: text for key, text in pair if text})
     clustered = draw(st.just(()) | columns.map(lambda names: tuple((name,) for name in names)))
     return {
         "protocol": protocol,

@@ -134,11 +134,15 @@ def test_what_engines_take_for_granted_is_not_declared(live: Live) -> None:
 def test_a_level_that_no_policy_knows(live: Live) -> None:
     table = live(properties={"delta.isolationLevel": "SnapshotIsolation", "delta.enableRowTracking": "true"})
     entry = portray(table, "oss")
-    assert entry.declared == ()
-    assert entry.left_out == (
-        "isolation is SnapshotIsolation, which no policy can declare",
-        "delta.enableRowTracking belongs to the attribute row_tracking, which cannot be declared yet",
-    )
+    assert entry.declared == (("row_tracking", "", "enabled"),)
+    assert entry.left_out == ("isolation is SnapshotIsolation, which no policy can declare",)
+
+
+def test_suspended_row_tracking_is_disabled(live: Live) -> None:
+    properties = {"delta.enableRowTracking": "false", "delta.rowTrackingSuspended": "true"}
+    entry = portray(live(properties=properties), "oss")
+    assert entry.declared == (("row_tracking", "", "disabled"),)
+    assert entry.left_out == ("delta.rowTrackingSuspended is written by Delta itself",)
 
 
 @given(names)

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from tablectl.model.plan import Plan, Rewrite, TablePlan
+from tablectl.model.plan import Backfill, Plan, Rewrite, TablePlan
 from tablectl.reports.plan_text import plan_text
 from tablectl.reports.style import Style
-from tablectl.reports.wording import rewrite_text
+from tablectl.reports.wording import backfill_text, commits_text, rewrite_text
 
 Golden = Callable[[str, str], None]
 _LABELS = ("only if", "why", "fails", "cost", "stays", "error", "way out", "hint", "protocol", "P001", "P002")
@@ -79,3 +79,25 @@ def test_hostile_names_and_values_reach_no_terminal_raw(plan: Plan, table_planne
 def test_what_a_rewrite_costs(rewrite: tuple[int | None, int | None, int | None], text: str) -> None:
     vectors, files, size = rewrite
     assert rewrite_text(Rewrite(vectors=vectors, files_at_most=files, bytes_at_most=size)) == text
+
+
+@pytest.mark.parametrize(
+    ("files", "size", "commits", "text"),
+    [
+        (1, None, 1, "commits the log entries of at most 1 file again; the files stay as they are"),
+        (
+            30_000,
+            4_100_000,
+            2,
+            "commits the log entries of at most 30000 files again, in 2 commits; the files (4.1 MB) stay as they are",
+        ),
+    ],
+)
+def test_what_a_backfill_costs(files: int, size: int | None, commits: int, text: str) -> None:
+    backfill = Backfill(files_at_most=files, bytes_at_most=size, commits_at_most=commits)
+    assert backfill_text(backfill) == text
+
+
+def test_commits_of_one_kind_are_counted() -> None:
+    kinds = ("UPGRADE PROTOCOL", "row tracking backfill", "row tracking backfill", "SET TBLPROPERTIES")
+    assert commits_text(kinds) == "4: UPGRADE PROTOCOL, row tracking backfill ×2, SET TBLPROPERTIES"

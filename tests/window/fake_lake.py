@@ -123,6 +123,7 @@ _FEATURES = {
     ("delta.enableDeletionVectors", "true"): "deletionVectors",
     ("delta.enableChangeDataFeed", "true"): "changeDataFeed",
     ("delta.appendOnly", "true"): "appendOnly",
+    ("delta.enableRowTracking", "true"): "rowTracking",
 }
 
 
@@ -130,7 +131,8 @@ def features_of(sql: Sql) -> frozenset[str]:
     """The protocol features that a statement brings."""
     if sql.verb == "CLUSTER":
         return frozenset({"clustering", "domainMetadata"})
-    return frozenset(_FEATURES[pair] for pair in sql.values if pair in _FEATURES)
+    features = frozenset(_FEATURES[pair] for pair in sql.values if pair in _FEATURES)
+    return features | {"domainMetadata"} if "rowTracking" in features else features
 
 
 def changed_properties(sql: Sql, properties: Mapping[str, str]) -> dict[str, str]:
@@ -244,7 +246,8 @@ Hook = Callable[[FakeTable, str], None]
 class FakeEngine:
     """An ``Engine`` over a lake, and what it was asked to do.
 
-    ``before`` and ``after`` run around the effect of each statement, with its table and SQL, and may raise.
+    ``before`` and ``after`` run around the effect of each statement, with its table and SQL, and may raise; ``midway``
+    runs between the commits of one statement.
     """
 
     lake: FakeLake
@@ -253,6 +256,7 @@ class FakeEngine:
     sent: list[str] = field(default_factory=list)
     before: Hook = lambda _table, _sql: None
     after: Hook = lambda _table, _sql: None
+    midway: Callable[[FakeTable], None] = lambda _table: None
     closed: int = 0
     shared: bool = True
     stores: dict[str, str] = field(default_factory=dict)
@@ -295,8 +299,21 @@ class FakeEngine:
                 raise EngineError(f"cannot cluster by {missing}", "", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA")
             self._commit(table, "CLUSTER BY", clustering=sql.columns, protocol=protocol)
         else:
+            if ("delta.enableRowTracking", "true") in sql.values:
+                self._backfill(table, live.protocol.raised(frozenset({"rowTracking", "domainMetadata"})))
             left = changed_properties(sql, live.properties)
             self._commit(table, f"{sql.verb} TBLPROPERTIES", properties=left, protocol=protocol)
+
+    def _backfill(self, table: FakeTable, protocol: Protocol) -> None:
+        """As Delta: the protocol where it lacks the feature, then every file, as long as none of them has ids."""
+        if table.live.properties.get("delta.rowTrackingSuspended") == "true":
+            raise EngineError("row tracking is suspended", "", "DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION")
+        if protocol != table.live.protocol:
+            self._commit(table, "UPGRADE PROTOCOL", protocol=protocol)
+            self.midway(table)
+        if not any(commit.operation == "ROW TRACKING BACKFILL" for commit in table.history):
+            self._commit(table, "ROW TRACKING BACKFILL")
+            self.midway(table)
 
     def _commit(self, table: FakeTable, operation: str, **facts: Any) -> None:
         table.commit(operation, "apply", self.stamp.text(), **facts)

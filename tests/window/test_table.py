@@ -611,6 +611,11 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "properties": {"delta.dataSkippingNumIndexedCols": "32", "a": None},
         },
     ),
+    "row tracking": ({}, {"row_tracking": "enabled", "properties": {"owner.team": "web"}}),
+    "suspended": (
+        {"properties": {"delta.rowTrackingSuspended": "true"}},
+        {"row_tracking": "enabled", "isolation": "Serializable"},
+    ),
     "all": (
         {**WITH_VECTORS, "clustering": (("id",),), "properties": {"delta.enableDeletionVectors": "true", "a": "1"}},
         {
@@ -677,6 +682,7 @@ POLICIES = st.fixed_dictionaries(
     optional={
         "isolation": st.sampled_from(["Serializable", "default"]),
         "deletion_vectors": st.sampled_from(["enabled", "disabled", "purged"]),
+        "row_tracking": st.sampled_from(["enabled", "disabled"]),
         "clustering": st.sampled_from(["none", ("id",), ("day", "id"), ("place.city",)]),
         "properties": st.dictionaries(
             st.sampled_from(["owner.team", "a", "delta.logRetentionDuration", "delta.dataSkippingNumIndexedCols"]),
@@ -702,7 +708,9 @@ STARTS = st.fixed_dictionaries(
         "clustering": st.sampled_from([None, (), (("id",),)]),
         "clients": st.sampled_from([(), (SPARK,), (Client("delta-rs", (1, 0)),)]),
         "properties": st.dictionaries(
-            st.sampled_from(["owner.team", "a", "delta.isolationLevel", "delta.enableDeletionVectors"]),
+            st.sampled_from(
+                ["owner.team", "a", "delta.isolationLevel", "delta.enableDeletionVectors", "delta.enableRowTracking"]
+            ),
             st.sampled_from(["true", "Serializable", "7"]),
         ),
     }
@@ -738,7 +746,7 @@ ACTS: dict[str, Callable[[FakeTable], object]] = {
     "replace": lambda table: table.commit("REPLACE", table_id=f"{table.live.table_id}+"),
 }
 SCRIPTS = st.dictionaries(st.integers(0, 25), st.sampled_from(sorted(ACTS)), max_size=4)
-IN_ENGINE = {"execute", "landed"}
+IN_ENGINE = {"execute", "midway", "landed"}
 
 
 @settings(max_examples=400, deadline=None)

@@ -50,7 +50,7 @@ class World:
     before: Hook = lambda _table, _sql: None
     after: Hook = lambda _table, _sql: None
     tick: Callable[[str], None] = lambda _event: None
-    """Told of each step, of each statement before its effect, and after it."""
+    """Told of each step, of each statement before its effect, between its commits, and after it."""
 
     @property
     def table(self) -> FakeTable:
@@ -68,6 +68,7 @@ class World:
         lease = lease or self.lease(run)
         engine = FakeEngine(self.lake, Stamp(run, DIGEST, self.proceed), before=self._before, after=self._after)
         engine.sent = self.sent
+        engine.midway = lambda _table: self._told("midway")
         prove = lease.prove
 
         def proven(budget: float) -> None:

@@ -1,0 +1,88 @@
+"""``row_tracking``: whether every row keeps an id and the version that last changed it (delta.md 1.6).
+
+``suspended`` is what an interrupted DROP FEATURE leaves: off, and no file gets ids. No policy declares it; it satisfies
+``disabled``, and has to be lifted before the ids can come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal, get_args
+
+from tablectl.attributes.base import Action, Step, Target
+from tablectl.attributes.shape import Shape
+from tablectl.model.live import LiveTable
+from tablectl.model.operations import SetProperties, UnsetProperties
+from tablectl.model.plan import Basis, Change, Refusal, Value
+
+RowTrackingValue = Literal["enabled", "disabled"]
+
+KEY = "delta.enableRowTracking"
+SUSPENDED_KEY = "delta.rowTrackingSuspended"
+_NEEDED_BY_KEY = "delta.enableIcebergCompatV3"
+_FEATURE = "rowTracking"
+_STAYS = "the protocol features rowTracking and domainMetadata, and the row ids in the log"
+
+
+class RowTracking:
+    """See the module."""
+
+    name = "row_tracking"
+    shape = Shape(
+        name=name,
+        description="`enabled`: every row keeps an id, and the version that last changed it. `disabled`: it does not.",
+        words=get_args(RowTrackingValue),
+    )
+
+    def read(self, live: LiveTable, key: str) -> Value:
+        """``enabled``, ``disabled`` or ``suspended``.
+
+        Files that have ids already make no difference: Delta gives them to the others, and then sets the property.
+        """
+        if _is_true(live.property(KEY)):
+            return "enabled"
+        return "suspended" if _is_true(live.property(SUSPENDED_KEY)) else "disabled"
+
+    def agrees(self, found: Value, declared: Value, key: str) -> bool:
+        """What is suspended is disabled too."""
+        return found == declared or (declared == "disabled" and found == "suspended")
+
+    def diff(self, declared: Value | Mapping[str, str | None], live: LiveTable) -> Iterable[Change]:
+        """At most one change."""
+        found = self.read(live, "")
+        if isinstance(declared, str) and not self.agrees(found, declared, ""):
+            via = ("disabled",) if found == "suspended" else ()
+            yield Change(attribute=self.name, before=found, after=declared, via=via)
+
+    def check(self, change: Change, live: LiveTable, target: Target) -> Refusal | None:
+        """Iceberg compatibility V3 is made of row ids."""
+        if change.after == "disabled" and _is_true(target.property(live, _NEEDED_BY_KEY)):
+            return Refusal(
+                change=change.id,
+                reason="the table is kept compatible with Iceberg V3, which needs row tracking; "
+                "Delta cannot turn that compatibility off again",
+                way_out="declare `row_tracking: enabled`, or drop it from the policy",
+                condition="DELTA_ICEBERG_COMPAT_VIOLATION.WRONG_REQUIRED_TABLE_PROPERTY",
+            )
+        return None
+
+    def act(self, change: Change, basis: Basis) -> Action:
+        """One property. To set it, Delta first raises the protocol and commits again every file without ids."""
+        on = SetProperties(((KEY, "true"),))
+        off = SetProperties(((KEY, "false"),))
+        if change.after == "disabled":
+            ids = "the ids of rows that are rewritten meanwhile are others"
+            note = f"{_STAYS}; turned on again, {ids}"
+            return Action(change, (Step(off, undo=on, undo_note=note),))
+        note = "" if basis.protocol.protocol().has(_FEATURE) else _STAYS
+        enable = Step(on, needs=(SUSPENDED_KEY,), undo=off, undo_note=note)
+        if change.before != "suspended":
+            return Action(change, (enable,))
+        return Action(change, (Step(UnsetProperties((SUSPENDED_KEY,)), undo_note=_SUSPENSION), enable))
+
+
+_SUSPENSION = "that new files get row ids again"
+
+
+def _is_true(value: str | None) -> bool:
+    return (value or "false").lower() == "true"
