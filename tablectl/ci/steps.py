@@ -95,6 +95,8 @@ def apply_step(job: Job) -> int:
     """Apply the plan that lies in the job's folder, if it is one of the policies as they are here."""
     folder = job.folder
     plan_file, report = folder / "plan.json", folder / "run.md"
+    if not plan_file.exists():
+        raise PlanFileError("the run that was to plan made a report and no plan: it says why", BY_HAND)
     check_policies(read_plan(plan_file), _digest(job))
     reports = [word for form in ("md", "html", "json") for word in ("--report", str(folder / f"run.{form}"))]
     ran = job.tablectl("apply", str(plan_file), *reports, *job.arguments)

@@ -21,6 +21,7 @@ from tests.ci.conftest import FakeGitHub, Runner
 from tests.ci.hand import OURS, Hand, bash_reads
 from tests.cli.conftest import Cli, FakeSpark, Repository
 from tests.cli.log_lake import Logged, set_property
+from tests.docs.pages import PAGES, blocks
 
 ROOT = Path(__file__).parents[2]
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
@@ -110,6 +111,38 @@ def test_jobs_have_the_rights_that_they_need_and_never_apply_at_once() -> None:
     assert jobs["plan"]["concurrency"]["cancel-in-progress"] is True
 
 
+def workflows_of_pages() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Workflows that pages show, as text and as what it says."""
+    for page in PAGES:
+        for block in blocks(page):
+            value = yaml.safe_load(block.text) if block.language == "yaml" else None
+            if isinstance(value, dict) and "jobs" in value:
+                yield block.text, value
+
+
+def test_what_pages_give_to_the_action_are_inputs_of_it() -> None:
+    used = [
+        step["with"]
+        for _, workflow in workflows_of_pages()
+        for job in workflow["jobs"].values()
+        for step in job["steps"]
+        if step["uses"].startswith("OWNER/tablectl@")
+    ]
+    assert [each["mode"] for each in used] == ["plan", "plan", "apply", "drift"]
+    assert {key for each in used for key in each} <= set(ACTION["inputs"])
+    page = (ROOT / "docs" / "ci.md").read_text()
+    inputs, outputs = (
+        set(
+            re.findall(
+                r"`([a-z-]+)`", " ".join(re.findall(r"(?m)^\| ([^|]+) \|", page.split(head)[1].split("\n\n")[0]))
+            )
+        )
+        for head in ("| input |", "| output |")
+    )
+    assert inputs == set(ACTION["inputs"])
+    assert outputs == set(ACTION["outputs"])
+
+
 def actionlint() -> str | None:
     return shutil.which("actionlint")
 
@@ -120,11 +153,13 @@ def actionlint() -> str | None:
     "workflows are checked by these tests alone",
 )
 def test_actionlint_finds_nothing(tmp_path: Path) -> None:
-    """The workflow of ``init``, and one that uses the action with every input that it has."""
+    """The workflow of ``init``, those of the pages, and one that uses the action with every input that it has."""
     workflows = tmp_path / ".github" / "workflows"
     workflows.mkdir(parents=True)
     (tmp_path / ".git").mkdir()
     (workflows / "tablectl.yml").write_text(WORKFLOW_TEXT)
+    for number, (text, _) in enumerate(workflows_of_pages()):
+        (workflows / f"page-{number}.yml").write_text(text)
     action = tmp_path / ".github" / "actions" / "tablectl"
     action.mkdir(parents=True)
     shutil.copy(ROOT / "action.yml", action)

@@ -155,6 +155,20 @@ def test_no_plan_no_apply(runner: Runner, orders: Path) -> None:
     assert "run this workflow by hand" in runner.summary
 
 
+def test_a_run_that_came_to_no_plan(
+    runner: Runner, github: FakeGitHub, repo: Repository, orders: Path, tmp_path: Path
+) -> None:
+    """It kept its report, and was merged all the same."""
+    repo.policies("version: 1\ntables: {a: {}}\n")
+    keep(github, pull_request(runner), tmp_path)
+    github.merged(5, head=HEAD, commit=COMMIT)
+    assert fetch(runner, tmp_path)[0] == 0
+    code, _ = runner.step("apply")
+    assert code == 3
+    assert "made a report and no plan" in runner.log
+    assert "run this workflow by hand" in runner.log
+
+
 def test_two_applies_that_race_meet_the_lease(
     runner: Runner, github: FakeGitHub, fake_spark: FakeSpark, orders: Path, tmp_path: Path
 ) -> None:

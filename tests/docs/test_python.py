@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import tablectl
 from tests.cli.log_lake import Logged, append, set_property
 from tests.docs.conftest import Place
 from tests.docs.pages import PAGES, ROOT, Block, blocks
@@ -23,6 +26,16 @@ PYTHON = blocks(ROOT / "docs" / "python.md")
 )
 def test_the_python_of_every_page_is_python(block: Block) -> None:
     compile(block.text, str(block), "exec")
+
+
+def test_functions_and_arguments_of_the_table_exist() -> None:
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    named = re.findall(r"(?m)^\| `tablectl\.(\w+)\(([^)]*)\)` \|", page)
+    assert [name for name, _ in named] == ["plan", "apply", "drift", "import_tables", "explain", "outlook"]
+    for name, arguments in named:
+        known = inspect.signature(getattr(tablectl, name)).parameters
+        assert {each.partition("=")[0] for each in re.findall(r"[a-z_]+(?:=None)?", arguments)} <= set(known), name
+    assert set(re.findall(r"tablectl\.([a-z_]+)[`(]", page)) <= {*tablectl.__all__, "yaml"}
 
 
 @pytest.fixture
