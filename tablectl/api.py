@@ -10,21 +10,20 @@ from typing import Any, Self
 
 from tablectl.engine.spark import SparkEngine, SparkOptions, open_spark, wrap_spark
 from tablectl.live.origin import MOST_COMMITS
-from tablectl.model.errors import EngineError, TablectlError, UsageError
+from tablectl.model.errors import EngineError, PlanFileError, TablectlError, UsageError
 from tablectl.model.live import Client
 from tablectl.model.names import TableName
 from tablectl.model.plan import Plan
 from tablectl.planning.drift import Drift
 from tablectl.planning.limits import Limits
 from tablectl.planning.outlook import Outlook
-from tablectl.planning.plan_file import load_plan
+from tablectl.planning.plan_file import check_environment, load_plan
 from tablectl.scope import Selection
 from tablectl.specs.asked import asked_for, declared_already
-from tablectl.specs.config import Config, load_config
+from tablectl.specs.config import ENV, Config, load_config
 from tablectl.specs.explain import Explanation, parse_name, spec_for
 from tablectl.specs.explain import explain as explain_table
-from tablectl.specs.repository import Paths, load_any, load_repository
-from tablectl.specs.variables import Variables
+from tablectl.specs.repository import Paths, load_any, load_repository, variables_for
 from tablectl.window.report import RunReport
 from tablectl.workflow import (
     Control,
@@ -45,16 +44,18 @@ def plan(
     tags: Sequence[str] = (),
     exclude: Sequence[str] = (),
     variables: Mapping[str, str] | None = None,
+    env: str | None = None,
     directory: str | Path = ".",
     spark: Any = None,
 ) -> Plan:
     """What would change: policies against live tables. Changes nothing.
 
-    ``paths`` are policy files or folders, by default those of ``tablectl.yaml`` in ``directory``. ``spark`` is asked
+    ``paths`` are policy files or folders, by default those of ``tablectl.yaml`` in ``directory``; ``env`` is one of
+    its environments, by default that of ``TABLECTL_ENV``, and an empty text its top level alone. ``spark`` is asked
     only for which catalog tables there are and where they lie. Raises ``InputError`` with everything wrong in the
     policies; a table that cannot be read is in ``Plan.failures`` and the others are planned.
     """
-    config = load_config(Path(directory), os.environ)
+    config = load_config(Path(directory), os.environ, env)
     with Engines(config, spark) as engines:
         selection = Selection(tuple(select), tuple(tags), tuple(exclude))
         return _planned(paths, selection, variables, directory, config, engines)
@@ -67,6 +68,7 @@ def apply(
     tags: Sequence[str] = (),
     exclude: Sequence[str] = (),
     variables: Mapping[str, str] | None = None,
+    env: str | None = None,
     directory: str | Path = ".",
     spark: Any = None,
     proceed: str = "",
@@ -84,9 +86,15 @@ def apply(
     for which writers seen before are waited for to come back. ``control`` lets the caller follow the run and stop it.
     ``RunReport.exit_code`` says how it went. Raises ``PlanFileError`` for a plan that was edited or is of another
     version, and ``UsageError`` where a ready plan comes with a selection, which it would not obey.
+    A plan is applied in its own environment, and refused (``PlanFileError``) where ``env`` names another.
     ``LimitError`` refuses a plan that changes more than ``max_tables`` tables or rewrites more than ``max_bytes``.
     """
-    config = load_config(Path(directory), os.environ)
+    given_plan = plan_or_paths if isinstance(plan_or_paths, Plan) else None
+    paths = None if isinstance(plan_or_paths, Plan) else plan_or_paths
+    if (given_plan or _is_plan_file(paths)) and (select or tags or exclude or variables):
+        raise UsageError("a ready plan is applied as it is", "select when planning, and apply that plan")
+    ready = read_plan(Path(str(paths))) if _is_plan_file(paths) else given_plan
+    config = config_of(ready, env, directory) if ready else load_config(Path(directory), os.environ, env)
     selection = Selection(tuple(select), tuple(tags), tuple(exclude))
     given = control or Control()
     control = replace(
@@ -97,14 +105,9 @@ def apply(
         watch=watch or given.watch,
     )
     with Engines(config, spark) as engines:
-        if isinstance(plan_or_paths, Plan) or _is_plan_file(plan_or_paths):
-            if select or tags or exclude or variables:
-                raise UsageError("a ready plan is applied as it is", "select when planning, and apply that plan")
-            ready = plan_or_paths if isinstance(plan_or_paths, Plan) else read_plan(Path(str(plan_or_paths)))
-        else:
-            ready = _planned(plan_or_paths, selection, variables, directory, config, engines)
-        Limits(max_tables, max_bytes).check(ready)
-        return run(ready, engines.open, config, os.environ, control, Path(directory))
+        plan = ready or _planned(paths, selection, variables, directory, config, engines)
+        Limits(max_tables, max_bytes).check(plan)
+        return run(plan, engines.open, config, os.environ, control, Path(directory))
 
 
 def _planned(
@@ -116,7 +119,8 @@ def _planned(
     engines: Engines,
 ) -> Plan:
     specs = load_repository(paths, config, directory, variables or {}, os.environ)
-    return make_plan(specs, selection, config.engine.dialect, engines.start, store_options(config))
+    stores, env = store_options(config), config.environment
+    return make_plan(specs, selection, config.engine.dialect, engines.start, stores, env=env)
 
 
 def drift(
@@ -126,6 +130,7 @@ def drift(
     tags: Sequence[str] = (),
     exclude: Sequence[str] = (),
     variables: Mapping[str, str] | None = None,
+    env: str | None = None,
     directory: str | Path = ".",
     spark: Any = None,
     look_back: int = MOST_COMMITS,
@@ -134,17 +139,19 @@ def drift(
 
     Arguments and errors as of ``plan``; ``look_back`` is how many commits are looked through of a table that differs.
     """
-    config = load_config(Path(directory), os.environ)
+    config = load_config(Path(directory), os.environ, env)
     with Engines(config, spark) as engines:
         specs = load_repository(paths, config, directory, variables or {}, os.environ)
         selection = Selection(tuple(select), tuple(tags), tuple(exclude))
-        return find_drift(specs, selection, engines.start, store_options(config), look_back=look_back)
+        stores, env = store_options(config), config.environment
+        return find_drift(specs, selection, engines.start, stores, look_back=look_back, env=env)
 
 
 def import_tables(
     tables: str | Sequence[str],
     *,
     variables: Mapping[str, str] | None = None,
+    env: str | None = None,
     directory: str | Path = ".",
     spark: Any = None,
 ) -> Imported:
@@ -153,8 +160,8 @@ def import_tables(
     Tables that have an entry in the policies of ``directory`` are left out. Raises ``UsageError`` for what is no
     identifier and no pattern; a table that cannot be read is in ``Imported.failures``.
     """
-    config = load_config(Path(directory), os.environ)
-    given = Variables(variables or {}, os.environ)
+    config = load_config(Path(directory), os.environ, env)
+    given = variables_for(config, variables or {}, os.environ)
     known = declared_already(load_any(None, config, directory, variables or {}, os.environ), besides="")
     with Engines(config, spark) as engines:
         texts = [tables] if isinstance(tables, str) else tables
@@ -162,13 +169,18 @@ def import_tables(
 
 
 def explain(
-    table: str, paths: Paths = None, *, variables: Mapping[str, str] | None = None, directory: str | Path = "."
+    table: str,
+    paths: Paths = None,
+    *,
+    variables: Mapping[str, str] | None = None,
+    env: str | None = None,
+    directory: str | Path = ".",
 ) -> Explanation:
     """What the policies say about a table: each value, the line that gave it, and what it overrides.
 
     No live table is looked at. Raises ``UsageError`` where no policy speaks for the table.
     """
-    config = load_config(Path(directory), os.environ)
+    config = load_config(Path(directory), os.environ, env)
     specs = load_repository(paths, config, directory, variables or {}, os.environ)
     return explain_table(specs, table, config.engine.catalog, config.engine.dialect)
 
@@ -179,6 +191,7 @@ def outlook(
     *,
     clients: Sequence[tuple[Client, bool | None]] = (),
     variables: Mapping[str, str] | None = None,
+    env: str | None = None,
     directory: str | Path = ".",
     spark: Any = None,
 ) -> Outlook:
@@ -188,7 +201,7 @@ def outlook(
     table that no policy names is looked at as it is; without ``paths``, a directory without policies is fine.
     Raises ``LiveError`` where the table cannot be read.
     """
-    config = load_config(Path(directory), os.environ)
+    config = load_config(Path(directory), os.environ, env)
     name = parse_name(table, config.engine.catalog, config.engine.dialect)
     spec = spec_for(load_any(paths, config, directory, variables or {}, os.environ), name)
     with Engines(config, spark) as engines:
@@ -197,6 +210,19 @@ def outlook(
 
 def _is_plan_file(given: Paths) -> bool:
     return isinstance(given, str | Path) and str(given).endswith(".json")
+
+
+def config_of(plan: Plan, env: str | None, directory: str | Path) -> Config:
+    """The configuration that a ready plan is applied with: that of its own environment.
+
+    Raises ``PlanFileError`` where ``env``, or without it ``TABLECTL_ENV``, names another, and where the environment is
+    none of ``tablectl.yaml`` any more.
+    """
+    check_environment(plan, (os.environ.get(ENV) or None) if env is None else env)
+    try:
+        return load_config(Path(directory), os.environ, plan.env)
+    except UsageError as error:
+        raise PlanFileError(f"the plan is for the environment {plan.env}: {error.message}", error.hint) from None
 
 
 def read_plan(path: Path, *, to_apply: bool = True) -> Plan:

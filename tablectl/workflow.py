@@ -61,10 +61,12 @@ def make_plan(
     catalog: OpenCatalog,
     stores: StoreOptions = _DEFAULT_STORES,
     on_read: OnRead = lambda _done, _all: None,
+    env: str = "",
 ) -> Plan:
     """The plan for the selected tables. A table that cannot be read is a failure in it, and the others are planned.
 
-    Raises ``InputError`` where patterns contradict each other about a live table.
+    ``env`` names the environment that specs and stores are of. Raises ``InputError`` where patterns contradict each
+    other about a live table.
     """
     placed = place(specs, selection, catalog, stores)
     failures = list(placed.failures)
@@ -81,6 +83,7 @@ def make_plan(
         tool=__version__,
         dialect=dialect,
         policies=specs.digest,
+        env=env,
         tables=tuple(sorted(tables, key=lambda table: table.name)),
         failures=tuple(sorted(failures, key=lambda failure: (failure.name, failure.message))),
         unchanged=tuple(sorted(unchanged)),
@@ -95,6 +98,7 @@ def find_drift(
     stores: StoreOptions = _DEFAULT_STORES,
     on_read: OnRead = lambda _done, _all: None,
     look_back: int = MOST_COMMITS,
+    env: str = "",
 ) -> Drift:
     """Which of the selected tables are not as declared, and which commit made them so.
 
@@ -126,6 +130,7 @@ def find_drift(
         as_declared=tuple(sorted(as_declared)),
         unmatched=placed.unmatched,
         look_back=look_back,
+        env=env,
     )
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -68,6 +69,12 @@ class Job:
     def arguments(self) -> list[str]:
         """More arguments of the command, one a line."""
         return [line.strip() for line in self.given("arguments").splitlines() if line.strip()]
+
+    @property
+    def named_env(self) -> str | None:
+        """The environment that the arguments name; ``None`` leaves it to ``TABLECTL_ENV``."""
+        pairs = pairwise([*(word for line in self.arguments for word in line.split("=", 1)), ""])
+        return next((following for word, following in pairs if word == "--env"), None)
 
     @property
     def folder(self) -> Path:

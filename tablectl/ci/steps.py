@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from tablectl.api import read_plan
@@ -11,7 +12,7 @@ from tablectl.ci.github import GitHub, GitHubError
 from tablectl.ci.job import Job, Ran
 from tablectl.ci.reviewed import BY_HAND, artifact_name, find_reviewed
 from tablectl.cli.reports import below_root
-from tablectl.model.errors import ExitCode, InputError, PlanFileError, TablectlError
+from tablectl.model.errors import ExitCode, InputError, PlanFileError, TablectlError, UsageError
 from tablectl.model.plan import Plan
 from tablectl.reports.context import Context
 from tablectl.reports.markdown import said
@@ -50,7 +51,7 @@ def plan_step(job: Job) -> int:
         report=files["md"],
         sarif=files["sarif"] if files["sarif"].exists() else "",
     )
-    if plan is not None and _digest(job) != plan.policies:
+    if plan is not None and _digest(job, plan.env) != plan.policies:
         job.tell(
             "warning",
             "apply will refuse this plan: its policies are not those of the repository. Give values of variables as "
@@ -97,7 +98,8 @@ def apply_step(job: Job) -> int:
     plan_file, report = folder / "plan.json", folder / "run.md"
     if not plan_file.exists():
         raise PlanFileError("the run that was to plan made a report and no plan: it says why", BY_HAND)
-    check_policies(read_plan(plan_file), _digest(job))
+    plan = read_plan(plan_file)
+    check_policies(plan, _digest(job, plan.env))
     reports = [word for form in ("md", "html", "json") for word in ("--report", str(folder / f"run.{form}"))]
     ran = job.tablectl("apply", str(plan_file), *reports, *job.arguments)
     if not report.exists():
@@ -172,9 +174,9 @@ def _new_folder(job: Job) -> Path:
     return folder
 
 
-def _digest(job: Job) -> str:
-    """That of the repository's policies, as this job's environment gives values to their variables."""
-    config = load_config(Path(), job.environ)
+def _digest(job: Job, env: str | None) -> str:
+    """That of the repository's policies, in an environment of ``tablectl.yaml`` and with the variables of this job."""
+    config = load_config(Path(), job.environ, env)
     return load_repository(None, config, ".", {}, job.environ).digest
 
 
@@ -190,7 +192,8 @@ def _said(title: str, text: str) -> str:
 def _mark_problems(job: Job, sarif: Path) -> None:
     """What is wrong in the policies, at its lines; no file where it is something else that went wrong."""
     try:
-        _digest(job)
+        with suppress(UsageError):  # no such environment: that was said
+            _digest(job, job.named_env)
     except InputError as error:
         sarif.write_text(problems_sarif(error.problems, Context(root=below_root(Path().absolute()))), encoding="utf-8")
 

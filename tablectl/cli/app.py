@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from tablectl.cli import completion as complete
 from tablectl.cli.output import Checked, Format, Output, let_go
 from tablectl.cli.reports import FILES, Reports
 from tablectl.cli.request import (
@@ -20,6 +21,7 @@ from tablectl.cli.request import (
     DriftOptions,
     ImportOptions,
     Request,
+    environment,
     reason,
     size,
     variables,
@@ -32,14 +34,17 @@ from tablectl.version import __version__
 app = typer.Typer(
     name="tablectl",
     help="Table policies for Delta Lake: what each table shall be, planned against what it is, "
-    "and applied in one protected window.",
+    "and applied in one protected window.\n\nExample: tablectl plan --out plans/today.json",
     no_args_is_help=True,
+    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 window_app = typer.Typer(
-    help="Who holds a table's lease, and how to free it.", no_args_is_help=True, rich_markup_mode=None
+    help="Who holds a table's lease, and how to free it.\n\nExample: tablectl window show lake.sales.orders",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 app.add_typer(window_app, name="window")
 
@@ -48,11 +53,22 @@ PathsArg = Annotated[
     typer.Argument(metavar="PATHS", help="Policy files or folders; default: `policies` of tablectl.yaml."),
 ]
 SelectOpt = Annotated[
-    list[str] | None, typer.Option("--select", metavar="GLOB", help="Only tables whose name matches; may be repeated.")
+    list[str] | None,
+    typer.Option(
+        "--select",
+        metavar="GLOB",
+        help="Only tables whose name matches; may be repeated.",
+        autocompletion=complete.tables,
+    ),
 ]
 ExcludeOpt = Annotated[
     list[str] | None,
-    typer.Option("--exclude", metavar="GLOB", help="Not tables whose name matches; may be repeated."),
+    typer.Option(
+        "--exclude",
+        metavar="GLOB",
+        help="Not tables whose name matches; may be repeated.",
+        autocompletion=complete.tables,
+    ),
 ]
 MaxTablesOpt = Annotated[
     int | None, typer.Option("--max-tables", metavar="N", min=0, help="Refuse a plan that changes more tables.")
@@ -61,15 +77,40 @@ MaxBytesOpt = Annotated[
     str | None, typer.Option("--max-bytes", metavar="SIZE", help="Refuse a plan that rewrites more data: 20GB.")
 ]
 TagOpt = Annotated[
-    list[str] | None, typer.Option("--tag", metavar="TAG", help="Only tables with the tag; may be repeated.")
+    list[str] | None,
+    typer.Option(
+        "--tag", metavar="TAG", help="Only tables with the tag; may be repeated.", autocompletion=complete.tags
+    ),
+]
+EnvOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--env",
+        metavar="NAME",
+        help="An environment of tablectl.yaml; else the variable TABLECTL_ENV.",
+        autocompletion=complete.environments,
+    ),
 ]
 VarOpt = Annotated[
     list[str] | None,
     typer.Option("--var", metavar="NAME=VALUE", help="A value for ${NAME}; else the variable TABLECTL_VAR_NAME."),
 ]
-TableArg = Annotated[str, typer.Argument(metavar="TABLE", help="An identifier, as in policies.")]
-FormatOpt = Annotated[Format, typer.Option("--format", help="How the result is printed.")]
-FormOpt = Annotated[Form, typer.Option("--format", help="How the result is printed.")]
+TableArg = Annotated[
+    str, typer.Argument(metavar="TABLE", help="An identifier, as in policies.", autocompletion=complete.tables)
+]
+
+
+def _heed(ctx: typer.Context, value: StrEnum) -> StrEnum:
+    """Errors are printed as results are."""
+    if isinstance(ctx.obj, Output):
+        ctx.obj.json = value == Format.JSON
+    return value
+
+
+_PRINTED = "How the result is printed; errors too, with json."
+FormatOpt = Annotated[Format, typer.Option("--format", callback=_heed, help=_PRINTED)]
+FormOpt = Annotated[Form, typer.Option("--format", callback=_heed, help=_PRINTED)]
+CheckedOpt = Annotated[Checked, typer.Option("--format", callback=_heed, help="How the result is printed.")]
 ReportOpt = Annotated[
     list[Path] | None,
     typer.Option("--report", metavar="FILE", help=f"Also write a report, its format by name: {FILES}. Repeatable."),
@@ -82,15 +123,15 @@ RemoteOpt = Annotated[
 
 # typer carries its own copy of click since 0.26 and uses the real one before: these are the classes of either.
 _WrongUsage: type[Any] = typer.BadParameter.__bases__[0]
-_COMPLETION = "_TABLECTL_COMPLETE"
 
 
 def run_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
     """Run a command line; the exit code is the command's (DESIGN 3), 64 for wrong usage."""
-    if _COMPLETION in environ:
-        app(args=list(args), prog_name="tablectl")
+    if complete.ASKED in environ:
+        complete.answer(app)
+    out = Output(environ)
     try:
-        return _run(args)
+        return _run(args, out)
     except _WrongUsage as error:
         # The command-line library would exit 2, which means "changes are pending" here.
         error.show()
@@ -98,22 +139,22 @@ def run_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
     except typer.Exit as error:
         return error.exit_code
     except (typer.Abort, KeyboardInterrupt, EOFError):
-        Output(environ).error(TablectlError("interrupted"))
+        out.fail(TablectlError("interrupted"))
         return ExitCode.ERROR
     except BrokenPipeError:
         # The reader of our output went away (`| head`): nothing is wrong with the tables.
         return ExitCode.ERROR
     except TablectlError as error:
-        Output(environ).error(error)
+        out.fail(error)
         return error.exit_code
     finally:
         let_go()
 
 
-def _run(args: Sequence[str]) -> int:
+def _run(args: Sequence[str], out: Output) -> int:
     """Without the library's own ``main``, which would turn Ctrl-C into 130 and a closed pipe into an exit."""
     command = typer.main.get_command(app)
-    with command.make_context("tablectl", list(args)) as context:
+    with command.make_context("tablectl", list(args), obj=out) as context:
         return int(command.invoke(context) or 0)
 
 
@@ -134,9 +175,11 @@ def root(
 
 @app.command()
 def validate(
+    ctx: typer.Context,
     paths: PathsArg = None,
     var: VarOpt = None,
-    format: Annotated[Checked, typer.Option("--format", help="How the result is printed.")] = Checked.TEXT,  # noqa: A002
+    env: EnvOpt = None,
+    format: CheckedOpt = Checked.TEXT,  # noqa: A002
 ) -> int:
     """Check policies without looking at a table.
 
@@ -144,11 +187,12 @@ def validate(
     """
     from tablectl.cli.validating import validate_command  # noqa: PLC0415  # commands load what they need: quick starts
 
-    return validate_command(paths, variables(var), Output(os.environ), format)
+    return validate_command(_request(paths, None, None, var, None, env=env), ctx.obj, format)
 
 
 @app.command()
 def plan(
+    ctx: typer.Context,
     paths: PathsArg = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE.json", help="Save the plan for review and apply.")
@@ -159,6 +203,7 @@ def plan(
     max_bytes: MaxBytesOpt = None,
     tag: TagOpt = None,
     var: VarOpt = None,
+    env: EnvOpt = None,
     format: FormOpt = Form.TEXT,  # noqa: A002
     report: ReportOpt = None,
     detailed_exitcode: Annotated[
@@ -174,14 +219,15 @@ def plan(
 
     if out and out.suffix != ".json":
         raise UsageError(f"--out {out} would not be known as a plan", "give it a name that ends in .json")
-    request = _request(paths, select, tag, var, remote, exclude)
+    request = _request(paths, select, tag, var, remote, exclude, env)
     request = replace(request, max_tables=max_tables, max_bytes=size("--max-bytes", max_bytes))
     reports = Reports.of(format, report, out)
-    return plan_command(request, Output(os.environ), out, reports, detailed_exitcode=detailed_exitcode)
+    return plan_command(request, ctx.obj, out, reports, detailed_exitcode=detailed_exitcode)
 
 
 @app.command()
 def show(
+    ctx: typer.Context,
     plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="A file that `tablectl plan --out` wrote.")],
     format: FormOpt = Form.TEXT,  # noqa: A002
     report: ReportOpt = None,
@@ -194,11 +240,12 @@ def show(
     from tablectl.cli.commands import show_command  # noqa: PLC0415
 
     request = _request(None, None, None, var, None)
-    return show_command(plan_file, request, Output(os.environ), Reports.of(format, report, plan_file))
+    return show_command(plan_file, request, ctx.obj, Reports.of(format, report, plan_file))
 
 
 @app.command()
 def apply(
+    ctx: typer.Context,
     targets: Annotated[
         list[Path] | None,
         typer.Argument(metavar="PLAN | PATHS", help="A saved plan (*.json), or policies to plan first."),
@@ -227,6 +274,7 @@ def apply(
     max_bytes: MaxBytesOpt = None,
     tag: TagOpt = None,
     var: VarOpt = None,
+    env: EnvOpt = None,
     format: FormOpt = Form.TEXT,  # noqa: A002
     report: ReportOpt = None,
     remote: RemoteOpt = None,
@@ -244,15 +292,16 @@ def apply(
         raise UsageError(
             "a saved plan is applied as it is", "give one plan alone, without --select, --exclude, --tag or --var"
         )
-    request = _request(None if saved else targets, select, tag, var, remote, exclude)
+    request = _request(None if saved else targets, select, tag, var, remote, exclude, env)
     request = replace(request, max_tables=max_tables, max_bytes=size("--max-bytes", max_bytes))
     reports = Reports.of(format, report, saved[0] if saved else None)
     options = ApplyOptions(yes, reason("--proceed", proceed), reason("--override", override), wait, watch)
-    return apply_command(request, Output(os.environ), saved[0] if saved else None, reports, options)
+    return apply_command(request, ctx.obj, saved[0] if saved else None, reports, options)
 
 
 @app.command()
 def drift(
+    ctx: typer.Context,
     paths: PathsArg = None,
     adopt: Annotated[
         bool, typer.Option("--adopt", help="Write what the tables have into the policies, after showing how.")
@@ -266,6 +315,7 @@ def drift(
     exclude: ExcludeOpt = None,
     tag: TagOpt = None,
     var: VarOpt = None,
+    env: EnvOpt = None,
     format: FormOpt = Form.TEXT,  # noqa: A002
     report: ReportOpt = None,
     remote: RemoteOpt = None,
@@ -278,12 +328,13 @@ def drift(
 
     if yes and not adopt:
         raise UsageError("--yes has nothing to agree to", "it goes with --adopt")
-    request = _request(paths, select, tag, var, remote, exclude)
-    return drift_command(request, Output(os.environ), Reports.of(format, report), DriftOptions(look_back, adopt, yes))
+    request = _request(paths, select, tag, var, remote, exclude, env)
+    return drift_command(request, ctx.obj, Reports.of(format, report), DriftOptions(look_back, adopt, yes))
 
 
 @app.command("import")
 def import_(
+    ctx: typer.Context,
     tables: Annotated[
         list[str] | None, typer.Argument(metavar="TABLES", help="Identifiers and patterns, as in policies.")
     ] = None,
@@ -293,6 +344,7 @@ def import_(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
     var: VarOpt = None,
+    env: EnvOpt = None,
     format: FormatOpt = Format.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
@@ -304,23 +356,32 @@ def import_(
 
     target = None if output is None or str(output) == "-" else output
     options = ImportOptions(tuple(tables or ()), everything, target, force)
-    return import_command(_request(None, None, None, var, remote), Output(os.environ), format, options)
+    return import_command(_request(None, None, None, var, remote, env=env), ctx.obj, format, options)
 
 
 @app.command()
 def explain(
+    ctx: typer.Context,
     what: Annotated[
         str,
         typer.Argument(
             metavar="TABLE | WORD",
             help="An identifier, as in policies; or an exception, a DELTA_… error class, an isolation level.",
+            autocompletion=complete.tables_and_words,
         ),
     ],
     paths: PathsArg = None,
     table: Annotated[
-        str | None, typer.Option("--table", metavar="TABLE", help="Explain the word on this live table.")
+        str | None,
+        typer.Option(
+            "--table",
+            metavar="TABLE",
+            help="Explain the word on this live table.",
+            autocompletion=complete.tables,
+        ),
     ] = None,
     var: VarOpt = None,
+    env: EnvOpt = None,
     format: FormatOpt = Format.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
@@ -333,30 +394,24 @@ def explain(
     if table is not None or find_topic(what) or looks_like_a_topic(what):
         from tablectl.cli.commands import explain_word_command  # noqa: PLC0415
 
-        return explain_word_command(what, table, _request(paths, None, None, var, remote), Output(os.environ), format)
-    from tablectl.reports.explain_text import explain_json, explain_text  # noqa: PLC0415
-    from tablectl.specs.config import load_config  # noqa: PLC0415
-    from tablectl.specs.explain import explain as explained  # noqa: PLC0415
-    from tablectl.specs.repository import load_repository  # noqa: PLC0415
+        return explain_word_command(what, table, _request(paths, None, None, var, remote, env=env), ctx.obj, format)
+    from tablectl.cli.explaining import explain_command  # noqa: PLC0415
 
-    out, config = Output(os.environ), load_config(Path(), os.environ)
-    specs = load_repository(paths, config, ".", variables(var), os.environ)
-    found = explained(specs, what, config.engine.catalog, config.engine.dialect)
-    if format is Format.JSON:
-        out.result(json.dumps(explain_json(found), indent=2) + "\n")
-    else:
-        out.result(explain_text(found, out.style))
-    return ExitCode.DONE
+    return explain_command(what, _request(paths, None, None, var, remote, env=env), ctx.obj, format)
 
 
 @app.command()
 def conflicts(
+    ctx: typer.Context,
     table: TableArg,
     paths: PathsArg = None,
     operation: Annotated[
         str | None,
         typer.Option(
-            "--operation", metavar="NAME", help="Only what concerns one: insert, merge, optimize, add-columns …"
+            "--operation",
+            metavar="NAME",
+            help="Only what concerns one: insert, merge, optimize, add-columns …",
+            autocompletion=complete.operations,
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every pair of operations, by reason.")] = False,
@@ -375,9 +430,11 @@ def conflicts(
             metavar="CLIENT",
             help="Instead of those in the table's history: 'delta-spark 4.0', 'databricks 14.2 photon', kernel, "
             "delta-rs; may be repeated.",
+            autocompletion=complete.clients,
         ),
     ] = None,
     var: VarOpt = None,
+    env: EnvOpt = None,
     format: FormatOpt = Format.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
@@ -387,18 +444,20 @@ def conflicts(
     """
     from tablectl.cli.commands import conflicts_command  # noqa: PLC0415
 
-    request = _request(paths, None, None, var, remote)
+    request = _request(paths, None, None, var, remote, env=env)
     options = ConflictOptions(tuple(client or ()), operation or "", everything, between)
-    return conflicts_command(table, request, Output(os.environ), format, options)
+    return conflicts_command(table, request, ctx.obj, format, options)
 
 
 @app.command()
 def init(
+    ctx: typer.Context,
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder; default: this one.")] = Path(),
     tables: Annotated[
         list[str] | None, typer.Argument(metavar="TABLES", help="Live tables for the first policies, as for import.")
     ] = None,
     var: VarOpt = None,
+    env: EnvOpt = None,
     format: FormatOpt = Format.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
@@ -408,26 +467,41 @@ def init(
     """
     from tablectl.cli.starting import init_command  # noqa: PLC0415
 
-    request = _request(None, None, None, var, remote)
-    return init_command(directory, tuple(tables or ()), request, Output(os.environ), format)
+    request = _request(None, None, None, var, remote, env=env)
+    return init_command(directory, tuple(tables or ()), request, ctx.obj, format)
 
 
 @app.command()
 def schema(
+    ctx: typer.Context,
     of: Annotated[
-        Subject, typer.Option("--of", help="Policy files; or what `plan` and `apply` give with --format json.")
+        Subject, typer.Option("--of", help="Policy files; or what `plan`, `apply` and `drift` give with --format json.")
     ] = Subject.POLICIES,
 ) -> int:
-    """Print the JSON Schema of policy files, for editors; or that of plans and runs, for programs.
+    """Print the JSON Schema of policy files, for editors; or that of plans, runs and drift, for programs.
 
     Example: tablectl schema > policies.schema.json
     """
-    Output(os.environ).result(json.dumps(schema_of(of), indent=2) + "\n")
+    ctx.obj.result(json.dumps(schema_of(of), indent=2) + "\n")
+    return ExitCode.DONE
+
+
+@app.command()
+def completion(
+    ctx: typer.Context,
+    shell: Annotated[complete.Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
+) -> int:
+    """Print what makes a shell complete commands, options, tables, tags and environments.
+
+    Example: tablectl completion bash > ~/.local/share/bash-completion/completions/tablectl
+    """
+    ctx.obj.result(complete.script(shell))
     return ExitCode.DONE
 
 
 @app.command()
 def demo(
+    ctx: typer.Context,
     directory: Annotated[
         Path | None, typer.Argument(metavar="DIR", help="An empty folder; default: demo-lake.")
     ] = None,
@@ -438,25 +512,33 @@ def demo(
     """
     from tablectl.cli.demo import demo_command  # noqa: PLC0415
 
-    return demo_command(directory or Path("demo-lake"), Output(os.environ))
+    return demo_command(directory or Path("demo-lake"), ctx.obj)
 
 
 @window_app.command("show")
-def window_show(table: TableArg, format: FormatOpt = Format.TEXT, remote: RemoteOpt = None) -> int:  # noqa: A002
+def window_show(
+    ctx: typer.Context,
+    table: TableArg,
+    env: EnvOpt = None,
+    format: FormatOpt = Format.TEXT,  # noqa: A002
+    remote: RemoteOpt = None,
+) -> int:
     """Who holds a table's lease, and since when.
 
     Example: tablectl window show 'delta.`/lake/orders`'
     """
     from tablectl.cli.commands import window_show_command  # noqa: PLC0415
 
-    return window_show_command(table, _request(None, None, None, None, remote), Output(os.environ), format)
+    return window_show_command(table, _request(None, None, None, None, remote, env=env), ctx.obj, format)
 
 
 @window_app.command("break")
 def window_break(
+    ctx: typer.Context,
     table: TableArg,
     reason: Annotated[str, typer.Option("--reason", help="Why; its holder and the next one will read it.")],
     epoch: Annotated[int | None, typer.Option("--epoch", help="The epoch that `window show` printed.")] = None,
+    env: EnvOpt = None,
     format: FormatOpt = Format.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
@@ -466,8 +548,8 @@ def window_break(
     """
     from tablectl.cli.commands import window_break_command  # noqa: PLC0415
 
-    request = _request(None, None, None, None, remote)
-    return window_break_command(table, epoch, reason, request, Output(os.environ), format)
+    request = _request(None, None, None, None, remote, env=env)
+    return window_break_command(table, epoch, reason, request, ctx.obj, format)
 
 
 def _request(
@@ -477,6 +559,14 @@ def _request(
     var: list[str] | None,
     remote: str | None,
     exclude: list[str] | None = None,
+    env: str | None = None,
 ) -> Request:
-    given = variables(var)
-    return Request(tuple(paths or ()), tuple(select or ()), tuple(tag or ()), given, remote, tuple(exclude or ()))
+    return Request(
+        tuple(paths or ()),
+        tuple(select or ()),
+        tuple(tag or ()),
+        variables(var),
+        remote,
+        environment(env),
+        tuple(exclude or ()),
+    )

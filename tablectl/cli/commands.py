@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tablectl.api import Engines, read_plan
+from tablectl.api import Engines, config_of, read_plan
 from tablectl.cli.output import Format, Output, write_file
 from tablectl.cli.reports import Render, Reports, below_root
 from tablectl.cli.request import ApplyOptions, ConflictOptions, Request, client
@@ -37,6 +37,7 @@ from tablectl.reports.mask import Mask
 from tablectl.reports.render import render_plan, render_run
 from tablectl.reports.style import Style
 from tablectl.reports.topic_text import topic_json, topic_text
+from tablectl.reports.wording import outcome_text
 from tablectl.scope import Selection
 from tablectl.specs.config import Config, load_config
 from tablectl.specs.explain import parse_name, spec_for
@@ -106,9 +107,9 @@ def plan_exit_code(plan: Plan, *, detailed: bool) -> ExitCode:
 
 def show_command(path: Path, request: Request, out: Output, reports: Reports) -> ExitCode:
     """``tablectl show``: works on plans of other tool versions too, as long as they are undamaged."""
-    config = configuration(request)
-    reports.check()
     plan = read_plan(path, to_apply=False)
+    config = _configuration_shown(plan, request, out)
+    reports.check()
     if plan.tool != __version__:
         out.note(f"made by tablectl {plan.tool}: its SQL could not be derived again by this version, {__version__}")
     context = _context(plan, request, config, out, reports, path)
@@ -116,18 +117,29 @@ def show_command(path: Path, request: Request, out: Output, reports: Reports) ->
     return ExitCode.DONE
 
 
+def _configuration_shown(plan: Plan, request: Request, out: Output) -> Config:
+    """Of the plan's own environment, whatever else is named; the top level where it is not known any more."""
+    try:
+        return configuration(replace(request, env=plan.env))
+    except UsageError as error:
+        out.note(f"shown as without an environment: {error.message}")
+        return configuration(replace(request, env=""))
+
+
 def apply_command(
     request: Request, out: Output, saved: Path | None, reports: Reports, options: ApplyOptions
 ) -> ExitCode:
     """``tablectl apply``."""
-    config = configuration(request)
+    ready = read_plan(saved) if saved else None
+    config = configuration(request, ready)
     reports.check()
     with Engines(config, on_start=out.note) as engines:
-        plan = read_plan(saved) if saved else _plan(request, config, engines, out)
+        plan = ready or _plan(request, config, engines, out)
         _check_size(request, plan)
         if not saved and not _agreed(plan, out, reports.form, mask_of(config), yes=options.yes):
             out.note("nothing was changed")
             return ExitCode.ERROR
+        context = replace(_context(plan, request, config, out, reports, saved), plan=plan)
         with out.display() as notify:
             control = Control(
                 notify=notify,
@@ -144,22 +156,33 @@ def apply_command(
                     return engine
 
                 report = run(plan, open_engine, config, os.environ, control)
-    context = replace(_context(plan, request, config, out, reports, saved), plan=plan)
     return _reported(
         report, out, reports, lambda form, style: render_run(report, form, style, mask_of(config), context)
     )
 
 
 def _reported(report: RunReport, out: Output, reports: Reports, render: Render) -> ExitCode:
-    """The exit code, once the report is out. What was committed counts, whatever keeps the report from being read."""
+    """The exit code, once the report is out. What was committed counts, and is told, whatever keeps the report back."""
+    before = out.results
     try:
         reports.write(render, out)
     except BrokenPipeError:
         return report.exit_code
-    except TablectlError as error:
-        out.error(error)
-        return ExitCode.PARTIAL if report.committed else ExitCode.ERROR
+    except (TablectlError, KeyboardInterrupt) as error:
+        code = ExitCode.PARTIAL if report.committed else ExitCode.ERROR
+        told = out.results > before
+        out.fail(error if isinstance(error, TablectlError) else TablectlError("interrupted"), code)
+        if not told:
+            _tell(report, out)
+        return code
     return report.exit_code
+
+
+def _tell(report: RunReport, out: Output) -> None:
+    """What came of each table, in a line of its own: no report did."""
+    for table in report.tables:
+        versions = ", ".join(str(commit.version) for commit in table.commits)
+        out.note(f"{table.name}: {outcome_text(table)}{f'; committed as version {versions}' if versions else ''}")
 
 
 def _agreed(plan: Plan, out: Output, form: Form, mask: Mask, *, yes: bool) -> bool:
@@ -353,9 +376,9 @@ def _records(text: str, request: Request, out: Output) -> tuple[RecordStore, Cal
     return record_store(location, config), lambda: newest_version(location, options=store_options(config))
 
 
-def configuration(request: Request) -> Config:
-    """``tablectl.yaml``, as the options of the command line change it."""
-    config = load_config(Path(), os.environ)
+def configuration(request: Request, plan: Plan | None = None) -> Config:
+    """``tablectl.yaml``, as the options of the command line change it; of a saved plan, in the plan's environment."""
+    config = config_of(plan, request.env, ".") if plan else load_config(Path(), os.environ, request.env)
     if not request.remote:
         return config
     return replace(config, engine=replace(config.engine, remote=request.remote))
@@ -365,7 +388,8 @@ def _plan(request: Request, config: Config, engines: Engines, out: Output) -> Pl
     specs = load_repository(request.paths, config, ".", request.variables, os.environ)
     selection = Selection(request.select, request.tags, request.excluded)
     with out.progress() as on_read:
-        plan = make_plan(specs, selection, config.engine.dialect, engines.start, store_options(config), on_read)
+        stores, env = store_options(config), config.environment
+        plan = make_plan(specs, selection, config.engine.dialect, engines.start, stores, on_read, env)
     warn_unmatched(specs, plan.unmatched, out)
     return plan
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from tablectl.api import Engines
 from tablectl.cli.commands import configuration, context_here, mask_of, warn_unmatched
@@ -15,7 +15,8 @@ from tablectl.cli.reports import Reports
 from tablectl.cli.request import DriftOptions, Request
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
 from tablectl.planning.drift import wishes
-from tablectl.reports.drift_text import adoption_json, adoption_text
+from tablectl.reports.drift_json import AdoptionFact, adoption_fact
+from tablectl.reports.drift_text import adoption_text
 from tablectl.reports.form import Form
 from tablectl.reports.render import render_drift
 from tablectl.reports.style import Style, plural
@@ -32,14 +33,14 @@ def drift_command(request: Request, out: Output, reports: Reports, options: Drif
     repository, specs = open_repository(request.paths, config, ".", request.variables, os.environ)
     selection = Selection(request.select, request.tags, request.excluded)
     with Engines(config, on_start=out.note) as engines, out.progress() as on_read:
-        found = find_drift(specs, selection, engines.start, store_options(config), on_read, options.look_back)
+        stores, env = store_options(config), config.environment
+        found = find_drift(specs, selection, engines.start, stores, on_read, options.look_back, env)
     warn_unmatched(specs, found.unmatched, out)
     mask = mask_of(config)
     shown = mask.drift(found)
-    more: dict[str, Any] = {}
 
-    def render(form: Form, style: Style) -> str:
-        return render_drift(shown, form, style, context_here(), more)
+    def render(form: Form, style: Style, adopted: AdoptionFact | None = None) -> str:
+        return render_drift(shown, form, style, context_here(), adopted)
 
     if not options.adopt:
         reports.write(render, out)
@@ -63,7 +64,7 @@ def drift_command(request: Request, out: Output, reports: Reports, options: Drif
     written = bool(found.tables) and _agreed(adoption, repository, secret, out, reports.form, yes=options.yes)
     if written:
         _write(repository, adoption, out)
-    more["adoption"] = adoption_json(adoption, written=written)
+    render = partial(render, adopted=adoption_fact(adoption, written=written))
     (reports.keep if reports.form is Form.TEXT else reports.write)(render, out)
     if not written or adoption.left:
         return found.exit_code

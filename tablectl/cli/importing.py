@@ -13,15 +13,15 @@ from tablectl.model.errors import ExitCode, TablectlError, UsageError
 from tablectl.reports.style import plural
 from tablectl.specs.asked import asked_for, declared_already, whole_catalog
 from tablectl.specs.files import shown_path
-from tablectl.specs.repository import load_any
-from tablectl.specs.variables import Variables
+from tablectl.specs.repository import load_any, variables_for
 from tablectl.workflow import Imported, import_policies
 
 
 def import_command(request: Request, out: Output, form: Format, options: ImportOptions) -> ExitCode:
     """Policies from live tables, to standard output or into a file."""
     config = configuration(request)
-    asked = asked_for(_asked(options, config.engine.catalog), config.engine.catalog, _variables(request))
+    given = variables_for(config, request.variables, os.environ)
+    asked = asked_for(_asked(options, config.engine.catalog), config.engine.catalog, given)
     if options.output is not None and options.output.exists() and not options.force:
         hint = "name another file, or write over it with --force"
         raise TablectlError(f"{options.output}: there is such a file, and import writes over none", hint)
@@ -47,10 +47,6 @@ def _asked(options: ImportOptions, catalog: str) -> tuple[str, ...]:
         hint = "for example tablectl import lake.sales.orders 'delta.`/lake/*`', or --all for a whole catalog"
         raise UsageError("--all goes without tables" if options.tables else "no table is named", hint)
     return options.tables or (whole_catalog(catalog),)
-
-
-def _variables(request: Request) -> Variables:
-    return Variables(request.variables, os.environ)
 
 
 def _tell(found: Imported, out: Output) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import TextIO
 
 from tablectl.cli.display import Lines, Screen, screen
 from tablectl.cli.progress import Progress
-from tablectl.model.errors import TablectlError
+from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
 from tablectl.reports.style import Style, printable_lines
 from tablectl.window.events import Notify
 
@@ -44,6 +45,10 @@ class Output:
         self._out: TextIO | None = out or sys.stdout
         self._err: TextIO | None = err or sys.stderr
         self._screen: Screen | None = None
+        self.json = False
+        """Whether errors are wanted as JSON, too."""
+        self.results = 0
+        """How many were printed."""
 
     @property
     def style(self) -> Style:
@@ -60,6 +65,7 @@ class Output:
         """What was asked for. Raises ``TablectlError`` where it cannot be written, ``BrokenPipeError`` where nobody
         reads it any more.
         """
+        self.results += 1
         try:
             _write(self._out, text)
         except BrokenPipeError:
@@ -105,6 +111,13 @@ class Output:
         with suppress(OSError):
             _write(self._err, f"{style.paint('error:', 'red', 'bold')} {body}\n")
 
+    def fail(self, error: TablectlError, code: ExitCode | None = None) -> None:
+        """What kept the command from its result: to people, and to programs in its place."""
+        self.error(error)
+        if self.json and not self.results:
+            with suppress(OSError, TablectlError):  # nobody reads it, and nothing else can be said
+                self.result(json.dumps(error_json(error, code or error.exit_code), indent=2) + "\n")
+
     def ask(self, question: str) -> bool:
         """A yes or no from the terminal; anything but yes is no."""
         _write(self._err, f"{question} [y/N] ")
@@ -121,6 +134,22 @@ class Output:
             and not self._environ.get("NO_COLOR")
             and self._environ.get("TERM") != "dumb"
         )
+
+
+def error_json(error: TablectlError, code: ExitCode) -> dict[str, object]:
+    """An error as JSON: its message, what to do, and each problem of the input files by its place."""
+    return {
+        "error": error.message,
+        "hint": error.hint,
+        "problems": problems_json(error.problems if isinstance(error, InputError) else ()),
+        "exit_code": int(code),
+    }
+
+
+def problems_json(problems: Sequence[Problem]) -> list[dict[str, object]]:
+    """What is wrong in input files as JSON."""
+    names = ("file", "line", "column", "message", "hint")
+    return [{name: getattr(problem, name) for name in names} for problem in problems]
 
 
 def let_go() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tablectl.cli.output import Output, check_writable, write_file
-from tablectl.model.errors import TablectlError, UsageError
+from tablectl.model.errors import TablectlError, UsageError, one_line
 from tablectl.reports.form import SUFFIXES, Form, form_of
 from tablectl.reports.style import Style
 
@@ -53,7 +53,7 @@ class Reports:
     def write(self, render: Render, out: Output) -> None:
         """Files first: whoever reads the output may go away. One that fails keeps no other from being written.
 
-        Raises as ``write_file`` for the first of these, and as ``Output.result``.
+        Raises ``TablectlError`` for the first of these, and ``BrokenPipeError``.
         """
         self._write(render, out, show=True)
 
@@ -65,13 +65,27 @@ class Reports:
         failed: list[TablectlError] = []
         for path, form in self.files:
             try:
-                write_file(path, render(form, Style()).encode(errors="backslashreplace"))
+                write_file(path, _made(render, form, Style()).encode(errors="backslashreplace"))
             except TablectlError as error:
                 failed.append(error)
-        if show:
-            out.result(render(self.form, out.style))
+        try:
+            if show:
+                out.result(_made(render, self.form, out.style))
+        except TablectlError as error:
+            failed.append(error)
         if failed:
             raise failed[0]
+
+
+def _made(render: Render, form: Form, style: Style) -> str:
+    """A report. Raises ``TablectlError`` where it cannot be made: what was done counts more than how it is told."""
+    try:
+        return render(form, style)
+    except TablectlError:
+        raise
+    except Exception as error:
+        hint = "this is a mistake of tablectl: please report it; another --format may do"
+        raise TablectlError(f"the {form} report cannot be made: {one_line(error)}", hint) from error
 
 
 def below_root(directory: Path) -> str:

@@ -10,8 +10,7 @@ from pathlib import Path
 from tablectl.model.errors import UsageError
 from tablectl.model.live import Client
 from tablectl.model.options import parse_size
-
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+from tablectl.specs.variables import is_variable
 
 _LONGEST_REASON = 500
 
@@ -25,6 +24,8 @@ class Request:
     tags: tuple[str, ...]
     variables: Mapping[str, str]
     remote: str | None
+    env: str | None = None
+    """The environment of ``tablectl.yaml``; ``None`` leaves it to ``TABLECTL_ENV``."""
     excluded: tuple[str, ...] = ()
     max_tables: int | None = None
     """How large a plan may be; ``None`` is no limit."""
@@ -83,12 +84,19 @@ def reason(option: str, given: str | None) -> str:
     return text[:_LONGEST_REASON]
 
 
+def environment(given: str | None) -> str | None:
+    """``--env NAME``. Raises ``UsageError`` for an empty one: a script whose variable is not set meant another."""
+    if given == "":
+        raise UsageError("--env is empty", "name an environment of tablectl.yaml, or leave it out")
+    return given
+
+
 def variables(pairs: Sequence[str] | None) -> dict[str, str]:
     """``--var NAME=VALUE`` as a map. Raises ``UsageError`` for what is no pair, and for a name given twice."""
     found: dict[str, str] = {}
     for pair in pairs or []:
         name, equals, value = pair.partition("=")
-        if not equals or not _NAME.match(name):
+        if not equals or not is_variable(name):
             raise UsageError(f"--var {pair!r} is not NAME=VALUE", "for example --var LAKE=/data/lake")
         if name in found:
             raise UsageError(f"--var {name} is given twice")

@@ -12,6 +12,7 @@ class Subject(StrEnum):
     POLICIES = "policies"
     PLAN = "plan"
     RUN = "run"
+    DRIFT = "drift"
 
 
 def schema_of(subject: Subject) -> dict[str, Any]:
@@ -29,3 +30,7 @@ def schema_of(subject: Subject) -> dict[str, Any]:
             from tablectl.reports.schema import run_schema  # noqa: PLC0415
 
             return run_schema()
+        case Subject.DRIFT:
+            from tablectl.reports.schema import drift_schema  # noqa: PLC0415
+
+            return drift_schema()

@@ -16,7 +16,7 @@ from tablectl.cli.scaffold import POLICIES, scaffold
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
 from tablectl.specs.asked import asked_for
 from tablectl.specs.files import shown_path
-from tablectl.specs.variables import Variables
+from tablectl.specs.repository import variables_for
 from tablectl.workflow import import_policies
 
 
@@ -50,7 +50,7 @@ def _check_free(directory: Path, files: Mapping[str, str]) -> None:
 def _first_policies(tables: tuple[str, ...], request: Request, out: Output) -> str:
     """Those of live tables. Raises ``TablectlError`` where one of them cannot be read."""
     config = configuration(request)
-    asked = asked_for(tables, config.engine.catalog, Variables(request.variables, os.environ))
+    asked = asked_for(tables, config.engine.catalog, variables_for(config, request.variables, os.environ))
     with Engines(config, on_start=out.note) as engines, out.progress() as on_read:
         found = import_policies(asked, {}, config, engines.start, on_read)
     wrong = [Problem(each.name, 0, 0, each.message, each.hint) for each in found.failures]

@@ -13,6 +13,7 @@ from tablectl.model.sql import quote_name
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _UNQUOTED = re.compile(r"[A-Za-z0-9_]+")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_ENVIRONMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z")
 
 DEFAULT_CATALOG = "spark_catalog"
 _Named = TypeVar("_Named")
@@ -20,6 +21,11 @@ _Named = TypeVar("_Named")
 
 class NameSyntaxError(ValueError):
     """The text is no identifier; the message says why and what would be one."""
+
+
+def is_environment(text: str) -> bool:
+    """Whether an environment may be called so: a word that a shell, a file name and a report take as it is."""
+    return _ENVIRONMENT.match(text) is not None
 
 
 def split_parts(text: str) -> tuple[str, ...]:

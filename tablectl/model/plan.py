@@ -276,6 +276,8 @@ class Plan:
     dialect: str
     policies: str
     """SHA-256 over the policies that were read."""
+    env: str = ""
+    """The environment of `tablectl.yaml` that it is for; empty where none was named."""
     tables: tuple[TablePlan, ...]
     """Tables with changes or refusals, by name."""
     failures: tuple[TableFailure, ...] = ()

@@ -63,6 +63,8 @@ def _type(hint: Any, records: Schema) -> Schema:
     if origin is tuple:
         items = [_type(each, records) for each in args]
         return {"type": "array", "prefixItems": items, "items": False, "minItems": len(items)}
+    if origin is Mapping and args[0] is str:
+        return {"type": "object", "additionalProperties": _type(args[1], records)}
     if isinstance(hint, type) and issubclass(hint, StrEnum):
         return {"enum": [each.value for each in hint]}
     if isinstance(hint, type) and is_dataclass(hint):

@@ -56,6 +56,8 @@ class Drift:
     """Patterns that match no live table."""
     look_back: int = 0
     """How many commits of a table were looked through at most."""
+    env: str = ""
+    """The environment of `tablectl.yaml` that was looked at; empty where none was named."""
 
     @property
     def exit_code(self) -> ExitCode:

@@ -9,7 +9,7 @@ from typing import Any
 from tablectl.attributes.policy import check_declarable
 from tablectl.model.as_json import plain, read_record
 from tablectl.model.errors import PlanFileError
-from tablectl.model.names import NameSyntaxError, canonical_location
+from tablectl.model.names import NameSyntaxError, canonical_location, is_environment
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.planning.lint import lint
 from tablectl.planning.table import derive, protocol_after
@@ -31,6 +31,15 @@ def digest_of(plan: Plan) -> str:
     return _digest(plan)
 
 
+def check_environment(plan: Plan, env: str | None) -> None:
+    """Raises ``PlanFileError`` for a plan that is for another environment than the one named; ``None`` names none."""
+    if env is not None and env != plan.env:
+        made = f"the environment {plan.env}" if plan.env else "no environment"
+        other = f"`tablectl plan --env {env} --out FILE`" if env else "`tablectl plan --out FILE`"
+        hint = f"apply it in its own, or have one for the other made by {other}"
+        raise PlanFileError(f"the plan is for {made}, not for {env or 'none'}", hint)
+
+
 def load_plan(data: bytes, where: str, *, to_apply: bool = True) -> Plan:
     """The plan in a file's bytes.
 
@@ -50,6 +59,8 @@ def load_plan(data: bytes, where: str, *, to_apply: bool = True) -> Plan:
         plan = read_record(Plan, json.dumps(body))
     except ValueError as error:
         raise PlanFileError(f"{where}: not a plan: {error}", _PLAN_AGAIN) from None
+    if plan.env and not is_environment(plan.env):
+        raise PlanFileError(f"{where}: {plan.env!r} is no name of an environment", _PLAN_AGAIN)
     if to_apply or plan.tool == __version__:
         _check_derived(plan, where)
     return plan

@@ -11,7 +11,7 @@ from tablectl.reports.drift_text import origin_facts, table_facts
 from tablectl.reports.markdown import code, details, fitted, items, table
 from tablectl.reports.plan_markdown import failure_details, foot, unmatched_text, verdict_line
 from tablectl.reports.style import plural
-from tablectl.reports.wording import drift_verdict
+from tablectl.reports.wording import drift_verdict, titled
 
 _WHERE = "<code>tablectl drift</code> prints all of it."
 
@@ -19,7 +19,7 @@ _WHERE = "<code>tablectl drift</code> prints all of it."
 def drift_markdown(drift: Drift, context: Context) -> str:
     """All that differs within the length of a comment. Tables that cannot be read come first."""
     names = [*(each.name for each in drift.failures), *(each.spec.name.text for each in drift.tables)]
-    head = [verdict_line("Drift", drift_verdict(drift)), *unmatched_text(drift.unmatched)]
+    head = [verdict_line(titled("Drift", drift.env), drift_verdict(drift)), *unmatched_text(drift.unmatched)]
     return fitted("\n\n".join(head), _blocks(drift), names, foot("drift", [], context), _WHERE)
 
 

@@ -1,20 +1,18 @@
-"""Drift as text and as plain values: what differs, where it is declared, and who brought it, when and how."""
+"""Drift as text: what differs, where it is declared, and who brought it, when and how."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import unified_diff
-from typing import Any
 
 from tablectl.live.origin import Origin
 from tablectl.model.live import Commit
-from tablectl.model.plan import Value
 from tablectl.model.text import printable, value_text
 from tablectl.planning.drift import Difference, Drift, TableDrift
 from tablectl.reports.plan_text import failure_lines
 from tablectl.reports.style import Style, plural, time_text
-from tablectl.reports.wording import drift_parts
-from tablectl.specs.adopt import Adoption, Wish
+from tablectl.reports.wording import drift_parts, titled
+from tablectl.specs.adopt import Adoption
 from tablectl.specs.tree import Source
 from tablectl.window.stamp import read_stamp
 
@@ -118,8 +116,14 @@ def _cut(text: str) -> str:
 
 def _summary(drift: Drift, style: Style) -> list[str]:
     if not drift.tables and not drift.failures:
-        return [style.paint(f"No drift: {plural(len(drift.as_declared), 'table')} as declared.", "green")]
-    return style.sentence("Drift", [style.paint(part, colour) for part, colour in drift_parts(drift)])
+        return [
+            style.paint(
+                f"{titled('No drift', drift.env)}: {plural(len(drift.as_declared), 'table')} as declared.", "green"
+            )
+        ]
+    return style.sentence(
+        titled("Drift", drift.env), [style.paint(part, colour) for part, colour in drift_parts(drift)]
+    )
 
 
 def adoption_text(adoption: Adoption, before: Mapping[str, str], style: Style) -> str:
@@ -140,75 +144,3 @@ def _diff_line(line: str, style: Style) -> str:
 
 def _at(source: Source) -> str:
     return f"{source.file}:{source.line}"
-
-
-def adoption_json(adoption: Adoption, *, written: bool) -> dict[str, Any]:
-    """The same for machines, and whether it was written."""
-    return {
-        "written": written,
-        "files": sorted(adoption.texts),
-        "adopted": [_wish_json(wish) for wish in adoption.adopted],
-        "left": [{**_wish_json(wish), "reason": why} for wish, why in adoption.left],
-    }
-
-
-def _wish_json(wish: Wish) -> dict[str, Any]:
-    return {"table": wish.table.text, "attribute": wish.attribute, "key": wish.key, "value": _plain(wish.value)}
-
-
-def drift_json(drift: Drift) -> dict[str, Any]:
-    """The same for machines."""
-    return {
-        "tables": [_table_json(table) for table in drift.tables],
-        "failures": [{"name": each.name, "message": each.message, "hint": each.hint} for each in drift.failures],
-        "as_declared": list(drift.as_declared),
-        "unmatched": list(drift.unmatched),
-        "look_back": drift.look_back,
-        "exit_code": int(drift.exit_code),
-    }
-
-
-def _table_json(table: TableDrift) -> dict[str, Any]:
-    return {
-        "name": table.spec.name.text,
-        "location": table.live.location,
-        "version": table.live.version,
-        "tags": list(table.spec.tags),
-        "differences": [_difference_json(each) for each in table.differences],
-        "applied": _commit_json(table.applied) if table.applied else None,
-        "trouble": table.trouble,
-    }
-
-
-def _difference_json(difference: Difference) -> dict[str, Any]:
-    change, origin, source = difference.change, difference.origin, difference.source
-    return {
-        "attribute": change.attribute,
-        "key": change.key,
-        "declared": _plain(change.after),
-        "found": _plain(change.before),
-        "policy": {"file": source.file, "line": source.line, "column": source.column},
-        "since": _commit_json(origin.commit) if origin.commit else None,
-        "before": None if origin.commit else origin.before,
-        **({"was": _plain(origin.was)} if origin.known else {}),
-    }
-
-
-def _plain(value: Value) -> str | list[str] | None:
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _commit_json(commit: Commit) -> dict[str, Any]:
-    stamp = read_stamp(commit.user_metadata)
-    return {
-        "version": commit.version,
-        "timestamp": commit.timestamp,
-        "operation": commit.operation,
-        "parameters": dict(commit.parameters),
-        "user": commit.user,
-        "engine": commit.engine,
-        "client": commit.client.text(),
-        "job": dict(commit.job),
-        "run": stamp.run if stamp else None,
-        "plan": stamp.plan if stamp else None,
-    }

@@ -56,6 +56,7 @@ def plan_html(plan: Plan, context: Context) -> str:
         "Plan",
         plan_verdict(plan),
         context,
+        env=plan.env,
         plan=plan,
         tables=tables,
         forecast=forecast(plan),
@@ -73,6 +74,7 @@ def run_html(report: RunReport, context: Context) -> str:
         "Apply",
         run_verdict(report),
         context,
+        env=report.env,
         report=report,
         tables=tables,
         planned=planned,
@@ -82,7 +84,8 @@ def run_html(report: RunReport, context: Context) -> str:
 
 def drift_html(drift: Drift, context: Context) -> str:
     """All that differs."""
-    return _page("drift.html.j2", "Drift", drift_verdict(drift), context, drift=drift, few=len(drift.tables) <= _FEW)
+    few = len(drift.tables) <= _FEW
+    return _page("drift.html.j2", "Drift", drift_verdict(drift), context, env=drift.env, drift=drift, few=few)
 
 
 def _page(template: str, subject: str, verdict: Verdict, context: Context, **values: Any) -> str:

@@ -45,14 +45,14 @@ def plan_junit(plan: Plan, context: Context) -> str:
         for each in plan.failures
     ]
     cases += [_Case(each, "skipped", message="the pattern matches no table") for each in plan.unmatched]
-    return _xml("tablectl plan", [*cases, *map(_Case, plan.unchanged)], context)
+    return _xml(_suite("plan", plan.env), [*cases, *map(_Case, plan.unchanged)], context)
 
 
 def run_junit(report: RunReport, context: Context) -> str:
     """A table that is as declared passes, a failed, interrupted or unverified one is an error, any other a failure."""
     cases = [_ran(each) for each in report.tables]
     cases += [_Case(each.name, "error", "not readable", each.message, each.hint) for each in report.failures]
-    return _xml("tablectl apply", cases, context)
+    return _xml(_suite("apply", report.env), cases, context)
 
 
 def drift_junit(drift: Drift, context: Context) -> str:
@@ -61,7 +61,7 @@ def drift_junit(drift: Drift, context: Context) -> str:
     cases += [_Case(each.name, "error", "not readable", each.message, each.hint) for each in drift.failures]
     cases += [_Case(each, "skipped", message="the pattern matches no table") for each in drift.unmatched]
     context = replace(context, sources={table.spec.name.text: {"": table.spec.declared} for table in drift.tables})
-    return _xml("tablectl drift", [*cases, *map(_Case, drift.as_declared)], context)
+    return _xml(_suite("drift", drift.env), [*cases, *map(_Case, drift.as_declared)], context)
 
 
 def _differs(table: TableDrift) -> _Case:
@@ -89,6 +89,10 @@ def _ran(table: TableRun) -> _Case:
     result: Literal["error", "failure"] = "error" if table.outcome in _ERRORS else "failure"
     said = table.message or outcome_text(table)
     return _Case(table.name, result, str(table.outcome), said, text, seconds)
+
+
+def _suite(verb: str, env: str) -> str:
+    return _line(f"tablectl {verb} {env}") if env else f"tablectl {verb}"
 
 
 def _xml(suite: str, cases: Iterable[_Case], context: Context) -> str:

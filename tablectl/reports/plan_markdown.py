@@ -8,7 +8,7 @@ from html import escape
 from tablectl.model.plan import Change, Phase, Plan, Refusal, Statement, TableFailure, TablePlan
 from tablectl.model.text import value_text
 from tablectl.reports.context import Context
-from tablectl.reports.markdown import code, details, fence, fitted, items, table
+from tablectl.reports.markdown import code, details, fence, fitted, items, table, words
 from tablectl.reports.style import plural
 from tablectl.reports.wording import (
     HARMS,
@@ -19,6 +19,7 @@ from tablectl.reports.wording import (
     statement_facts,
     statements_text,
     table_readers,
+    titled,
 )
 
 _MARKS = {"good": "✅", "pending": "🟡", "bad": "⛔"}
@@ -32,16 +33,16 @@ def plan_markdown(plan: Plan, context: Context) -> str:
     refused = [each for each in plan.tables if each.refusals]
     tables = [*refused, *(each for each in plan.tables if not each.refusals)]
     names = [*(each.name for each in plan.failures), *(each.name for each in tables)]
-    return fitted(_head(plan), _blocks(plan, tables, context), names, _foot(plan, context), where(context))
+    return fitted(_head(plan), _blocks(plan, tables, context), names, _foot(plan, context), where(plan, context))
 
 
 def verdict_line(subject: str, verdict: Verdict) -> str:
     """The first line of a comment."""
-    return f"**{_MARKS[verdict.kind]} {subject}: {verdict.title}** · {'; '.join(verdict.parts)}"
+    return f"**{_MARKS[verdict.kind]} {words(subject)}: {verdict.title}** · {'; '.join(verdict.parts)}"
 
 
 def _head(plan: Plan) -> str:
-    lines = [verdict_line("Plan", plan_verdict(plan))]
+    lines = [verdict_line(titled("Plan", plan.env), plan_verdict(plan))]
     said = forecast(plan)
     if said:
         text = "; ".join(said)
@@ -75,13 +76,14 @@ def plan_name(digest: str) -> list[str]:
     return [f"plan {code(digest[:_SHORT])}"] if digest else []
 
 
-def where(context: Context) -> str:
+def where(plan: Plan, context: Context) -> str:
     """Where a whole plan can be read, as HTML."""
     run = f' of <a href="{escape(context.address)}">this CI run</a>' if context.address else ""
     if context.plan_file:
         shown = code(f"tablectl show {context.plan_file}")
         return f"The whole plan{run} is in {code(context.plan_file)}: {shown}."
-    return f"The whole plan{run} is what {code('tablectl plan')} prints."
+    command = f"tablectl plan --env {plan.env}" if plan.env else "tablectl plan"
+    return f"The whole plan{run} is what {code(command)} prints."
 
 
 def _blocks(plan: Plan, tables: Sequence[TablePlan], context: Context) -> Iterator[str]:

@@ -12,6 +12,7 @@ from tablectl.reports.wording import (
     plan_parts,
     statement_facts,
     table_readers,
+    titled,
 )
 
 
@@ -108,5 +109,7 @@ def failure_lines(failure: TableFailure, style: Style) -> list[str]:
 def _summary(plan: Plan, style: Style) -> list[str]:
     parts = plan_parts(plan)
     if not parts:
-        return [style.paint(f"Nothing to do: {all_as_declared(plan)}.", "green")]
-    return style.sentence("Plan", [style.paint(part.text, "red") if part.bad else part.text for part in parts])
+        return [style.paint(f"{titled('Nothing to do', plan.env)}: {all_as_declared(plan)}.", "green")]
+    return style.sentence(
+        titled("Plan", plan.env), [style.paint(part.text, "red") if part.bad else part.text for part in parts]
+    )

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tablectl.model.as_json import plain
 from tablectl.model.plan import Plan
@@ -17,6 +15,9 @@ from tablectl.reports.form import Form
 from tablectl.reports.mask import Mask
 from tablectl.reports.style import Style
 from tablectl.window.report import RunReport
+
+if TYPE_CHECKING:  # see above
+    from tablectl.reports.drift_json import AdoptionFact
 
 
 def render_plan(plan: Plan, form: Form, style: Style, mask: Mask, context: Context) -> str:
@@ -78,19 +79,17 @@ def render_run(report: RunReport, form: Form, style: Style, mask: Mask, context:
             return run_html(masked, replace(context, plan=mask.plan(context.plan) if context.plan else None))
 
 
-def render_drift(
-    drift: Drift, form: Form, style: Style, context: Context, more: Mapping[str, Any] = MappingProxyType({})
-) -> str:
-    """Drift as a report; its values are masked already. ``more`` stands beside it in JSON."""
+def render_drift(drift: Drift, form: Form, style: Style, context: Context, adoption: AdoptionFact | None = None) -> str:
+    """Drift as a report; its values are masked already. What ``--adopt`` did is in JSON alone."""
     match form:
         case Form.TEXT:
             from tablectl.reports.drift_text import drift_text  # noqa: PLC0415
 
             return drift_text(drift, style)
         case Form.JSON:
-            from tablectl.reports.drift_text import drift_json  # noqa: PLC0415
+            from tablectl.reports.drift_json import drift_json  # noqa: PLC0415
 
-            return json.dumps({**drift_json(drift), **more}, indent=2) + "\n"
+            return drift_json(drift, adoption)
         case Form.MARKDOWN:
             from tablectl.reports.drift_markdown import drift_markdown  # noqa: PLC0415
 

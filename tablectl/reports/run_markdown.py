@@ -9,7 +9,7 @@ from tablectl.reports.markdown import code, details, fence, fitted, items, table
 from tablectl.reports.plan_markdown import failure_details, foot, plan_name, verdict_line
 from tablectl.reports.run_words import measures, remarks
 from tablectl.reports.style import time_text
-from tablectl.reports.wording import outcome_text, run_verdict, span_text
+from tablectl.reports.wording import outcome_text, run_verdict, span_text, titled
 from tablectl.window.report import Outcome, RunReport, StatementRun, TableRun
 
 _MARKS = {Outcome.APPLIED: "✅", Outcome.ALREADY: "✅"}
@@ -26,7 +26,7 @@ def run_markdown(report: RunReport, context: Context) -> str:
 
 
 def _head(report: RunReport) -> str:
-    lines = [verdict_line("Apply", run_verdict(report))]
+    lines = [verdict_line(titled("Apply", report.env), run_verdict(report))]
     said = [("went on", f"over writers: {report.proceed}")] if report.proceed else []
     said += [("override", f"of the calendar: {report.override}")] if report.override else []
     said += [("note", note[:1000]) for note in report.notes[:10]]

@@ -10,9 +10,11 @@ from tablectl.reports.wording import (
     commit_text,
     late_text,
     outcome_text,
+    risk_text,
     run_parts,
     silent_text,
     span_text,
+    titled,
 )
 from tablectl.window.report import Outcome, RunReport, TableRun
 
@@ -93,7 +95,7 @@ def _risks(table: TableRun, style: Style) -> list[str]:
     for (reason, fails), group in groupby(table.casualties, key=lambda each: (each.reason, each.fails)):
         names = [casualty.writer for casualty in group]
         who = ", ".join(names) if len(names) <= _MOST_NAMED else plural(len(names), "writer")
-        lines += style.prose("risk", f"{who}: {reason}; fails {fails}", 4)
+        lines += style.prose("risk", risk_text(who, reason, fails), 4)
     return lines
 
 
@@ -116,4 +118,4 @@ def _others(table: TableRun, style: Style) -> list[str]:
 
 
 def _summary(report: RunReport, style: Style) -> str:
-    return "\n".join(style.sentence("Apply", run_parts(report)))
+    return "\n".join(style.sentence(titled("Apply", report.env), run_parts(report)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from tablectl.reports.style import plural
-from tablectl.reports.wording import late_text, silent_text, span_text
+from tablectl.reports.wording import late_text, risk_text, silent_text, span_text
 from tablectl.window.report import TableRun
 
 Facts = list[tuple[str, str]]
@@ -30,7 +30,7 @@ def remarks(run: TableRun) -> Facts:
     """Whom the run may have failed, who came back, and what else people must know of."""
     facts: Facts = []
     for (reason, fails), group in groupby(run.casualties, key=lambda each: (each.reason, each.fails)):
-        facts.append(("risk", f"{', '.join(each.writer for each in group)}: {reason}; fails {fails}"))
+        facts.append(("risk", risk_text(", ".join(each.writer for each in group), reason, fails)))
     if run.watched and run.writers:
         back = sum(writer.back for writer in run.writers)
         silent = [silent_text(writer) for writer in run.writers if not writer.back]

@@ -19,7 +19,7 @@ from tablectl.model.text import printable, value_text
 from tablectl.planning.drift import Drift
 from tablectl.reports.context import Context
 from tablectl.reports.drift_text import origin_facts
-from tablectl.reports.wording import late_text, outcome_text
+from tablectl.reports.wording import late_text, outcome_text, risk_text
 from tablectl.specs.config import FILE
 from tablectl.specs.tree import Source
 from tablectl.version import __version__
@@ -184,12 +184,12 @@ def rule_of(id: str) -> Rule:  # noqa: A002
 
 def plan_sarif(plan: Plan, context: Context) -> str:
     """Refusals, tables that cannot be read, findings, and the changes that wait."""
-    return _log(_of_plan(plan), context, "plan", failed=bool(plan.failures))
+    return _log(_of_plan(plan), context, _category("plan", plan.env), failed=bool(plan.failures))
 
 
 def run_sarif(report: RunReport, context: Context) -> str:
     """What did not come out as declared, whom the run may have failed, and what others took back."""
-    return _log(_of_run(report), context, "apply", failed=report.exit_code is not ExitCode.DONE)
+    return _log(_of_run(report), context, _category("apply", report.env), failed=report.exit_code is not ExitCode.DONE)
 
 
 def problems_sarif(problems: Iterable[Problem], context: Context) -> str:
@@ -198,7 +198,7 @@ def problems_sarif(problems: Iterable[Problem], context: Context) -> str:
         Result("invalid", "", "", _with_hint(each.message, each.hint), source=Source(each.file, each.line, each.column))
         for each in problems
     ]
-    return _log(found, context, "validate", failed=bool(found))
+    return _log(found, context, _category("validate"), failed=bool(found))
 
 
 def drift_sarif(drift: Drift, context: Context) -> str:
@@ -208,7 +208,7 @@ def drift_sarif(drift: Drift, context: Context) -> str:
         for table in drift.tables
     }
     context = replace(context, sources={**context.sources, **declared})
-    return _log(_of_drift(drift), context, "drift", failed=drift.exit_code is ExitCode.ERROR)
+    return _log(_of_drift(drift), context, _category("drift", drift.env), failed=drift.exit_code is ExitCode.ERROR)
 
 
 def _of_drift(drift: Drift) -> Iterator[Result]:
@@ -252,7 +252,7 @@ def _of_table_run(run: TableRun) -> Iterator[Result]:
     for change in run.later:
         yield Result("undone", run.name, change, f"{change} was applied and verified, and changed by others since")
     for each in run.casualties:
-        yield Result("casualty", run.name, "", f"{each.writer}: {each.reason}; fails {each.fails}")
+        yield Result("casualty", run.name, "", risk_text(each.writer, each.reason, each.fails))
     for commit in run.foreign:
         if commit.run:
             yield Result("undone", run.name, "", f"version {commit.version}{late_text(commit)}")
@@ -266,7 +266,12 @@ def _with_hint(message: str, hint: str) -> str:
     return f"{message}\nWay out: {hint}" if hint else message
 
 
-def _log(results: Iterable[Result], context: Context, verb: str, *, failed: bool) -> str:
+def _category(verb: str, env: str = "") -> str:
+    """What a later file takes the place of: that of the same command in the same environment."""
+    return f"tablectl/{verb}/{env}/" if env else f"tablectl/{verb}/"
+
+
+def _log(results: Iterable[Result], context: Context, category: str, *, failed: bool) -> str:
     ranked = sorted(results, key=lambda each: each.rank)
     shown = ranked[:MOST]
     used = list(dict.fromkeys(result.rule for result in shown))
@@ -282,7 +287,7 @@ def _log(results: Iterable[Result], context: Context, verb: str, *, failed: bool
                 "rules": [_rule(rule_of(rule)) for rule in used],
             }
         },
-        "automationDetails": {"id": f"tablectl/{verb}/"},
+        "automationDetails": {"id": category},
         "columnKind": "unicodeCodePoints",
         "invocations": [invocation],
         "results": [_result(each, used.index(each.rule), context) for each in shown],

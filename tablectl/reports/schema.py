@@ -1,4 +1,4 @@
-"""The JSON Schemas of what ``--format json`` gives: a plan, which is the plan file, and a run."""
+"""The JSON Schemas of what ``--format json`` gives: a plan, which is the plan file, a run, and drift."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Plan
 from tablectl.model.record_schema import Schema, record_schema
 from tablectl.planning.plan_file import FORMAT
+from tablectl.reports.drift_json import DriftReport
 from tablectl.window.report import RunReport
 
 _DIGEST: Schema = {
@@ -34,3 +35,8 @@ def plan_schema() -> Schema:
 def run_schema() -> Schema:
     """Of ``apply --format json``."""
     return record_schema(RunReport, "run:1", "tablectl run", {"exit_code": _EXIT_CODE}, {})
+
+
+def drift_schema() -> Schema:
+    """Of ``drift --format json``."""
+    return record_schema(DriftReport, "drift:1", "tablectl drift", {}, {})

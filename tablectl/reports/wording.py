@@ -11,6 +11,7 @@ from typing import Literal
 
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Backfill, Phase, Plan, ReaderKind, Rewrite, Statement, TablePlan
+from tablectl.model.text import printable
 from tablectl.planning.drift import Drift
 from tablectl.reports.style import plural, size_text, time_text
 from tablectl.window.report import CommitRun, Outcome, RunReport, TableRun, WriterRun
@@ -55,6 +56,11 @@ class Verdict:
     def sentence(self) -> str:
         """One line of our own words and numbers: nothing in it is anybody else's text."""
         return f"{self.title}: {'; '.join(self.parts)}."
+
+
+def titled(subject: str, env: str) -> str:
+    """``Plan``, ``Plan (prod)``: what a report is of, and in which environment if in one."""
+    return f"{subject} ({printable(env)})" if env else subject
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +271,11 @@ def commit_text(commit: CommitRun) -> str:
 def late_text(commit: CommitRun) -> str:
     """What is odd about another apply's commit; empty of others."""
     return f", of the apply {commit.run}, which had lost its lease" if commit.run else ""
+
+
+def risk_text(who: str, reason: str, fails: str) -> str:
+    """``nightly load (any) may have failed: did not end in time. What ran fails every other write in flight, once``."""
+    return f"{who} may have failed: {reason}. What ran fails {fails}"
 
 
 def silent_text(writer: WriterRun) -> str:

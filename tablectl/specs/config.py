@@ -1,15 +1,18 @@
-"""``tablectl.yaml``: where things lie and how the engine is reached. The file, then ``TABLECTL_…``; the later wins."""
+"""``tablectl.yaml``: where things lie and how the engine is reached.
+
+The file, then the section of an environment, then ``TABLECTL_…``; the later wins.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tablectl.model.calendar import LONGEST, Calendar, Rule, check_cron, check_zone
-from tablectl.model.errors import InputError, Problem
-from tablectl.model.names import DEFAULT_CATALOG, is_absolute
+from tablectl.model.errors import InputError, Problem, UsageError
+from tablectl.model.names import DEFAULT_CATALOG, is_absolute, is_environment
 from tablectl.model.stores import OPTIONS, SECRETS
 from tablectl.specs.config_file import Keys, read_values
 from tablectl.specs.config_keys import (
@@ -18,6 +21,7 @@ from tablectl.specs.config_keys import (
     MapOf,
     Options,
     Section,
+    Takes,
     duration,
     flag,
     read_section,
@@ -29,8 +33,12 @@ from tablectl.specs.config_keys import (
 from tablectl.specs.files import shown_path
 from tablectl.specs.identifiers import why_unusable
 from tablectl.specs.tree import Source
+from tablectl.specs.variables import is_variable
+from tablectl.specs.wording import nearest, shown
 
 FILE = "tablectl.yaml"
+ENV = "TABLECTL_ENV"
+"""Names the environment where nothing else does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,12 +108,18 @@ class Config:
     """The configuration of one repository. Relative paths count from its directory."""
 
     policies: str = "policies"
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Values for ``${NAME}`` in policies where neither ``--var`` nor ``TABLECTL_VAR_NAME`` gives one."""
     engine: EngineConfig = field(default_factory=EngineConfig)
     window: WindowConfig = field(default_factory=WindowConfig)
     state: str | None = None
     """Where lease records lie if not beside the tables."""
     stores: StoresConfig = field(default_factory=StoresConfig)
     reports: ReportsConfig = field(default_factory=ReportsConfig)
+    env: Mapping[str, Config] = field(default_factory=dict)
+    """Every environment of the file, each as if its section were all that is said."""
+    environment: str = ""
+    """The environment that this is the configuration of; empty for the top level alone."""
 
 
 def _clean(given: str) -> str:
@@ -142,61 +156,107 @@ _RULE = Section(
     required=("cron", "duration"),
 )
 
-_CONFIG = Section(
-    Config,
-    {
-        "policies": text(_clean),
-        "engine": Section(
-            EngineConfig,
-            {
-                "catalog": text(_clean),
-                "dialect": word("oss", "databricks"),
-                "remote": text(_remote),
-                "conf": MapOf(text()),
-                "exclusive_commits": flag(),
-            },
-        ),
-        "window": Section(
-            WindowConfig,
-            {
-                "parallel": whole(1, 64),
-                "ttl": whole(10, 3600),
-                "drain": whole(0, 86_400),
-                "before": ListOf(Command()),
-                "after": ListOf(Command()),
-                "hook_timeout": whole(1, 3600),
-                "allow": ListOf(_RULE),
-                "deny": ListOf(_RULE),
-            },
-        ),
-        "state": text(_place),
-        "stores": Section(
-            StoresConfig, {family: Options(text(_clean), OPTIONS[family], SECRETS[family]) for family in OPTIONS}
-        ),
-        "reports": Section(ReportsConfig, {"mask": ListOf(text(_clean))}),
-    },
-    later=("lint", "env", "plans"),
-)
-"""Every key of the file and what it takes. A key is a field of its dataclass and an entry here, and no more."""
+
+def _why_no_variable(name: str) -> str:
+    return "" if is_variable(name) else "is no name of a variable: letters, digits and _, no digit first"
 
 
-def load_config(directory: Path, environ: Mapping[str, str]) -> Config:
-    """The configuration of a directory; what neither file nor environment sets has its default.
+def _why_no_environment(name: str) -> str:
+    return "" if is_environment(name) else "is no name of an environment: letters, digits, '_', '.' and '-'"
 
-    A single value under ``engine: {remote: …}`` is the variable ``TABLECTL_ENGINE_REMOTE`` too, and so on; an empty
-    variable counts as not set. Raises ``InputError`` with everything that is wrong.
+
+_KEYS: Mapping[str, Takes] = {
+    "policies": text(_clean),
+    "variables": MapOf(text(), _why_no_variable),
+    "engine": Section(
+        EngineConfig,
+        {
+            "catalog": text(_clean),
+            "dialect": word("oss", "databricks"),
+            "remote": text(_remote),
+            "conf": MapOf(text()),
+            "exclusive_commits": flag(),
+        },
+    ),
+    "window": Section(
+        WindowConfig,
+        {
+            "parallel": whole(1, 64),
+            "ttl": whole(10, 3600),
+            "drain": whole(0, 86_400),
+            "before": ListOf(Command()),
+            "after": ListOf(Command()),
+            "hook_timeout": whole(1, 3600),
+            "allow": ListOf(_RULE),
+            "deny": ListOf(_RULE),
+        },
+    ),
+    "state": text(_place),
+    "stores": Section(
+        StoresConfig, {family: Options(text(_clean), OPTIONS[family], SECRETS[family]) for family in OPTIONS}
+    ),
+    "reports": Section(ReportsConfig, {"mask": ListOf(text(_clean))}),
+}
+"""Every key that may stand at the top and in an environment, and what it takes. A key is a field of its dataclass and
+an entry here, and no more.
+"""
+
+_LATER = ("lint", "plans")
+_ENVIRONMENT = Section(Config, _KEYS, later=_LATER)
+_CONFIG = Section(Config, {**_KEYS, "env": MapOf(_ENVIRONMENT, _why_no_environment)}, later=_LATER)
+
+
+def load_config(directory: Path, environ: Mapping[str, str], env: str | None = None) -> Config:
+    """The configuration of a directory in an environment; what nothing sets has its default.
+
+    ``env`` names a section under ``env:``, whose values go over those at the top as variables do; ``None`` leaves the
+    choice to ``TABLECTL_ENV``, and without one, as with an empty text, the top level alone holds. A single value
+    under ``engine: {remote: …}`` is the variable ``TABLECTL_ENGINE_REMOTE`` too, and so on; an empty variable counts
+    as not set. Raises ``InputError`` with everything that is wrong, in all environments, and ``UsageError`` for one
+    that the file does not have.
     """
     path, problems = directory / FILE, list[Problem]()
     values, places = read_values(path, problems)
+    file = Source(shown_path(path), 1, 1)
+    sections = {"env": values.pop("env")} if "env" in values else {}
+    known = read_section(
+        _CONFIG, sections, places, file, problems
+    )  # before one of them is merged, and told as the rest
+    chosen = environ.get(ENV, "") if env is None else env
+    if not problems and chosen in sections.get("env", {}):
+        _merge(values, sections["env"][chosen])
+        places |= {keys[2:]: place for keys, place in places.items() if keys[:2] == ("env", chosen) and keys[2:]}
     for variable, keys in variables_of(_CONFIG):
         if environ.get(variable):
             _set(values, keys, environ[variable])
             places[keys] = Source(variable, 0, 0)
-    config = read_section(_CONFIG, values, places, Source(shown_path(path), 1, 1), problems)
+    config = read_section(_CONFIG, values, places, file, problems)
     if problems:
         raise InputError(tuple(problems))
     assert isinstance(config, Config)  # else there is a problem
-    return config
+    assert isinstance(known, Config)
+    if chosen and chosen not in known.env:
+        raise _no_such(chosen, known, "" if env is not None else f", which {ENV} names")
+    return replace(config, env=known.env, environment=chosen)
+
+
+def _no_such(name: str, config: Config, why: str) -> UsageError:
+    message = f"{FILE} has no environment {shown(name)}{why}"
+    if not config.env:
+        return UsageError(message, f"it has none: add `env: {{{name if is_environment(name) else 'prod'}: …}}` to it")
+    meant = nearest(name, config.env)
+    known = f"known are {', '.join(config.env)}"
+    return UsageError(message, f"did you mean {meant}? {known}" if meant else known)
+
+
+def _merge(values: dict[str, Any], over: Mapping[str, Any]) -> None:
+    """Put the values of a section over others: maps by key, all else as a whole."""
+    for key, value in over.items():
+        below = values.get(key)
+        if isinstance(value, dict) and isinstance(below, dict):
+            _merge(below, value)
+        else:
+            values[key] = value
 
 
 def _set(values: dict[str, Any], keys: Keys, value: str) -> None:

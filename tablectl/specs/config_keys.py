@@ -38,6 +38,8 @@ class MapOf:
     """A map whose keys are the user's own."""
 
     of: Takes
+    why_not: Callable[[str], str] = lambda _key: ""
+    """What is wrong with a key, if anything is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +184,7 @@ class _Reading:
             case Value():
                 return self._value(takes, value, keys)
             case MapOf() if isinstance(value, dict):
-                read = {key: self._read(takes.of, each, (*keys, key)) for key, each in value.items()}
-                return {key: each for key, each in read.items() if each is not None}
+                return self._map(takes, value, keys)
             case Options() if isinstance(value, dict):
                 return self._options(takes, value, keys)
             case ListOf() if isinstance(value, list):
@@ -199,6 +200,16 @@ class _Reading:
             case _:
                 self._report(keys, f"takes a map, not {_kind(value)}", f"put its keys under {key_text(keys)}")
                 return None
+
+    def _map(self, takes: MapOf, values: Mapping[str, Any], keys: Keys) -> dict[str, object]:
+        read: dict[str, object] = {}
+        for key, value in values.items():
+            reason = takes.why_not(key)
+            if reason:
+                self._report((*keys, key), reason)
+            elif (found := self._read(takes.of, value, (*keys, key))) is not None:
+                read[key] = found
+        return read
 
     def _options(self, takes: Options, values: Mapping[str, Any], keys: Keys) -> dict[str, object]:
         read: dict[str, object] = {}

@@ -22,7 +22,7 @@ from tablectl.specs.wording import shown
 
 VERSION = "1"
 KEYS = ("version", "defaults", "tables")
-LATER_FILE_KEYS = ("env",)
+_ELSEWHERE = {"env": "environments stand in tablectl.yaml, and give values for `${NAME}` here"}
 
 
 def load_specs(
@@ -77,7 +77,7 @@ def _read_file(file: str, data: bytes, reading: Reading) -> list[Declaration]:
         return []
     for entry in root.entries:
         if entry.key not in KEYS:
-            reading.refuse(entry, LATER_FILE_KEYS, KEYS, {})
+            reading.refuse(entry, (), KEYS, _ELSEWHERE)
     defaults = root.find("defaults")
     return _read_tables(root.find("tables"), read_defaults(defaults.value, reading) if defaults else Block(), reading)
 

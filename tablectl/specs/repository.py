@@ -10,7 +10,7 @@ from pathlib import Path
 from tablectl.model.errors import Problem
 from tablectl.specs.config import Config
 from tablectl.specs.files import read_files, shown_path
-from tablectl.specs.policies import load_specs, read_specs
+from tablectl.specs.policies import read_specs
 from tablectl.specs.reading import Reading
 from tablectl.specs.spec import Specs
 from tablectl.specs.variables import Variables
@@ -23,13 +23,13 @@ def load_repository(
     paths: Paths, config: Config, directory: str | Path, variables: Mapping[str, str], environ: Mapping[str, str]
 ) -> Specs:
     """The policies of some paths, by default those of ``tablectl.yaml`` in a directory. Raises as ``load_specs``."""
-    return load_specs(
-        policy_paths(paths, config, directory),
-        variables=variables,
-        environ=environ,
-        dialect=config.engine.dialect,
-        catalog=config.engine.catalog,
-    )
+    return open_repository(paths, config, directory, variables, environ)[1]
+
+
+def variables_for(config: Config, given: Mapping[str, str], environ: Mapping[str, str]) -> Variables:
+    """The variables of a command: ``--var``, ``TABLECTL_VAR_…``, what the configuration gives; the earlier wins."""
+    environments = {name: frozenset(each.variables) for name, each in config.env.items()}
+    return Variables(given, environ, config.variables, config.environment, environments)
 
 
 def policy_paths(paths: Paths, config: Config, directory: str | Path) -> list[Path]:
@@ -71,9 +71,10 @@ def open_repository(
     """The files of some paths, and the policies in them. Raises as ``load_specs``."""
     problems: list[Problem] = []
     files = read_files(policy_paths(paths, config, directory), problems)
-    reading = Reading(Variables(variables, environ), config.engine.dialect, config.engine.catalog, problems)
+    known = variables_for(config, variables, environ)
+    reading = Reading(known, config.engine.dialect, config.engine.catalog, problems)
     specs = read_specs(((shown_path(path), data) for path, data in files.items()), reading)
-    return Repository(files, Variables(variables, environ), config), specs
+    return Repository(files, known, config), specs
 
 
 def load_any(

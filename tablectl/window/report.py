@@ -218,6 +218,8 @@ class RunReport:
     run: str
     plan: str
     """The plan's digest."""
+    env: str = ""
+    """The environment that the plan is for; empty without one."""
     tables: tuple[TableRun, ...]
     failures: tuple[TableFailure, ...] = ()
     """Tables that the plan could not read."""

@@ -61,6 +61,7 @@ def run_plan(window: Window, wave: Wave, plan: Plan, unchanged: Sequence[Place] 
     return RunReport(
         run=window.stamp.run,
         plan=window.stamp.plan,
+        env=plan.env,
         tables=tuple(sorted([*runs.values(), *barred.values(), *refused], key=lambda run: run.name)),
         failures=plan.failures,
         proceed=window.stamp.proceed,

@@ -60,6 +60,14 @@ def test_arguments_are_lines_and_no_shell_reads_them() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "env"),
+    [("", None), ("--tag=env", None), ("--env=prod", "prod"), ("--tag=x\n--env\nprod\n--wait=1", "prod")],
+)
+def test_the_environment_of_the_arguments(arguments: str, env: str | None) -> None:
+    assert Job({"INPUT_ARGUMENTS": arguments}).named_env == env
+
+
 @pytest.mark.parametrize("event", ["", "[]", '{"pull_request": 7}', '{"pull_request": {"number": "7; rm"}}', "\xff"])
 def test_an_event_of_any_form_is_of_no_pull_request(tmp_path: Path, event: str) -> None:
     (tmp_path / "event.json").write_text(event, encoding="latin-1")

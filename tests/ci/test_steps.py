@@ -134,6 +134,31 @@ def test_a_plan_of_other_policies_than_those_merged_is_refused(
     assert "What to do: plan again and apply that plan" in runner.log.replace("%0A", "\n")
 
 
+def test_a_plan_of_an_environment_is_applied_in_it(
+    runner: Runner, github: FakeGitHub, repo: Repository, orders: Path, tmp_path: Path
+) -> None:
+    (repo.root / "tablectl.yaml").write_text("env: {dev: {variables: {TEAM: dev}}, prod: {variables: {TEAM: pay}}}\n")
+    repo.policies({"orders": '{properties: {owner.team: "${TEAM}"}}'})
+    runner.environ["INPUT_NAME"] = "lake-prod"
+    outputs = runner.step("plan", arguments="--env=prod")[1]
+    assert (outputs["exit-code"], "apply will refuse this plan" in runner.log) == ("0", False)
+    keep(github, outputs, tmp_path)
+    assert fetch(runner, tmp_path, plan_run=10)[0] == 0
+    assert runner.step("apply", arguments="--env=dev")[0] == 3
+    assert "the plan is for the environment prod, not for dev" in runner.summary
+    assert runner.step("apply")[0] == 0
+    assert Logged(orders).properties == {"owner.team": "pay"}
+
+
+def test_what_is_wrong_in_an_environment_is_at_its_line(runner: Runner, repo: Repository, orders: Path) -> None:
+    (repo.root / "tablectl.yaml").write_text("env: {prod: {variables: {TEAM: pay}}}\n")
+    repo.policies({"orders": '{properties: {owner.team: "${TEAM}", note: "${X}"}}'})
+    outputs = runner.step("plan", arguments="--env=prod")[1]
+    text = Path(outputs["sarif"]).read_text()
+    assert ("variable X" in text, "variable TEAM" in text) == (True, False)
+    assert runner.step("plan", arguments="--env\nqa")[1]["sarif"] == ""
+
+
 def test_a_plan_that_was_edited_is_refused(
     runner: Runner, github: FakeGitHub, fake_spark: FakeSpark, orders: Path, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -29,6 +30,7 @@ class Tree:
     age: int | None
     value: str | tuple[str, ...] | None
     pair: tuple[str, int]
+    sizes: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ def test_a_record() -> None:
         "a tree",
         "A `tree` of two lines.",
     )
-    assert schema["required"] == ["age", "kind", "leaves", "pair", "sum", "value"]
+    assert schema["required"] == ["age", "kind", "leaves", "pair", "sizes", "sum", "value"]
     assert schema["additionalProperties"] is False
     assert schema["properties"] == {
         "leaves": {"description": "All of them.", "type": "array", "items": {"$ref": "#/$defs/Leaf"}},
@@ -58,6 +60,7 @@ def test_a_record() -> None:
             "items": False,
             "minItems": 2,
         },
+        "sizes": {"type": "object", "additionalProperties": {"type": "integer"}},
         "sum": {"type": "integer"},
         "maybe": {"type": "null"},
     }

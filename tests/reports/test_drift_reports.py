@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from tablectl.live.origin import Origin
 from tablectl.model.live import Client, Commit, LiveTable, Protocol
@@ -14,11 +15,14 @@ from tablectl.model.names import parse_table
 from tablectl.model.plan import Change, TableFailure
 from tablectl.model.schema import Schema
 from tablectl.model.text import printable
-from tablectl.planning.drift import Difference, Drift, TableDrift
+from tablectl.planning.drift import Difference, Drift, TableDrift, wishes
 from tablectl.reports.context import Context
+from tablectl.reports.drift_json import adoption_fact
 from tablectl.reports.form import Form
 from tablectl.reports.render import render_drift
+from tablectl.reports.schema import drift_schema
 from tablectl.reports.style import Style
+from tablectl.specs.adopt import Adoption
 from tablectl.specs.policies import read_specs
 from tablectl.specs.reading import Reading
 from tablectl.specs.tree import Source
@@ -113,10 +117,26 @@ def test_html(drift: Drift) -> None:
     assert "No drift" in rendered(Drift(), Form.HTML)
 
 
-def test_json_takes_more(drift: Drift) -> None:
-    text = render_drift(drift, Form.JSON, Style(), Context(), {"adoption": {"written": True}})
-    assert json.loads(text)["adoption"] == {"written": True}
-    assert "adoption" not in json.loads(rendered(drift, Form.JSON))
+def test_json_tells_what_was_adopted(drift: Drift) -> None:
+    left = ((wishes(drift)[0], "it is inherited"),)
+    adoption = adoption_fact(Adoption({"p.yaml": "…"}, wishes(drift)[1:], left), written=True)
+    told = json.loads(render_drift(drift, Form.JSON, Style(), Context(), adoption))["adoption"]
+    assert (told["written"], told["files"], told["left"][0]["reason"]) == (True, ["p.yaml"], "it is inherited")
+    assert json.loads(rendered(drift, Form.JSON))["adoption"] is None
+
+
+def test_the_schema_takes_what_is_printed_and_nothing_else(drift: Drift, golden: Golden) -> None:
+    schema = drift_schema()
+    Draft202012Validator.check_schema(schema)
+    golden("drift.schema.json", json.dumps(schema, indent=2) + "\n")
+    taken = Draft202012Validator(schema)
+    adoption = adoption_fact(Adoption({}, wishes(drift), ()), written=False)
+    for text in (rendered(drift, Form.JSON), render_drift(drift, Form.JSON, Style(), Context(), adoption)):
+        body = json.loads(text)
+        taken.validate(body)
+        assert not taken.is_valid({**body, "more": 1})
+        body["tables"][0]["differences"][0]["since"]["parameters"]["mode"] = 1
+        assert not taken.is_valid(body)
 
 
 @pytest.mark.parametrize("text", EVIL)

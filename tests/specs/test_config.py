@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tablectl.model.calendar import Calendar, Rule
-from tablectl.model.errors import InputError
+from tablectl.model.errors import InputError, UsageError
 from tablectl.specs.config import FILE, Config, EngineConfig, WindowConfig, load_config
 
 
@@ -122,13 +123,104 @@ def test_variables_win_over_the_file(root: Path) -> None:
     assert (config.window.parallel, config.window.ttl) == (8, 120)
 
 
+ENVIRONMENTS = """
+policies: a
+variables: {TEAM: web, SIZE: 1}
+engine: {catalog: lake, conf: {spark.x: 1, spark.y: 1}}
+window:
+  ttl: 120
+  deny: [{cron: 0 0 20 12 *, duration: 14d}, {cron: 0 0 1 1 *, duration: 1d}]
+state: /state
+env:
+  dev: {}
+  prod:
+    variables: {SIZE: 2, LAKE: s3://lake}
+    engine: {conf: {spark.y: 2, spark.z: 2}}
+    window: {deny: [{cron: 0 0 1 5 *, duration: 1d}]}
+    state:
+"""
+
+
+def test_an_environment_goes_over_the_top_level(root: Path) -> None:
+    (root / FILE).write_text(ENVIRONMENTS)
+    top, prod = load_config(root, {}), load_config(root, {}, "prod")
+    assert (top.environment, list(top.env), top.state) == ("", ["dev", "prod"], "/state")
+    assert top.variables == {"TEAM": "web", "SIZE": "1"}
+    assert prod.environment == "prod"
+    assert prod.variables == {"TEAM": "web", "SIZE": "2", "LAKE": "s3://lake"}  # maps by key
+    assert prod.engine == EngineConfig(catalog="lake", conf={"spark.x": "1", "spark.y": "2", "spark.z": "2"})
+    assert [rule.cron for rule in prod.window.deny] == ["0 0 1 5 *"]  # lists as a whole
+    assert (prod.policies, prod.window.ttl, prod.state) == ("a", 120, None)
+
+
+def test_an_environment_that_says_nothing_is_the_top_level(root: Path) -> None:
+    (root / FILE).write_text(ENVIRONMENTS)
+    assert load_config(root, {}, "dev") == replace(load_config(root, {}), environment="dev")
+
+
+def test_who_names_the_environment(root: Path) -> None:
+    (root / FILE).write_text(ENVIRONMENTS)
+    for environ, env, chosen in (
+        ({}, None, ""),
+        ({"TABLECTL_ENV": ""}, None, ""),
+        ({"TABLECTL_ENV": "prod"}, None, "prod"),
+        ({"TABLECTL_ENV": "prod"}, "dev", "dev"),
+        ({"TABLECTL_ENV": "prod"}, "", ""),
+    ):
+        assert load_config(root, environ, env).environment == chosen
+    over = load_config(root, {"TABLECTL_ENV": "prod", "TABLECTL_STATE": "/theirs", "TABLECTL_POLICIES": "p"})
+    assert (over.state, over.policies) == ("/theirs", "p")
+
+
+@pytest.mark.parametrize(
+    ("text", "env", "says"),
+    [
+        (ENVIRONMENTS, "prd", 'tablectl.yaml has no environment "prd"\n  hint: did you mean prod? known are dev, prod'),
+        (ENVIRONMENTS, "x" * 99, "known are dev, prod"),
+        ("", "prod", "it has none: add `env: {prod: …}` to it"),
+        ("", "\n", "it has none: add `env: {prod: …}` to it"),
+    ],
+)
+def test_an_environment_that_is_none(root: Path, text: str, env: str, says: str) -> None:
+    (root / FILE).write_text(text)
+    with pytest.raises(UsageError) as caught:
+        load_config(root, {}, env)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("env", ["", "dev", "prod"])
+def test_what_is_wrong_in_any_environment_is_told_once_in_all(root: Path, env: str) -> None:
+    said = wrong(
+        root, "policies: [a]\nenv:\n  dev: {state: x}\n  prod:\n    engine: {dialekt: oss}\n", TABLECTL_ENV=env
+    )
+    assert [each.split(":")[1] for each in said] == ["1", "3", "5"]
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("policiez: x", '1:1: unknown key "policiez"\n  hint: did you mean `policies`?'),
         ("engine: {dialekt: oss}", '1:10: unknown key "engine.dialekt"\n  hint: did you mean `dialect`?'),
         ("lint: {}", "1:1: `lint` is not supported yet\n  hint: remove it: this version would not act on it"),
-        ("env: {}", "1:1: `env` is not supported yet\n  hint: remove it: this version would not act on it"),
+        ("env:", "1:1: `env` takes a map, not nothing\n  hint: put its keys under `env`"),
+        ("env: {dev: prod}", '1:7: `env.dev` takes a map, not "prod"\n  hint: put its keys under `env.dev`'),
+        (
+            "env: {dev: {env: {}}}",
+            (
+                '1:13: unknown key "env.dev.env"\n'
+                "  hint: known here: policies, variables, engine, window, state, stores, reports"
+            ),
+        ),
+        (
+            "env: {pr od: {}}",
+            "1:7: `env.pr od` is no name of an environment: letters, digits, '_', '.' and '-'",
+        ),
+        (
+            "variables: {1A: x}",
+            "1:13: `variables.1A` is no name of a variable: letters, digits and _, no digit first",
+        ),
+        ("variables: {A: 010}", '1:16: YAML reads 010 as a number, not as text\n  hint: quote it: "010"'),
+        ("env: {dev: {policies: }}", "1:13: `env.dev.policies` needs text, not nothing"),
         (
             "window: {before: x}",
             '1:10: `window.before` takes a list, not "x"\n  hint: put each of its items behind a dash',
@@ -256,7 +348,14 @@ def test_a_directory_called_like_the_file_is_an_error(root: Path) -> None:
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 @given(data=st.binary(max_size=100) | st.text(max_size=100).map(lambda text: text.encode("utf-8", "surrogatepass")))
 def test_arbitrary_bytes_are_a_config_or_an_input_error(tmp_path: Path, data: bytes) -> None:
-    for prefix in (b"", b"engine:\n  conf:\n    ", b"window: ", b"window:\n  allow:\n  - ", b"window: {after: ["):
+    for prefix in (
+        b"",
+        b"engine:\n  conf:\n    ",
+        b"window: ",
+        b"window:\n  allow:\n  - ",
+        b"window: {after: [",
+        b"env:\n  dev:\n    ",
+    ):
         (tmp_path / FILE).write_bytes(prefix + data)
-        with suppress(InputError):
-            load_config(tmp_path, {})
+        with suppress(InputError, UsageError):
+            load_config(tmp_path, {}, "dev")

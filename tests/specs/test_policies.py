@@ -91,7 +91,10 @@ START = "start it with `version: 1`, and declare `tables:`"
         ("version: 1\ntable: {}", '2:1: unknown key "table"\n  hint: did you mean `tables`?'),
         (
             "version: 1\nenv: {}",
-            ("2:1: `env` is not supported yet\n  hint: remove it: this version of tablectl would not act on it"),
+            (
+                '2:1: "env" cannot stand here\n'
+                "  hint: environments stand in tablectl.yaml, and give values for `${NAME}` here"
+            ),
         ),
         (
             "version: 1\ntables: [a.b]",

@@ -41,6 +41,25 @@ def test_the_environment_counts_only_with_the_prefix() -> None:
     assert caught.value.hint == "give it with --var HOME=… or in TABLECTL_VAR_HOME"
 
 
+def test_the_configuration_comes_last() -> None:
+    variables = Variables({"A": "given"}, {"TABLECTL_VAR_B": "environ"}, {"A": "1", "B": "2", "C": "configured"})
+    assert variables.expand("${A} ${B} ${C}") == "given environ configured"
+
+
+@pytest.mark.parametrize(
+    ("environment", "hint"),
+    [
+        ("", "environments give it: --env dev or --env prod; or give it with --var X=… or in TABLECTL_VAR_X"),
+        ("qa", "add it to `env.qa.variables` of tablectl.yaml, or give it with --var X=… or in TABLECTL_VAR_X"),
+    ],
+)
+def test_what_environments_give_is_said(environment: str, hint: str) -> None:
+    given = {"dev": frozenset({"X"}), "qa": frozenset({"Y"}), "prod": frozenset({"X", "Y"})}
+    with pytest.raises(UndefinedVariableError) as caught:
+        Variables(environment=environment, environments=given).expand("${X}")
+    assert caught.value.hint == hint
+
+
 @pytest.mark.parametrize(
     ("text", "parts"),
     [

@@ -1,0 +1,131 @@
+"""What a shell completes beside commands and options: names out of the policies and out of ``tablectl.yaml``.
+
+Whoever presses the tab key waits: only files of the repository are read, and none where they are many. Nothing is said
+where they cannot be: a shell in the middle of a line has no place for it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+
+from tablectl.model.errors import InputError, TablectlError
+
+if TYPE_CHECKING:  # every command line defines completions, and few ask for any
+    from tablectl.specs.spec import Specs
+
+ASKED = "_TABLECTL_COMPLETE"
+"""The variable in which a shell's script asks for completions."""
+_MOST_BYTES = 300_000
+"""Of policy files that are read: a fraction of a second."""
+_PLAIN = re.compile(r"[\w.*-]+\Z", re.ASCII)
+"""Names that no shell takes for anything but a word. Backticks of a path run a command in most of them."""
+
+
+class Shell(StrEnum):
+    """The shells that completions are made for."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+def script(shell: Shell) -> str:
+    """What a shell has to read once to complete our command lines."""
+    from typer._completion_shared import get_completion_script  # noqa: PLC0415  # slow to load, as below
+
+    return f"{get_completion_script(prog_name='tablectl', complete_var=ASKED, shell=shell)}\n"
+
+
+def answer(app: typer.Typer) -> NoReturn:
+    """What such a script asks for, to standard output. Ends the process."""
+    from typer._completion_classes import completion_init  # noqa: PLC0415
+
+    completion_init()
+    app(args=[], prog_name="tablectl")
+    raise SystemExit(0)
+
+
+def environments(incomplete: str) -> list[str]:
+    """For ``--env``."""
+
+    def known() -> Iterable[str]:
+        from tablectl.specs.config import load_config  # noqa: PLC0415
+
+        return load_config(Path(), {}, "").env
+
+    return _starting(incomplete, known)
+
+
+def tables(ctx: typer.Context, incomplete: str) -> list[str]:
+    """For identifiers and globs of tables."""
+    return _starting(incomplete, lambda: (spec.name.text for spec in _policies(ctx).tables))
+
+
+def tags(ctx: typer.Context, incomplete: str) -> list[str]:
+    """For ``--tag``."""
+    return _starting(incomplete, lambda: (tag for spec in _policies(ctx).tables for tag in spec.tags))
+
+
+def tables_and_words(ctx: typer.Context, incomplete: str) -> list[str]:
+    """For what ``explain`` explains."""
+
+    def words() -> Sequence[str]:
+        from tablectl.conflicts.glossary import topic_names  # noqa: PLC0415
+
+        return topic_names()
+
+    return [*tables(ctx, incomplete), *_starting(incomplete, words)]
+
+
+def operations(incomplete: str) -> list[str]:
+    """For ``conflicts --operation``."""
+
+    def keys() -> Iterable[str]:
+        from tablectl.conflicts.operations import OPERATIONS  # noqa: PLC0415
+
+        return (each.key for each in OPERATIONS)
+
+    return _starting(incomplete, keys)
+
+
+def clients(incomplete: str) -> list[str]:
+    """For ``conflicts --client``; its versions are anybody's."""
+    return _starting(incomplete, lambda: ("delta-spark", "databricks", "kernel", "delta-rs"))
+
+
+def _starting(incomplete: str, names: Callable[[], Iterable[str]]) -> list[str]:
+    try:
+        found = names()
+    except Exception:  # noqa: BLE001  # nobody can be told, and a traceback would end up in the command line
+        return []
+    return sorted({name for name in found if name.startswith(incomplete) and _PLAIN.match(name)})
+
+
+def _policies(ctx: typer.Context) -> Specs:
+    """The policies of the repository as the line so far means them; without an environment, in the first that will do.
+
+    Raises ``TablectlError`` where they are wrong or too many.
+    """
+    from tablectl.cli.request import variables  # noqa: PLC0415
+    from tablectl.specs.config import load_config  # noqa: PLC0415
+    from tablectl.specs.files import find_files  # noqa: PLC0415
+    from tablectl.specs.repository import load_repository, policy_paths  # noqa: PLC0415
+
+    named, given = ctx.params.get("env"), variables(ctx.params.get("var"))
+    top = load_config(Path(), os.environ, named)
+    for env in (top.environment,) if top.environment else ("", *top.env):
+        config = load_config(Path(), os.environ, env)
+        files = find_files(policy_paths(None, config, "."), [])
+        if sum(file.stat().st_size for file in files) > _MOST_BYTES:
+            break
+        with suppress(InputError):
+            return load_repository(None, config, ".", given, os.environ)
+    raise TablectlError("no policies to complete from")

@@ -1,0 +1,209 @@
+"""Drift for machines: what differs, where it is declared, and which commit brought it, as records of their own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tablectl.model.as_json import plain
+from tablectl.model.live import Commit
+from tablectl.model.plan import TableFailure, Value
+from tablectl.planning.drift import Difference, Drift, TableDrift
+from tablectl.specs.adopt import Adoption, Wish
+from tablectl.window.stamp import read_stamp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitFact:
+    """A commit, as far as its log tells."""
+
+    version: int
+    timestamp: int
+    """Milliseconds since the epoch; 0 where unknown."""
+    operation: str
+    parameters: Mapping[str, str]
+    """Of the operation; a value that was cut ends with an ellipsis."""
+    user: str
+    engine: str
+    """The client as it names itself."""
+    client: str
+    """The client and its version, as far as they were recognised."""
+    job: Mapping[str, str]
+    """The job, notebook and cluster that committed, as Databricks notes them."""
+    run: str | None
+    """The run of tablectl that made it; null of others' commits."""
+    plan: str | None
+    """The digest of the plan that the run was of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceFact:
+    """A place in a policy file. Line and column count from 1."""
+
+    file: str
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferenceFact:
+    """An attribute or a property that is not as declared."""
+
+    attribute: str
+    key: str
+    """The property key, for the attribute `properties`; empty for the others."""
+    declared: Value
+    found: Value
+    policy: PlaceFact
+    """The place that declares it."""
+    since: CommitFact | None
+    """The commit that brought it; null where none that was looked through did."""
+    before: int | None
+    """Without such a commit: it was so before this version."""
+    was: Value
+    """What it was before that commit, where `was_known`."""
+    was_known: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFact:
+    """A table that is not as declared."""
+
+    name: str
+    location: str
+    version: int
+    """The version that was read."""
+    tags: tuple[str, ...]
+    differences: tuple[DifferenceFact, ...]
+    applied: CommitFact | None
+    """The newest commit of an apply of tablectl, among those that were looked through."""
+    trouble: str
+    """Why its history could not be read; empty where it could."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WishFact:
+    """A value that a table has, for its policy."""
+
+    table: str
+    attribute: str
+    key: str
+    value: Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftFact:
+    """A value that was not adopted."""
+
+    table: str
+    attribute: str
+    key: str
+    value: Value
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdoptionFact:
+    """What `--adopt` did."""
+
+    written: bool
+    """Whether the files were; else this is what would have been."""
+    files: tuple[str, ...]
+    adopted: tuple[WishFact, ...]
+    left: tuple[LeftFact, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftReport:
+    """What differs between policies and live tables, and since when."""
+
+    env: str
+    """The environment of `tablectl.yaml` that was looked at; empty where none was named."""
+    tables: tuple[TableFact, ...]
+    """Those that differ, by name."""
+    failures: tuple[TableFailure, ...]
+    """Those that cannot be read."""
+    as_declared: tuple[str, ...]
+    unmatched: tuple[str, ...]
+    """Patterns that match no live table."""
+    look_back: int
+    """How many commits of a table were looked through at most."""
+    exit_code: int
+    """Of `drift` without `--adopt`: 1 where a table cannot be read, 2 where something differs, else 0."""
+    adoption: AdoptionFact | None = None
+    """Null without `--adopt`."""
+
+
+def drift_json(drift: Drift, adoption: AdoptionFact | None = None) -> str:
+    """The report in JSON."""
+    report = DriftReport(
+        env=drift.env,
+        tables=tuple(map(_table, drift.tables)),
+        failures=drift.failures,
+        as_declared=drift.as_declared,
+        unmatched=drift.unmatched,
+        look_back=drift.look_back,
+        exit_code=int(drift.exit_code),
+        adoption=adoption,
+    )
+    return json.dumps(report, default=plain, indent=2) + "\n"
+
+
+def adoption_fact(adoption: Adoption, *, written: bool) -> AdoptionFact:
+    """What became of the values that tables have."""
+    return AdoptionFact(
+        written=written,
+        files=tuple(sorted(adoption.texts)),
+        adopted=tuple(map(_wish, adoption.adopted)),
+        left=tuple(LeftFact(**plain(_wish(wish)), reason=why) for wish, why in adoption.left),
+    )
+
+
+def _wish(wish: Wish) -> WishFact:
+    return WishFact(table=wish.table.text, attribute=wish.attribute, key=wish.key, value=wish.value)
+
+
+def _table(table: TableDrift) -> TableFact:
+    return TableFact(
+        name=table.spec.name.text,
+        location=table.live.location,
+        version=table.live.version,
+        tags=tuple(table.spec.tags),
+        differences=tuple(map(_difference, table.differences)),
+        applied=_commit(table.applied),
+        trouble=table.trouble,
+    )
+
+
+def _difference(difference: Difference) -> DifferenceFact:
+    change, origin, source = difference.change, difference.origin, difference.source
+    return DifferenceFact(
+        attribute=change.attribute,
+        key=change.key,
+        declared=change.after,
+        found=change.before,
+        policy=PlaceFact(file=source.file, line=source.line, column=source.column),
+        since=_commit(origin.commit),
+        before=None if origin.commit else origin.before,
+        was=origin.was,
+        was_known=origin.known,
+    )
+
+
+def _commit(commit: Commit | None) -> CommitFact | None:
+    if commit is None:
+        return None
+    stamp = read_stamp(commit.user_metadata)
+    return CommitFact(
+        version=commit.version,
+        timestamp=commit.timestamp,
+        operation=commit.operation,
+        parameters=dict(commit.parameters),
+        user=commit.user,
+        engine=commit.engine,
+        client=commit.client.text(),
+        job=dict(commit.job),
+        run=stamp.run if stamp else None,
+        plan=stamp.plan if stamp else None,
+    )
