@@ -390,8 +390,11 @@ def explain(
     Examples: tablectl explain lake.sales.orders; tablectl explain WriteSerializable --table lake.sales.orders
     """
     from tablectl.conflicts.glossary import find_topic, looks_like_a_topic  # noqa: PLC0415
+    from tablectl.specs.shapes import SHAPES  # noqa: PLC0415
 
-    if table is not None or find_topic(what) or looks_like_a_topic(what):
+    # An identifier has two parts or more, so a single word is none.
+    word = "." not in what and what not in SHAPES
+    if table is not None or word or find_topic(what) or looks_like_a_topic(what):
         from tablectl.cli.commands import explain_word_command  # noqa: PLC0415
 
         return explain_word_command(what, table, _request(paths, None, None, var, remote, env=env), ctx.obj, format)

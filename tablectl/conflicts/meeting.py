@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tablectl.conflicts.apart import Ways, ways_apart
 from tablectl.conflicts.between import Pair, between
 from tablectl.conflicts.in_flight import Traffic
-from tablectl.conflicts.rules import RELEASES
+from tablectl.conflicts.rules_oss import RELEASES
 from tablectl.conflicts.setting import Setting
 from tablectl.conflicts.statements import Statement, StatementError, parse_statement
 from tablectl.conflicts.subject import Subject

@@ -12,7 +12,8 @@ from functools import lru_cache
 
 from tablectl.conflicts.effects import commits_of
 from tablectl.conflicts.in_flight import Traffic, Writer, in_flight
-from tablectl.conflicts.rules import RELEASES, decide_all
+from tablectl.conflicts.rules import decide_all
+from tablectl.conflicts.rules_oss import RELEASES
 from tablectl.conflicts.transactions import Outcome, Winner
 from tablectl.model.plan import Basis, CommitEffect, Phase
 

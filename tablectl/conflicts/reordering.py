@@ -13,7 +13,7 @@ from tablectl.conflicts.matrix import decide_pair
 from tablectl.conflicts.operations import operation
 from tablectl.conflicts.setting import LEVEL, Setting
 from tablectl.conflicts.transactions import Level, Outcome
-from tablectl.model.live import LiveTable, Protocol
+from tablectl.model.live import Client, LiveTable, Protocol
 from tablectl.model.names import ColumnPath, column_sql, parse_table
 from tablectl.model.schema import Field, Schema
 
@@ -56,6 +56,8 @@ class Reordering:
     """The version that both begin from."""
     outcomes: tuple[tuple[Level, Outcome], ...]
     """Of the DELETE at each level that a table can have."""
+    client: Client
+    """Which both write with."""
 
 
 def reordering(live: LiveTable, setting: Setting) -> Reordering | None:
@@ -77,6 +79,7 @@ def reordering(live: LiveTable, setting: Setting) -> Reordering | None:
         condition=f"{name} = {literal}",
         version=live.version,
         outcomes=outcomes,
+        client=setting.client,
     )
 
 

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tablectl.conflicts.rules_databricks import decide_databricks
-from tablectl.conflicts.rules_oss import decide_spark
+from tablectl.conflicts.rules_oss import RELEASES, decide_spark
 from tablectl.conflicts.rules_others import decide_delta_rs, decide_kernel
 from tablectl.conflicts.transactions import Loser, Outcome, Winner, commits
 from tablectl.model.live import Client
 
-RELEASES = tuple(Client("delta-spark", version) for version in ((3, 2), (3, 3), (4, 1), (4, 3), (4, 4)))
-"""Delta Spark wherever its rules changed, oldest first."""
 _ANY = (RELEASES[0], Client("kernel"), Client("delta-rs"), Client("databricks"))
 
 

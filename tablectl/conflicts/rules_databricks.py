@@ -6,8 +6,10 @@ depends on the rows or files that both touch, and is ``may fail``.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum, auto
 
+from tablectl.conflicts.rules_oss import RELEASES, decide_spark
 from tablectl.conflicts.transactions import (
     ROW_TRACKING_DOMAIN,
     Conflict,
@@ -178,7 +180,8 @@ def _beside_optimize(winner: Winner, loser: Loser, won: Group, lost: Group) -> O
     both = won is lost
     if winner.zorder or loser.zorder:
         return _can(winner, loser, "ZORDER BY moves rows that both touch", "D29, D35" if both else "D28, D34")
-    holds, source = row_level(loser)
+    # Whether rows or files count is a matter of the statement that changes rows, on whichever side it is.
+    holds, source = row_level(replace(loser, kind=winner.kind) if won is Group.CHANGE else loser)
     if holds:
         return commits("with row-level concurrency OPTIMIZE moves no row from under another", "D29" if both else "D28")
     if loser.platform.vectors:
@@ -205,4 +208,11 @@ def _shared(winner: Winner, loser: Loser) -> Conflict | None:
 
 def _undocumented(winner: Winner, loser: Loser) -> Outcome:
     kind = loser.kind if winner.kind in _GROUPS else winner.kind
-    return Outcome(Result.UNKNOWN, f"nothing is documented for {kind} on Databricks", "D98")
+    # "The OSS rules, marked not documented" (D98): their failure is a warning, their commit no promise.
+    oss = decide_spark([winner], replace(loser, client=RELEASES[-1]))
+    source = f"D98, {oss.source}"
+    if oss.survives:
+        reason = f"nothing is documented for {kind} on Databricks; open-source Delta lets it commit"
+        return Outcome(Result.UNKNOWN, reason, source)
+    reason = f"nothing is documented for {kind} on Databricks; in open-source Delta {oss.reason}"
+    return Outcome(Result.MAY_FAIL, reason, source, oss.conflict)

@@ -22,9 +22,12 @@ from tablectl.conflicts.transactions import (
     commits,
     fails,
 )
+from tablectl.model.live import Client
 
 Version = tuple[int, ...]
 
+RELEASES = tuple(Client("delta-spark", version) for version in ((3, 2), (3, 3), (4, 1), (4, 3), (4, 4)))
+"""Delta Spark wherever its rules changed, oldest first."""
 _IDENTITY_TAG: Version = (3, 3)
 _BACKFILL: Version = (3, 3)
 _IDENTICAL: Version = (4, 1)

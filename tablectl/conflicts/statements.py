@@ -37,6 +37,8 @@ _KNOWN_PARTS: Mapping[type[exp.Expr], frozenset[str]] = MappingProxyType(
         exp.TruncateTable: frozenset({"expressions", "partition"}),
     }
 )
+_VERBS: Mapping[type[exp.Expr], str] = MappingProxyType({exp.MultitableInserts: "an INSERT into several tables"})
+"""What is called otherwise than by the class of its node."""
 _STARTS = frozenset({"UPDATE", "DELETE", "MERGE", "INSERT", "TRUNCATE", "WITH", "FROM"})
 
 
@@ -153,8 +155,12 @@ def _keep_escapes(sql: str, tokens: list[Token]) -> None:
 def _statement(sql: str, node: exp.Expr, *, evolves: bool) -> Statement:
     known = _KNOWN_PARTS.get(type(node))
     if known is None:
-        raise _other(sql, node.key.upper())
+        raise _other(sql, _VERBS.get(type(node), node.key.upper()))
     beyond = sorted(key for key, value in node.args.items() if value and key not in known)
+    if isinstance(node, exp.Delete) and "tables" in beyond:
+        raise StatementError(
+            f"the statement {_start(sql)} cannot be read: DELETE has no FROM", "DELETE FROM table WHERE …"
+        )
     if beyond:
         raise StatementError(
             f"cannot tell what {_start(sql)} conflicts with: its {beyond[0].upper()} is not known here"

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from tablectl.conflicts.matrix import Cell, decide_pair
 from tablectl.conflicts.operations import OPERATIONS, Group, TableOperation, operation
-from tablectl.conflicts.rules import RELEASES
 from tablectl.conflicts.rules_databricks import row_level
+from tablectl.conflicts.rules_oss import RELEASES
 from tablectl.conflicts.setting import LEVEL, VECTORS, Setting
 from tablectl.conflicts.transactions import Level
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tablectl.conflicts.glossary import Topic
 from tablectl.conflicts.matrix import Cell, Verdict, matrix
 from tablectl.conflicts.operations import Group
 from tablectl.conflicts.reordering import EXAMPLE, Reordering, reordering
-from tablectl.conflicts.rules import RELEASES
+from tablectl.conflicts.rules_oss import RELEASES
 from tablectl.conflicts.setting import Setting
 from tablectl.conflicts.transactions import Level
 from tablectl.model.live import Client, LiveTable
@@ -45,8 +45,14 @@ def look_at(topic: Topic, live: LiveTable | None, dialect: str) -> TopicView:
     places = tuple(Place(title, setting, _cells(topic, setting)) for title, setting in settings if topic.conflict)
     example = None
     if topic.level and topic.level is not Level.SNAPSHOT:
-        example = reordering(live or EXAMPLE, settings[0][1])
+        example = reordering(live or EXAMPLE, _of_spark(settings))
     return TopicView(topic, live, places, example)
+
+
+def _of_spark(settings: Sequence[tuple[str, Setting]]) -> Setting:
+    """Whose transactions the example shows: the others know no level that lets a DELETE pass by an INSERT."""
+    found = next((setting for _, setting in settings if setting.client.engine in ("delta-spark", "databricks")), None)
+    return found or replace(settings[0][1], client=RELEASES[-1], blind=True)
 
 
 def _settings_of(live: LiveTable, dialect: str) -> Sequence[tuple[str, Setting]]:

@@ -50,7 +50,7 @@ def _example(example: Reordering, style: Style) -> list[str]:
         (f"one begins, and reads version {example.version}:", example.delete),
         (f"another commits version {now}:", example.insert),
     )
-    lines = [style.paint("An order that no history gives", "bold")]
+    lines = [style.paint(f"An order that no history gives, with {example.client.text()}", "bold")]
     for number, (what, sql) in enumerate(steps, 1):
         lines += [f"  {number}  {what}", f"     {style.paint(printable(sql), 'cyan')}"]
     lines.append(f"  3  the first wants to commit version {next_}")
@@ -100,5 +100,6 @@ def topic_json(view: TopicView) -> dict[str, Any]:
             level.value: {"result": each.result, "exception": each.conflict.exception if each.conflict else None}
             for level, each in view.example.outcomes
         }
-        made["example"] = {"delete": view.example.delete, "insert": view.example.insert, "outcomes": outcomes}
+        made["example"] = {"delete": view.example.delete, "insert": view.example.insert}
+        made["example"] |= {"client": view.example.client.text(), "outcomes": outcomes}
     return made

@@ -13,7 +13,7 @@ from tablectl.conflicts.matrix import Cell, Matrix, Verdict, compare, matrix
 from tablectl.conflicts.operations import OPERATIONS, Group, TableOperation
 from tablectl.conflicts.readers import Effect, Stop, stream_reader
 from tablectl.conflicts.row_level import STATEMENTS, row_levels
-from tablectl.conflicts.rules import RELEASES
+from tablectl.conflicts.rules_oss import RELEASES
 from tablectl.conflicts.setting import VECTORS, Setting
 from tablectl.conflicts.sources import FACTS, SECTIONS, facts_in
 from tablectl.conflicts.transactions import Level

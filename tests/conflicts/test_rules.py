@@ -7,7 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablectl.conflicts.rules import RELEASES, decide, decide_all
+from tablectl.conflicts.rules import decide, decide_all
+from tablectl.conflicts.rules_oss import RELEASES
 from tablectl.conflicts.transactions import (
     NOTHING,
     File,

@@ -131,20 +131,32 @@ def test_one_stream_twice_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("winner", "loser"),
+    ("winner", "loser", "in_open_source"),
     [
-        (RECLUSTER, INSERT),
-        (rewritten(A, Kind.OVERWRITE), INSERT),
-        (WON_INSERT, append(kind=Kind.RESTORE)),
-        (WON_INSERT, reader(Kind.REPLACE_WHERE)),
-        (rewritten(A, Kind.BACKFILL), CHANGE),
+        (RECLUSTER, INSERT, None),
+        (rewritten(A, Kind.OVERWRITE), INSERT, None),
+        (WON_INSERT, append(kind=Kind.RESTORE), Conflict.WRITE),
+        (WON_CHANGE, reader(Kind.REPLACE_WHERE), Conflict.APPEND),
+        (rewritten(A, Kind.OVERWRITE), CHANGE, Conflict.APPEND),
     ],
 )
-def test_what_nobody_documents_cannot_be_told(winner: Winner, loser: Loser) -> None:
+def test_what_nobody_documents_may_fail_as_open_source_delta_does(
+    winner: Winner, loser: Loser, in_open_source: Conflict | None
+) -> None:
     outcome = decide(winner, on(loser))
-    assert outcome.result is Result.UNKNOWN
+    assert outcome.conflict is in_open_source
+    assert outcome.result is (Result.MAY_FAIL if in_open_source else Result.UNKNOWN)
     assert not outcome.survives
-    assert outcome.source == "D98"
+    assert outcome.source.split(", ")[0] == "D98"
+
+
+def test_an_optimize_beside_a_merge_counts_files_where_that_merge_has_no_row_level_concurrency() -> None:
+    compact = replace(OPTIMIZE, adds=True)
+    liquid = Platform(clustered=True, plain=True, photon=True, filtered=True)
+    merge = replace(WON_CHANGE, kind=Kind.MERGE)
+    assert decide(merge, on(compact, platform=liquid, runtime="14.2")).result is CANNOT
+    for unknown in (replace(liquid, photon=None), replace(liquid, filtered=None), replace(liquid, photon=False)):
+        assert decide(merge, on(compact, platform=unknown, runtime="14.2")).result is CAN
 
 
 LIQUID = Platform(clustered=True, photon=True, plain=True, filtered=True)
