@@ -258,7 +258,9 @@ def explain_word_command(word: str, table: str | None, request: Request, out: Ou
     if topic is None:
         near = nearest(word, topic_names())
         hint = f"did you mean {near}?" if near else f"such as {', '.join(topic_names()[:3])}, WriteSerializable"
-        raise UsageError(f"{word!r} is no exception, error class or isolation level that is known here", hint)
+        what = "exception, error class or isolation level that is known here"
+        table_too = ", and no table, whose names have two or three parts" if "." not in word else ""
+        raise UsageError(f"{word!r} is no {what}{table_too}", hint)
     config = configuration(request)
     live = None
     if table is not None:

@@ -125,7 +125,8 @@ def test_one_stream_that_runs_twice_fails_and_two_streams_do_not() -> None:
 @pytest.mark.parametrize("where", EVERYWHERE)
 def test_who_keeps_apart_fares_no_worse(where: Setting) -> None:
     for cell in matrix(where).cells:
-        assert cell.apart.rank <= cell.meeting.rank, cell
+        unknown = cell.apart.result is Result.UNKNOWN  # whether to keep apart helps is not documented either
+        assert unknown or cell.apart.rank <= cell.meeting.rank, cell
 
 
 @pytest.mark.parametrize("where", EVERYWHERE)
