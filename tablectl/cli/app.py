@@ -492,7 +492,7 @@ def schema(
 @app.command()
 def completion(
     ctx: typer.Context,
-    shell: Annotated[complete.Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
+    shell: Annotated[complete.Shell, typer.Argument(metavar="bash|zsh|fish", help="The shell.")],
 ) -> int:
     """Print what makes a shell complete commands, options, tables, tags and environments.
 

@@ -19,6 +19,9 @@ policies: policies
 # window:
 #   drain: 300                   # seconds that writers get to end, each time a gate tightens
 #   allow: [{cron: "0 22 * * 1-5", duration: 6h, timezone: Europe/Berlin}]
+# env:                             # tablectl plan --env prod, or TABLECTL_ENV: what differs between them
+#   dev: {variables: {LAKE: /data/lake}}
+#   prod: {variables: {LAKE: s3://lake}}
 # reports:
 #   mask: ["*password*", "*token*"]    # property keys whose values no report shows
 """
