@@ -65,13 +65,13 @@ class Output:
         """What was asked for. Raises ``TablectlError`` where it cannot be written, ``BrokenPipeError`` where nobody
         reads it any more.
         """
-        self.results += 1
         try:
             _write(self._out, text)
         except BrokenPipeError:
             raise
         except OSError as error:
             raise TablectlError(f"the result cannot be written: {error.strerror or error}") from error
+        self.results += 1
 
     def note(self, text: str) -> None:
         """Progress, and whatever else is not the result. A terminal that went away stops no apply half way."""

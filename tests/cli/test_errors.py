@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,22 @@ def test_a_run_whose_report_cannot_be_made_says_what_it_committed(
     assert "Traceback" not in result.err
     if form == "json":
         assert json.loads(result.out)["exit_code"] == 5
+
+
+def test_a_disk_that_is_full_under_the_result(
+    cli: Cli, one: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(stream: object, text: str) -> None:
+        if stream is sys.stdout:
+            raise OSError(28, "No space left on device")
+        sys.stderr.write(text)
+
+    cli("plan", "--out", "p.json")
+    monkeypatch.setattr("tablectl.cli.output._write", full)
+    result = cli("apply", "p.json", "--format", "json")
+    assert (result.code, result.out) == (5, "")
+    assert "error: the result cannot be written: No space left on device" in result.err
+    assert "committed as version 2" in result.err
 
 
 def test_one_report_that_cannot_be_made_keeps_no_other_back(

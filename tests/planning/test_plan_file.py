@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tablectl.model.errors import ExitCode, PlanFileError
 from tablectl.model.plan import Plan
 from tablectl.planning import plan_file
-from tablectl.planning.plan_file import digest_of, dump_plan, load_plan
+from tablectl.planning.plan_file import check_environment, digest_of, dump_plan, load_plan
 from tablectl.version import __version__
 
 Body = dict[str, Any]
@@ -325,6 +325,33 @@ def test_a_name_that_is_none(rich: Plan) -> None:
         body = json.loads(dump_plan(rich))
         body["tables"][index]["name"] = "`"
         assert "never closed" in _refused(_sealed(body))
+
+
+@pytest.mark.parametrize("env", ["--><h1>Approved</h1>", "a b", "`x`", "@all", "\x1b[2J", "x" * 65, "-x"])
+def test_an_environment_that_no_file_can_have(rich: Plan, env: str) -> None:
+    for to_apply in (True, False):
+        told = _refused(_sealed({**json.loads(dump_plan(rich)), "env": env}), to_apply=to_apply)
+        assert "is no name of an environment" in told
+        assert "\x1b" not in told
+
+
+@pytest.mark.parametrize(
+    ("made", "asked", "says"),
+    [
+        ("prod", "dev", "the plan is for the environment prod, not for dev"),
+        ("prod", "", "the plan is for the environment prod, not for none"),
+        ("", "dev", "the plan is for no environment, not for dev"),
+    ],
+)
+def test_a_plan_of_another_environment(rich: Plan, made: str, asked: str, says: str) -> None:
+    with pytest.raises(PlanFileError) as caught:
+        check_environment(replace(rich, env=made), asked)
+    assert caught.value.message == says
+
+
+@pytest.mark.parametrize(("made", "asked"), [("prod", "prod"), ("prod", None), ("", ""), ("", None)])
+def test_a_plan_of_the_environment_that_is_named_or_none_is(rich: Plan, made: str, asked: str | None) -> None:
+    check_environment(replace(rich, env=made), asked)
 
 
 def test_a_file_that_is_too_large(monkeypatch: pytest.MonkeyPatch, rich: Plan) -> None:
