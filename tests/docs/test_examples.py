@@ -193,7 +193,7 @@ def test_links_lead_somewhere() -> None:
 def test_each_page_is_in_the_index() -> None:
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     for page in (ROOT / "docs").glob("*.md"):
-        assert page.name == "README.md" or f"]({page.name})" in index, page.name
+        assert page.name == "README.md" or f"]({page.name})" in index, f"{page.name} is not in docs/README.md"
 
 
 @pytest.mark.parametrize("page", [each for each in PAGES if each.name not in SHOWN_ONLY], ids=lambda page: page.name)
