@@ -1,0 +1,151 @@
+"""The whole life of a policy on real tables: from an empty folder to drift, and the two ways back.
+
+The jobs are those of the workflow that ``tablectl init`` writes, step by step, against a server that answers as
+GitHub's does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tablectl.ci.job import Ran
+from tests.ci.conftest import REPOSITORY, FakeGitHub, Runner, github
+from tests.ci.hand import Hand
+
+__all__ = ["github"]
+
+pytestmark = pytest.mark.spark
+
+HEAD, MERGED = "a" * 40, "c" * 40
+
+
+def test_from_an_empty_folder_to_drift_and_back(  # noqa: PLR0915  # a story
+    spark: Any,
+    cli: Callable[..., Any],
+    log: Callable[[Path], list[dict[str, Any]]],
+    github: FakeGitHub,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lake, folder = tmp_path / "lake", tmp_path / "policies-of-the-lake"
+    orders, returns = lake / "orders", lake / "returns"
+    spark.sql(f"""CREATE TABLE delta.`{orders}` (id BIGINT, customer BIGINT, note STRING) USING delta
+        TBLPROPERTIES ('owner.team' = 'web')""")
+    spark.sql(f"INSERT INTO delta.`{orders}` SELECT id, id % 7, 'n' FROM range(100)")
+    spark.sql(f"CREATE TABLE delta.`{returns}` (id BIGINT, month INT) USING delta PARTITIONED BY (month)")
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+
+    # init: a repository in an empty folder, which says what comes next.
+    assert "tablectl import TABLES… --output policies/tables.yaml --force" in cli("init").out
+    policies = folder / "policies" / "tables.yaml"
+
+    # import: what the tables are. Planning that changes nothing.
+    assert cli("import", f"delta.`{lake}/*`", "--output", str(policies), "--force").code == 0
+    assert cli("plan", "--detailed-exitcode").out == "Nothing to do: 2 tables are as declared.\n"
+
+    # edit
+    text = policies.read_text(encoding="utf-8")
+    text = text.replace("owner.team: web", "owner.team: payments   # since the merger")
+    text = text.replace(f"  delta.`{orders}`:\n", f"  delta.`{orders}`:\n    clustering: [customer]\n")
+    text = text.replace("    partitioning: [month]\n", "    partitioning: [month]\n    isolation: Serializable\n")
+    policies.write_text(text, encoding="utf-8")
+    assert cli("validate").out == "2 tables: every policy is valid.\n"
+
+    # plan: a pull request is opened, and the workflow's first job runs.
+    jobs = yaml.safe_load((folder / ".github/workflows/tablectl.yml").read_text(encoding="utf-8"))["jobs"]
+    runner = runner_in(tmp_path / "runner", cli, github)
+    numbers = count(10)
+
+    def job(name: str, plan_run: str = "") -> int:
+        context = {"github.token": "ghs_token", "inputs.plan-run": plan_run}
+        return Hand(runner, github, tmp_path / "kept", HEAD, next(numbers), context).play(jobs[name]["steps"])
+
+    runner.event(pull_request={"number": 5})
+    assert job("plan") == 0
+
+    # comment: the verdict first, the SQL of both tables, the lines that ask for it.
+    (comment,) = github.comments[5]
+    assert comment["body"].startswith(
+        "**🟡 Plan: Changes pending** · 2 tables to change, 3 statements (1 free, 2 closed)"
+    )
+    assert "CLUSTER BY (`customer`);" in comment["body"]
+    assert "<code>policies/tables.yaml:" in comment["body"]
+    assert len(log(orders)) + len(log(returns)) == 3, "a plan changes nothing"
+
+    # approve, merge: the job finds the plan that was reviewed and applies it.
+    github.merged(5, head=HEAD, commit=MERGED)
+    runner.event(ref="refs/heads/main")
+    assert job("apply") == 0, runner.log
+    reviewed = json.loads((tmp_path / "kept/10/tablectl-plan-pr-5/plan.json").read_text(encoding="utf-8"))
+    ours = [*log(orders)[2:], *log(returns)[1:]]
+    assert [commit["commitInfo"]["operation"] for commit in ours] == [
+        "CLUSTER BY",
+        "SET TBLPROPERTIES",
+        "SET TBLPROPERTIES",
+    ]
+    stamps = [json.loads(commit["commitInfo"]["userMetadata"])["tablectl"] for commit in ours]
+    assert {stamp["plan"] for stamp in stamps} == {reviewed["sha256"]}
+    assert github.comments[5][1]["body"].startswith("**✅ Apply: Applied and verified** · 2 applied; 3 commits")
+    assert job("apply") == 0, "the same job again finds everything done"
+    assert len(log(orders)) + len(log(returns)) == 6
+    assert job("drift") == 0
+
+    # drift: somebody changes both tables by hand.
+    spark.sql(f"ALTER TABLE delta.`{orders}` SET TBLPROPERTIES ('owner.team' = 'logistics')")
+    spark.sql(f"ALTER TABLE delta.`{returns}` UNSET TBLPROPERTIES ('delta.isolationLevel')")
+    assert job("drift") == 2
+
+    # report: which commit brought it, with which operation; and the last apply.
+    told = cli("drift", "--format", "json")
+    assert told.code == 2
+    found = {table["name"]: table for table in told.json()["tables"]}
+    assert set(found) == {f"delta.`{orders}`", f"delta.`{returns}`"}
+    text = " ".join(cli("drift").out.split())
+    assert "declared payments, found logistics since version 4," in text
+    assert "SET TBLPROPERTIES" in text
+    assert f"plan {reviewed['sha256'][:12]}" in text
+    assert runner.summary.count("**🟡 Drift: ") == 1
+
+    # adopt: the orders are right, so the policy becomes what they are; its comment stays.
+    assert cli("drift", "--adopt", "--yes", "--select", "*orders*").code == 0
+    assert "owner.team: logistics   # since the merger" in policies.read_text(encoding="utf-8")
+
+    # re-apply: the returns are not, so a plan made by hand is reviewed and applied.
+    runner.event(workflow_dispatch={})
+    assert job("plan") == 0
+    by_hand = next(each for each in github.artifacts if each["name"] == "tablectl-plan")["workflow_run"]["id"]
+    assert job("apply", plan_run=str(by_hand)) == 0, runner.log
+    assert log(returns)[-1]["metaData"]["configuration"] == {"delta.isolationLevel": "Serializable"}
+    assert log(orders)[-1]["metaData"]["configuration"] == {"owner.team": "logistics"}
+    assert len(log(orders)) == 5, "what was adopted is not changed back"
+
+    assert job("drift") == 0
+    assert cli("plan", "--detailed-exitcode").code == 0
+    assert spark.sql(f"SELECT count(*), sum(customer) FROM delta.`{orders}`").first() == (100, 295)
+
+
+def runner_in(root: Path, cli: Callable[..., Any], github: FakeGitHub) -> Runner:
+    """A runner whose commands run in this process, beside the shared session."""
+
+    def run(args: Sequence[str]) -> Ran:
+        ran = cli(*args)
+        return Ran(ran.code, ran.err)
+
+    root.mkdir()
+    environ = {
+        "RUNNER_TEMP": str(root / "temp"),
+        "GITHUB_STEP_SUMMARY": str(root / "summary.md"),
+        "GITHUB_REPOSITORY": REPOSITORY,
+        "GITHUB_API_URL": github.api,
+        "GITHUB_SHA": MERGED,
+        "INPUT_TOKEN": "ghs_token",
+    }
+    return Runner(root, environ, run)
