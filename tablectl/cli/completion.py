@@ -24,7 +24,7 @@ ASKED = "_TABLECTL_COMPLETE"
 """The variable in which a shell's script asks for completions."""
 _MOST_BYTES = 150_000
 """Of policy files that are read: some 1,500 tables, a third of a second."""
-_PLAIN = re.compile(r"[\w.*-]+\Z", re.ASCII)
+_PLAIN = re.compile(r"\w[\w.-]*\Z", re.ASCII)
 """Names that no shell takes for anything but a word. Backticks of a path run a command in most of them."""
 
 

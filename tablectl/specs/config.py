@@ -219,9 +219,7 @@ def load_config(directory: Path, environ: Mapping[str, str], env: str | None = N
     values, places = read_values(path, problems)
     file = Source(shown_path(path), 1, 1)
     sections = {"env": values.pop("env")} if "env" in values else {}
-    known = read_section(
-        _CONFIG, sections, places, file, problems
-    )  # before one of them is merged, and told as the rest
+    known = read_section(_CONFIG, sections, places, file, problems)
     chosen = environ.get(ENV, "") if env is None else env
     if not problems and chosen in sections.get("env", {}):
         _merge(values, sections["env"][chosen])
@@ -250,11 +248,11 @@ def _no_such(name: str, config: Config, why: str) -> UsageError:
 
 
 def _merge(values: dict[str, Any], over: Mapping[str, Any]) -> None:
-    """Put the values of a section over others: maps by key, all else as a whole."""
+    """Put the values of a section over others: maps by key, all else as a whole. A section that is no map stays so."""
     for key, value in over.items():
-        below = values.get(key)
-        if isinstance(value, dict) and isinstance(below, dict):
-            _merge(below, value)
+        if isinstance(value, dict) and key in values:
+            if isinstance(values[key], dict):
+                _merge(values[key], value)
         else:
             values[key] = value
 

@@ -188,6 +188,14 @@ def test_an_environment_that_is_none(root: Path, text: str, env: str, says: str)
     assert says in str(caught.value)
 
 
+def test_an_environment_hides_no_section_that_is_none(root: Path) -> None:
+    text = "engine: oss\nwindow:\nenv: {dev: {engine: {dialect: oss}, window: {ttl: 60}}}\n"
+    assert [each.split(": ")[1] for each in wrong(root, text, TABLECTL_ENV="dev")] == [
+        '`engine` takes a map, not "oss"\n  hint',
+        "`window` takes a map, not nothing\n  hint",
+    ]
+
+
 @pytest.mark.parametrize("env", ["", "dev", "prod"])
 def test_what_is_wrong_in_any_environment_is_told_once_in_all(root: Path, env: str) -> None:
     said = wrong(
