@@ -223,6 +223,50 @@ class _Observer:
         return "held at its commit"
 
 
+class Breaking:
+    """An observer whose thread's commit of some number, from 1, does not come about: a chain breaks off before it.
+
+    The thread is the one that runs a table's statements: ``at_statements`` is told of the events of an apply, and hangs
+    itself up there before each statement.
+    """
+
+    def __init__(self, spark: Any, number: int) -> None:
+        self._observer = _BreakingObserver(spark, number)
+
+    def at_statements(self, event: Any) -> None:
+        """Watches the statement that follows, and nothing after it."""
+        if event.step.startswith("before "):
+            self._observer.hang()
+        elif event.step.startswith("after "):
+            self._observer.take_down()
+
+
+class _BreakingObserver(_Observer):
+    def __init__(self, spark: Any, number: int) -> None:
+        super().__init__(spark)
+        self._left = number
+        self._before: Any = None
+
+    class Java:
+        implements = ("org.apache.spark.sql.delta.TransactionExecutionObserver",)
+
+    def hang(self) -> None:
+        observers = self._delta.TransactionExecutionObserver
+        self._before = observers.getObserver()
+        observers.setObserver(self)
+
+    def take_down(self) -> None:
+        self._delta.TransactionExecutionObserver.setObserver(self._before)
+
+    def beginDoCommit(self) -> None:  # noqa: N802
+        self._left -= 1
+        if self._left == 0:
+            raise ConnectionError("the driver is gone")
+
+    def toString(self) -> str:  # noqa: N802
+        return "breaks a commit off"
+
+
 def _hold(port: int) -> Callable[[int], int]:
     """The UDF. A nested function travels to the worker by value, so the worker needs no module of the tests."""
 

@@ -168,10 +168,15 @@ OWNED: Mapping[str, str] = MappingProxyType(
 )
 """Folded keys that have an attribute of their own."""
 
-_SWITCHES: Mapping[str, str] = MappingProxyType(
-    {"delta.enabledeletionvectors": "deletionVectors", "delta.enablerowtracking": "rowTracking"}
+_SWITCHES: Mapping[tuple[str, str], str] = MappingProxyType(
+    {
+        ("delta.enabledeletionvectors", "true"): "deletionVectors",
+        ("delta.enablerowtracking", "true"): "rowTracking",
+        ("delta.columnmapping.mode", "name"): "columnMapping",
+        ("delta.columnmapping.mode", "id"): "columnMapping",
+    }
 )
-"""Those of them that bring a protocol feature when they are true."""
+"""Those of their values that bring a protocol feature, folded."""
 
 _WRITTEN_BY_DELTA = (
     "delta.columnmapping.maxcolumnid",
@@ -214,8 +219,8 @@ def known_keys(dialect: str) -> tuple[str, ...]:
 
 def feature_of(key: str, value: str) -> str | None:
     """The protocol feature that a property value brings, if any."""
-    if key.lower() in _SWITCHES:
-        return _SWITCHES[key.lower()] if value.lower() == "true" else None
+    if key.lower() in OWNED:
+        return _SWITCHES.get((key.lower(), value.lower()))
     known = find_anywhere(key)
     return known.feature if known and known.enables(value) else None
 

@@ -9,6 +9,7 @@ from typing import Literal
 from tablectl.attributes.base import Attribute
 from tablectl.attributes.catalogue import canonical_key, find_known, why_refused
 from tablectl.attributes.clustering import Clustering
+from tablectl.attributes.column_mapping import ColumnMapping, ColumnMappingValue
 from tablectl.attributes.deletion_vectors import MANIFEST_KEY, DeletionVectors, DeletionVectorsValue
 from tablectl.attributes.isolation import Isolation, IsolationValue
 from tablectl.attributes.partitioning import Partitioning
@@ -31,6 +32,7 @@ class Policy:
     clustering: Columns | Literal["none"] | None = None
     partitioning: Columns | Literal["none"] | None = None
     row_tracking: RowTrackingValue | None = None
+    column_mapping: ColumnMappingValue | None = None
     properties: Mapping[str, str | None] | None = None
 
     def __post_init__(self) -> None:
@@ -58,12 +60,13 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     Clustering(),
     Partitioning(),
     RowTracking(),
+    ColumnMapping(),
     Properties(),
 )
 """One entry per field of ``Policy``, in the same order."""
 
 
-_BY_SIZE = frozenset({(RowTracking.name, "enabled")})
+_BY_SIZE = frozenset({(RowTracking.name, "enabled"), (ColumnMapping.name, "none")})
 
 
 def needs_vectors(name: str, key: str, declared: Value) -> bool:

@@ -13,7 +13,15 @@ from tablectl.conflicts.transactions import (
     ProtocolChange,
     Winner,
 )
-from tablectl.model.operations import ClusterBy, Operation, Purge, SetProperties, UnsetProperties
+from tablectl.model.operations import (
+    MAPPING_KEY,
+    ClusterBy,
+    Operation,
+    Purge,
+    RemoveMapping,
+    SetProperties,
+    UnsetProperties,
+)
 from tablectl.model.plan import Backfill, Basis, CommitEffect
 
 _CLUSTERING_FEATURES = ("clustering", "domainMetadata")
@@ -27,7 +35,6 @@ _MATERIALIZED = (
 )
 _TIMESTAMPS = "delta.enableincommittimestamps"
 _TIMESTAMPS_SINCE = ("delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp")
-_MAPPING = "delta.columnmapping.mode"
 
 LIVE = File("live")
 """Stands for each file of the table that a statement may rewrite and a writer may have read."""
@@ -51,6 +58,8 @@ def effect_of(operation: Operation, basis: Basis) -> CommitEffect:
             return CommitEffect(features=missing, domains=(CLUSTERING_DOMAIN,))
         case Purge():
             return CommitEffect(rewrites_files=True)
+        case RemoveMapping():
+            return CommitEffect(sets=((MAPPING_KEY, "none"),), rewrites_files=True)
 
 
 def commits_of(effect: CommitEffect, basis: Basis) -> tuple[Winner, ...]:
@@ -111,11 +120,15 @@ def _metadata(effect: CommitEffect, basis: Basis) -> MetadataChange | None:
         # Turning them off leaves behind when they were first turned on, which turning them on again then changes.
         sets = (*sets, *((key, "") for key in _TIMESTAMPS_SINCE))
         renews = _TIMESTAMPS_SINCE
-    # Whether a struct column hinders the mapping is not in the basis, so it is taken to (delta.md 1.7).
-    mapped = any(key.lower() == _MAPPING for key, _ in effect.sets)
-    return MetadataChange(
-        sets=sets, renews=renews, removes=effect.removes, schema="other" if mapped else "same", tag=tag
-    )
+    schema = _schema_change(effect, basis)
+    return MetadataChange(sets=sets, renews=renews, removes=effect.removes, schema=schema, tag=tag)
+
+
+def _schema_change(effect: CommitEffect, basis: Basis) -> Literal["same", "mapping", "other"]:
+    """The ids of a struct's fields lie in the type of its column, so that the type is another (delta.md 1.7)."""
+    if not any(key.lower() == MAPPING_KEY.lower() for key, _ in effect.sets):
+        return "same"
+    return "other" if basis.nested or effect.rewrites_files else "mapping"
 
 
 def _turned_on(effect: CommitEffect) -> set[str]:
@@ -124,7 +137,7 @@ def _turned_on(effect: CommitEffect) -> set[str]:
 
 def _kind(effect: CommitEffect) -> Kind:
     if effect.rewrites_files:
-        return Kind.REORG
+        return Kind.REMOVE_MAPPING if effect.sets else Kind.REORG
     if effect.domains:
         return Kind.CLUSTER_BY
     return Kind.UNSET_PROPERTIES if effect.removes else Kind.SET_PROPERTIES

@@ -9,7 +9,15 @@ from types import MappingProxyType
 from tablectl.attributes.catalogue import feature_of
 from tablectl.conflicts.transactions import Level, Platform
 from tablectl.model.live import NOTHING_SET, Client, LiveTable, Protocol
-from tablectl.model.operations import ClusterBy, Operation, Purge, SetProperties, UnsetProperties
+from tablectl.model.operations import (
+    MAPPING_KEY,
+    ClusterBy,
+    Operation,
+    Purge,
+    RemoveMapping,
+    SetProperties,
+    UnsetProperties,
+)
 from tablectl.model.plan import Basis, ProtocolFact
 
 VECTORS = "delta.enableDeletionVectors"
@@ -127,6 +135,9 @@ class Setting:
                 case ClusterBy():
                     clustered = True
                     features |= {"clustering", "domainMetadata"}
+                case RemoveMapping():
+                    _drop(properties, MAPPING_KEY)
+                    properties[MAPPING_KEY] = "none"
                 case Purge():
                     pass
         return replace(

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from tablectl.model.names import ColumnPath, TableName, column_sql
 from tablectl.model.sql import quote_text
 
+MAPPING_KEY = "delta.columnMapping.mode"
+
 
 @dataclass(frozen=True, slots=True)
 class SetProperties:
@@ -37,7 +39,15 @@ class Purge:
     """
 
 
-Operation = SetProperties | UnsetProperties | ClusterBy | Purge
+@dataclass(frozen=True, slots=True)
+class RemoveMapping:
+    """``SET TBLPROPERTIES ('delta.columnMapping.mode' = 'none')``: rewrites all data under the columns' own names.
+
+    With any other key in the SET, Delta makes a second commit (delta.md 1.7), so it stands alone.
+    """
+
+
+Operation = SetProperties | UnsetProperties | ClusterBy | Purge | RemoveMapping
 
 
 def render(operation: Operation, table: TableName) -> str:
@@ -54,6 +64,8 @@ def render(operation: Operation, table: TableName) -> str:
             return f"ALTER TABLE {table.sql}\nCLUSTER BY ({', '.join(column_sql(column) for column in columns)})"
         case Purge():
             return f"REORG TABLE {table.sql}\nAPPLY (PURGE)"
+        case RemoveMapping():
+            return render(SetProperties(((MAPPING_KEY, "none"),)), table)
 
 
 def _list(items: list[str]) -> str:

@@ -85,6 +85,8 @@ class Rewrite:
 
     vectors: int | None
     """Deletion vectors to be merged into their files."""
+    everything: bool = False
+    """Whether all files are rewritten, and not only those with vectors."""
     files_at_most: int | None
     bytes_at_most: int | None
 
@@ -108,7 +110,7 @@ class Statement:
 
     id: str
     """Names the statement within its table; in a run each takes effect at most once."""
-    verb: Literal["SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "CLUSTER BY", "REORG"]
+    verb: Literal["SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "CLUSTER BY", "REORG", "REMOVE COLUMN MAPPING"]
     sql: str
     phase: Phase
     reason: str
@@ -204,6 +206,8 @@ class Basis:
     vectors: int | None
     files: int | None
     bytes: int | None
+    nested: bool = True
+    """Whether a column is a struct, or holds structs: their mapping lies in the column's type."""
     options: Options = NO_OPTIONS
     """What the policy says beside its attributes."""
 
@@ -221,6 +225,7 @@ class Basis:
             vectors=live.vectors,
             files=live.files,
             bytes=live.bytes,
+            nested=any(len(path) > 1 for path, _ in live.schema.every_field()),
             options=options,
         )
 

@@ -17,10 +17,19 @@ from tablectl.conflicts.phases import phase_of
 from tablectl.conflicts.readers import stopped_readers
 from tablectl.conflicts.transactions import Kind
 from tablectl.model.names import TableName
-from tablectl.model.operations import ClusterBy, Operation, Purge, SetProperties, UnsetProperties, render
+from tablectl.model.operations import (
+    MAPPING_KEY,
+    ClusterBy,
+    Operation,
+    Purge,
+    RemoveMapping,
+    SetProperties,
+    UnsetProperties,
+    render,
+)
 from tablectl.model.plan import Basis, Phase, Rewrite, Statement, strictest
 
-Verb = Literal["SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "CLUSTER BY", "REORG"]
+Verb = Literal["SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "CLUSTER BY", "REORG", "REMOVE COLUMN MAPPING"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +83,8 @@ def _keys(operation: Operation) -> frozenset[str]:
             return frozenset(key.lower() for key, _ in values)
         case UnsetProperties(keys):
             return frozenset(key.lower() for key in keys)
+        case RemoveMapping():
+            return frozenset({MAPPING_KEY.lower()})
         case ClusterBy() | Purge():
             return frozenset()
         case _:
@@ -85,6 +96,7 @@ def _groups(units: list[_Unit]) -> Iterable[list[_Unit]]:
     sets = [unit for unit in units if isinstance(unit.step.operation, SetProperties)]
     unsets = [unit for unit in units if isinstance(unit.step.operation, UnsetProperties)]
     rest = [unit for unit in units if isinstance(unit.step.operation, ClusterBy | Purge)]
+    rest += [unit for unit in units if isinstance(unit.step.operation, RemoveMapping)]
     unset_first = any(_needs(unit, other) for unit in sets for other in unsets)
     yield from (group for group in ((unsets, sets) if unset_first else (sets, unsets)) if group)
     yield from ([unit] for unit in rest)
@@ -131,7 +143,7 @@ def _undo(group: list[_Unit]) -> list[Operation]:
     undos = [unit.step.undo for unit in group if unit.step.undo is not None]
     sets: list[Operation] = [undo for undo in undos if isinstance(undo, SetProperties)]
     unsets: list[Operation] = [undo for undo in undos if isinstance(undo, UnsetProperties)]
-    rest = [undo for undo in undos if isinstance(undo, ClusterBy | Purge)]
+    rest = [undo for undo in undos if isinstance(undo, ClusterBy | Purge | RemoveMapping)]
     return [_merged(each) for each in (sets, unsets) if each] + rest
 
 
@@ -145,15 +157,21 @@ def _verb(operation: Operation) -> Verb:
             return "CLUSTER BY"
         case Purge():
             return "REORG"
+        case RemoveMapping():
+            return "REMOVE COLUMN MAPPING"
         case _:
             assert_never(operation)
 
 
 def _slug(operation: Operation) -> str:
+    if isinstance(operation, RemoveMapping):
+        return "mapping"
     return _verb(operation).split(maxsplit=1)[0].lower()
 
 
 def _rewrite(operation: Operation, basis: Basis) -> Rewrite | None:
+    if isinstance(operation, RemoveMapping):
+        return Rewrite(vectors=basis.vectors, everything=True, files_at_most=basis.files, bytes_at_most=basis.bytes)
     if not isinstance(operation, Purge):
         return None
     # Each vector belongs to one file, so their number bounds the files; bytes are bounded by the table.

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tablectl.attributes.catalogue import OWNED, canonical_key, find_known, why_refused
 from tablectl.attributes.clustering import MAX_COLUMNS, Clustering
+from tablectl.attributes.column_mapping import ColumnMapping
 from tablectl.attributes.deletion_vectors import KEY as VECTORS_KEY
 from tablectl.attributes.deletion_vectors import DeletionVectors
 from tablectl.attributes.isolation import KEY as ISOLATION_KEY
@@ -17,13 +18,14 @@ from tablectl.attributes.row_tracking import KEY as ROW_TRACKING_KEY
 from tablectl.attributes.row_tracking import RowTracking
 from tablectl.model.live import LiveTable
 from tablectl.model.names import DEFAULT_CATALOG, NameSyntaxError
+from tablectl.model.operations import MAPPING_KEY
 from tablectl.specs.identifiers import read_column, read_location, why_unusable
 from tablectl.specs.policy_file import Declared, TableEntry
 from tablectl.specs.shapes import SHAPES
 from tablectl.specs.variables import Variables, escape_variables
 from tablectl.specs.writing import table_key
 
-_HERE = frozenset({ISOLATION_KEY.lower(), VECTORS_KEY.lower(), ROW_TRACKING_KEY.lower()})
+_HERE = frozenset({MAPPING_KEY.lower(), ISOLATION_KEY.lower(), VECTORS_KEY.lower(), ROW_TRACKING_KEY.lower()})
 """Properties that an attribute tells."""
 _Told = Declared | str
 """A declaration, or why there is none."""
@@ -65,6 +67,8 @@ def _attributes(live: LiveTable) -> Iterator[_Told]:
     if live.property(ROW_TRACKING_KEY) is not None:
         enabled = RowTracking().read(live, "") == "enabled"
         yield RowTracking.name, "", "enabled" if enabled else "disabled"
+    if live.property(MAPPING_KEY) is not None:
+        yield _word(ColumnMapping.name, live)
 
 
 def _word(name: str, live: LiveTable) -> _Told:

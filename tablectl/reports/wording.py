@@ -202,6 +202,10 @@ def _rewrite(table: TablePlan) -> Rewrite | None:
 
 def rewrite_text(rewrite: Rewrite) -> str:
     """What a rewrite may cost."""
+    if rewrite.everything:
+        files = plural(rewrite.files_at_most, "file") if rewrite.files_at_most is not None else "an unknown number of"
+        size = f", {size_text(rewrite.bytes_at_most)}" if rewrite.bytes_at_most is not None else ""
+        return f"rewrites all data: {files}{' files' * (rewrite.files_at_most is None)}{size}"
     vectors = "an unknown number of deletion vectors"
     if rewrite.vectors is not None:
         vectors = plural(rewrite.vectors, "deletion vector")

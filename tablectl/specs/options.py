@@ -140,7 +140,8 @@ EVERY_OPTION = (
         },
     ),
 )
-LATER_OPTIONS = frozenset(option.name for option in EVERY_OPTION)
+_BUILT = frozenset({"rewrite", "max_bytes"})
+LATER_OPTIONS = frozenset(option.name for option in EVERY_OPTION) - _BUILT
 """Those that nothing acts on yet: they are refused as such."""
 OPTIONS: Mapping[str, Option] = MappingProxyType(
     {option.name: option for option in EVERY_OPTION if option.name not in LATER_OPTIONS}

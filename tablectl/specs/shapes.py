@@ -21,7 +21,7 @@ TOP_LEVEL = frozenset({"partitioning"})
 EXCLUSIVE = ("clustering", "partitioning")
 """At most one of these lists columns."""
 
-LATER_ATTRIBUTES = ("column_mapping", "uniform")
+LATER_ATTRIBUTES = ("uniform",)
 """Attributes of the design that are not built yet."""
 
 LATER_WORDS = frozenset({("deletion_vectors", "dropped"), ("clustering", "auto")})

@@ -49,7 +49,8 @@ def outcome(case: dict[str, Any], live: Callable[..., LiveTable]) -> dict[str, A
         specs = _specs(case["policy"], dialect)
     except InputError as error:
         return {"problems": _matched(case["expect"].get("problems", []), [str(each) for each in error.problems])}
-    found = plan_table(specs.tables[0].policy, live(**_facts(case.get("live", {}))), dialect)
+    spec = specs.tables[0]
+    found = plan_table(spec.policy, live(**_facts(case.get("live", {}))), dialect, spec.options)
     if found is None:
         return {"nothing": True}
     if found.refusals:

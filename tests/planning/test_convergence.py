@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from tablectl.attributes.base import Step
 from tablectl.attributes.policy import ATTRIBUTES, Policy
 from tablectl.model.live import NOTHING_SET, Client, LiveTable, Protocol
-from tablectl.model.operations import ClusterBy, Operation, Purge, SetProperties, UnsetProperties
+from tablectl.model.operations import (
+    MAPPING_KEY,
+    ClusterBy,
+    Operation,
+    Purge,
+    RemoveMapping,
+    SetProperties,
+    UnsetProperties,
+)
+from tablectl.model.options import Options
 from tablectl.model.plan import Basis, Phase, Statement, TablePlan
 from tablectl.planning.decide import actions_for
 from tablectl.planning.diff import diff
@@ -26,6 +35,7 @@ _VERBS: dict[type[Operation], str] = {
     UnsetProperties: "UNSET TBLPROPERTIES",
     ClusterBy: "CLUSTER BY",
     Purge: "REORG",
+    RemoveMapping: "REMOVE COLUMN MAPPING",
 }
 _KEYS: dict[str, tuple[str, ...]] = {
     "delta.appendOnly": ("true", "false", "TRUE"),
@@ -38,6 +48,7 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "owner.team": ("web", "Web", "it's"),
     "Owner.Team": ("web",),
 }
+REWRITE = Options(rewrite="allowed")
 _VECTORS = "delta.enableDeletionVectors"
 _CLUSTERING = frozenset({"clustering", "domainMetadata"})
 _ROW_TRACKING = frozenset({"rowTracking", "domainMetadata"})
@@ -61,6 +72,7 @@ def policies(draw: st.DrawFn) -> Policy:
         "deletion_vectors": draw(st.sampled_from([None, "enabled", "disabled", "purged"])),
         "clustering": draw(st.none() | st.just("none") | columns),
         "row_tracking": draw(st.sampled_from([None, "enabled", "disabled"])),
+        "column_mapping": draw(st.sampled_from([None, "name", "none"])),
         "properties": draw(st.fixed_dictionaries({}, optional={key: st.none() | each for key, each in values.items()})),
     }
     return Policy(**body)
@@ -70,7 +82,9 @@ def policies(draw: st.DrawFn) -> Policy:
 def tables(draw: st.DrawFn) -> dict[str, Any]:
     """Facts of any table that Delta could have made, as far as they belong together."""
     properties = draw(st.fixed_dictionaries({}, optional=values))
-    features = draw(st.sets(st.sampled_from(["deletionVectors", "v2Checkpoint", "clustering", "rowTracking"])))
+    features = draw(
+        st.sets(st.sampled_from(["deletionVectors", "v2Checkpoint", "clustering", "rowTracking", "columnMapping"]))
+    )
     brought = [each for each in (_CLUSTERING, _ROW_TRACKING) if each & features]
     protocol = Protocol(1, 2).raised(frozenset(features).union(*brought))
     if draw(st.booleans()):
@@ -86,6 +100,8 @@ def tables(draw: st.DrawFn) -> dict[str, Any]:
             ("delta.enableRowTracking", "delta.rowTrackingSuspended"), draw(st.sampled_from(switches)), strict=True
         )
         properties.update({key: text for key, text in pair if text})
+    if "columnMapping" in features:
+        properties[MAPPING_KEY] = draw(st.sampled_from(["name", "NAME", "none"]))
     clustered = draw(st.just(()) | columns.map(lambda names: tuple((name,) for name in names)))
     return {
         "protocol": protocol,
@@ -113,6 +129,8 @@ def operate(table: LiveTable, operation: Operation) -> LiveTable:
             return replace(table, clustering=paths)
         case Purge():
             return replace(table, vectors=0)
+        case RemoveMapping():
+            return operate(table, SetProperties(((MAPPING_KEY, "none"),)))
 
 
 def steps_of(statement: Statement, plan: TablePlan) -> list[Step]:
@@ -138,7 +156,7 @@ def execute(table: LiveTable, statement: Statement, plan: TablePlan) -> LiveTabl
 
 def converged(policy: Policy, table: LiveTable) -> LiveTable | None:
     """The table once a plan ran; ``None`` where the plan refuses the table."""
-    plan = plan_table(policy, table, "oss")
+    plan = plan_table(policy, table, "oss", REWRITE)
     if plan is None:
         return table
     if plan.refusals:
@@ -155,7 +173,7 @@ def test_after_all_statements_nothing_is_left(live: Live, facts: dict[str, Any],
     after = converged(policy, before)
     if after is not None:
         assert diff(policy, after) == ()
-        plan = plan_table(policy, before, "oss")
+        plan = plan_table(policy, before, "oss", REWRITE)
         assert plan is None or after.protocol == plan.protocol_after.protocol()
 
 
@@ -179,7 +197,7 @@ def test_nothing_undeclared_is_touched(live: Live, facts: dict[str, Any], policy
 def test_statements_run_in_phases_each_change_served_and_no_key_twice(
     live: Live, facts: dict[str, Any], policy: Policy
 ) -> None:
-    plan = plan_table(policy, live(**facts), "oss")
+    plan = plan_table(policy, live(**facts), "oss", REWRITE)
     if plan is None or plan.refusals:
         return
     ranks = [statement.phase.rank for statement in plan.statements]
@@ -200,7 +218,7 @@ def test_a_run_stopped_anywhere_goes_on_from_there(
     live: Live, facts: dict[str, Any], policy: Policy, data: st.DataObject
 ) -> None:
     table = live(**facts)
-    plan = plan_table(policy, table, "oss")
+    plan = plan_table(policy, table, "oss", REWRITE)
     if plan is None or plan.refusals:
         return
     for statement in plan.statements[: data.draw(st.integers(0, len(plan.statements)))]:
@@ -231,7 +249,7 @@ def test_there_and_back_again_restores_what_is_managed(
 @given(facts=tables(), policy=policies())
 def test_undo_brings_every_property_back(live: Live, facts: dict[str, Any], policy: Policy) -> None:
     before = live(**facts)
-    plan = plan_table(policy, before, "oss")
+    plan = plan_table(policy, before, "oss", REWRITE)
     after = converged(policy, before)
     if plan is None or after is None:
         return

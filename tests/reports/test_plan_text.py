@@ -98,6 +98,13 @@ def test_what_a_backfill_costs(files: int, size: int | None, commits: int, text:
     assert backfill_text(backfill) == text
 
 
+def test_what_a_rewrite_of_everything_costs() -> None:
+    whole = Rewrite(vectors=7, everything=True, files_at_most=12, bytes_at_most=4_100_000)
+    assert rewrite_text(whole) == "rewrites all data: 12 files, 4.1 MB"
+    unknown = replace(whole, files_at_most=None, bytes_at_most=None)
+    assert rewrite_text(unknown) == "rewrites all data: an unknown number of files"
+
+
 def test_commits_of_one_kind_are_counted() -> None:
     kinds = ("UPGRADE PROTOCOL", "row tracking backfill", "row tracking backfill", "SET TBLPROPERTIES")
     assert commits_text(kinds) == "4: UPGRADE PROTOCOL, row tracking backfill ×2, SET TBLPROPERTIES"

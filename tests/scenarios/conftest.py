@@ -25,6 +25,11 @@ class Ran:
         return json.loads(self.out)
 
 
+def operations(commits: list[dict[str, Any]]) -> list[str]:
+    """What each of some commits did."""
+    return [commit["commitInfo"]["operation"] for commit in commits]
+
+
 @pytest.fixture
 def cli(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

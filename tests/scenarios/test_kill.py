@@ -20,6 +20,7 @@ import pytest
 import tablectl
 from tablectl.window.report import Outcome
 from tablectl.workflow import Control
+from tests.scenarios.conftest import operations
 
 pytestmark = pytest.mark.spark
 
@@ -68,10 +69,6 @@ class PassingClock:
 
     def utc(self) -> datetime:
         return datetime.now(UTC)
-
-
-def operations(commits: list[dict[str, Any]]) -> list[str]:
-    return [commit["commitInfo"]["operation"] for commit in commits]
 
 
 @pytest.mark.parametrize("step", STEPS)

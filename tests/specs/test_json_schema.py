@@ -81,7 +81,7 @@ def test_it_takes_what_the_reader_takes(read: Read) -> None:
         "{version: 1, tables: {a.b: {tags: [a b]}}}",
         "{version: 1, tables: {a.b: {tags: x}}}",
         "{version: 1, tables: {a.b: {location: lake/x}}}",
-        "{version: 1, tables: {a.b: {rewrite: allowed}}}",
+        "{version: 1, tables: {a.b: {rewrite: alowed}}}",
     ],
 )
 def test_it_refuses_the_usual_mistakes_as_the_reader_does(wrong: Wrong, text: str) -> None:

@@ -124,6 +124,7 @@ _FEATURES = {
     ("delta.enableChangeDataFeed", "true"): "changeDataFeed",
     ("delta.appendOnly", "true"): "appendOnly",
     ("delta.enableRowTracking", "true"): "rowTracking",
+    ("delta.columnMapping.mode", "name"): "columnMapping",
 }
 
 
@@ -301,6 +302,11 @@ class FakeEngine:
         else:
             if ("delta.enableRowTracking", "true") in sql.values:
                 self._backfill(table, live.protocol.raised(frozenset({"rowTracking", "domainMetadata"})))
+            if ("delta.columnMapping.mode", "none") in sql.values:
+                assert len(sql.values) == 1, "Delta would make a second commit for the other keys"
+                left = {**live.properties, "delta.columnMapping.mode": "none"}
+                self._commit(table, "REMOVE COLUMN MAPPING", properties=left, vectors=0)
+                return
             left = changed_properties(sql, live.properties)
             self._commit(table, f"{sql.verb} TBLPROPERTIES", properties=left, protocol=protocol)
 

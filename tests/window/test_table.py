@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tablectl.attributes.policy import Policy
 from tablectl.model.errors import EngineError
 from tablectl.model.live import Client, LiveTable
+from tablectl.model.options import Options
 from tablectl.model.plan import TablePlan
 from tablectl.model.schema import Field, Schema
 from tablectl.planning.freshness import Standing, standing
@@ -591,7 +592,7 @@ def _facts(world: World) -> tuple[LiveTable, list[str]]:
 
 
 def _world(**facts: Any) -> World:
-    world = World()
+    world = World(options=Options(rewrite="allowed", max_bytes=3000))
     world.lake.add(**facts)
     return world
 
@@ -615,6 +616,11 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "suspended": (
         {"properties": {"delta.rowTrackingSuspended": "true"}},
         {"row_tracking": "enabled", "isolation": "Serializable"},
+    ),
+    "mapping on": ({}, {"column_mapping": "name", "row_tracking": "enabled", "properties": {"owner.team": "web"}}),
+    "mapping off": (
+        {"properties": {"delta.columnMapping.mode": "name", "a": "1"}},
+        {"column_mapping": "none", "properties": MANY},
     ),
     "all": (
         {**WITH_VECTORS, "clustering": (("id",),), "properties": {"delta.enableDeletionVectors": "true", "a": "1"}},

@@ -9,6 +9,7 @@ from typing import Any
 
 from tablectl.attributes.policy import Policy
 from tablectl.model.live import Protocol
+from tablectl.model.options import NO_OPTIONS, Options
 from tablectl.model.plan import TablePlan
 from tablectl.planning.table import plan_table
 from tablectl.window.acquire import acquire
@@ -44,6 +45,7 @@ class World:
     stop: Event = field(default_factory=Event)
     proceed: str = ""
     terms: Terms = field(default_factory=Terms)
+    options: Options = NO_OPTIONS
     told: list[Told] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
     sent: list[str] = field(default_factory=list)
@@ -59,7 +61,7 @@ class World:
 
     def plan(self, **policy: Any) -> TablePlan:
         live = self.lake.read(self.table.name, self.table.live.location, counts=True)
-        plan = plan_table(Policy(**policy), live, "oss")
+        plan = plan_table(Policy(**policy), live, "oss", self.options)
         assert plan is not None
         assert not plan.refusals
         return plan

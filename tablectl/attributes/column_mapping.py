@@ -1,0 +1,130 @@
+"""``column_mapping``: whether columns have names of their own in data files, so that they can be renamed and dropped
+(delta.md 1.7).
+
+A table takes the mapping by name at any time; only a rewrite of all its data takes it away. A table that was created
+with the mapping ``id`` keeps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal, get_args
+
+from tablectl.attributes.base import Action, Step, Target
+from tablectl.attributes.consent import why_no_rewrite
+from tablectl.attributes.shape import Shape
+from tablectl.model.live import LiveTable
+from tablectl.model.names import ColumnPath, column_text
+from tablectl.model.operations import MAPPING_KEY, RemoveMapping, SetProperties
+from tablectl.model.plan import Basis, Change, Refusal, Value
+
+ColumnMappingValue = Literal["name", "none"]
+
+_MANIFEST_KEY = "delta.compatibility.symlinkFormatManifest.enabled"
+_ICEBERG_KEYS = ("delta.enableIcebergCompatV1", "delta.enableIcebergCompatV2", "delta.enableIcebergCompatV3")
+_FEATURE = "columnMapping"
+_NOT_IN_PARQUET = frozenset(" ,;{}()\n\t=")
+"""What the name of a column must not hold where data files have it too."""
+
+
+class ColumnMapping:
+    """See the module."""
+
+    name = "column_mapping"
+    shape = Shape(
+        name=name,
+        description="`name`: columns can be renamed and dropped. `none`: data files have the columns' own names; "
+        "to take a mapping away rewrites the table, and is refused without `rewrite: allowed`.",
+        words=get_args(ColumnMappingValue),
+    )
+
+    def read(self, live: LiveTable, key: str) -> Value:
+        """``name``, ``id`` or ``none``."""
+        return (live.property(MAPPING_KEY) or "none").lower()
+
+    def agrees(self, found: Value, declared: Value, key: str) -> bool:
+        """Equal modes: what maps by ``id`` can do what maps by ``name`` can, and is another format all the same."""
+        return found == declared
+
+    def diff(self, declared: Value | Mapping[str, str | None], live: LiveTable) -> Iterable[Change]:
+        """At most one change."""
+        found = self.read(live, "")
+        if isinstance(declared, str) and not self.agrees(found, declared, ""):
+            yield Change(attribute=self.name, before=found, after=declared)
+
+    def check(self, change: Change, live: LiveTable, target: Target) -> Refusal | None:
+        """What Delta would refuse, what it would break, and a rewrite that nobody consented to."""
+        found = _against_mapping if change.after == "name" else _against_removal
+        return next(found(change, live, target), None)
+
+    def act(self, change: Change, basis: Basis) -> Action:
+        """One statement: a property, or the rewrite."""
+        on = SetProperties(((MAPPING_KEY, "name"),))
+        if change.after == "name":
+            kept = "" if basis.protocol.protocol().has(_FEATURE) else ", and the protocol feature columnMapping"
+            note = f"the names in the data files, which to take back rewrites them all{kept}"
+            return Action(change, (Step(on, needs=(_MANIFEST_KEY,), undo=RemoveMapping(), undo_note=note),))
+        note = "the protocol feature columnMapping, and the files as rewritten, with the same rows"
+        undo = on if change.before == "name" else None
+        return Action(change, (Step(RemoveMapping(), needs=_ICEBERG_KEYS, undo=undo, undo_note=note),))
+
+
+def _against_mapping(change: Change, live: LiveTable, target: Target) -> Iterator[Refusal]:
+    if change.before != "none":
+        yield Refusal(
+            change=change.id,
+            reason=f"the table maps its columns by {change.before}, and Delta does not change that to `name`",
+            way_out="leave `column_mapping` out: columns can be renamed and dropped as they are; "
+            "or apply `column_mapping: none` with `rewrite: allowed` first",
+            condition="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
+        )
+    if _is_true(target.property(live, _MANIFEST_KEY)):
+        yield Refusal(
+            change=change.id,
+            reason="the table writes symlink manifests, whose readers do not know the names in the data files",
+            way_out=f"declare {_MANIFEST_KEY}: false under `properties`, or leave the mapping off",
+            condition="DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING",
+        )
+
+
+def _against_removal(change: Change, live: LiveTable, target: Target) -> Iterator[Refusal]:
+    if any(_is_true(target.property(live, key)) for key in _ICEBERG_KEYS):
+        yield Refusal(
+            change=change.id,
+            reason="the table is kept compatible with Iceberg, which needs its columns mapped",
+            way_out="declare `uniform: none` too, or leave the mapping on",
+            condition="DELTA_ICEBERG_COMPAT_VIOLATION.WRONG_REQUIRED_TABLE_PROPERTY",
+        )
+    bad = [column_text(path) for path, field in live.schema.every_field() if _NOT_IN_PARQUET & set(field.name)]
+    if bad:
+        yield Refusal(
+            change=change.id,
+            reason=f"data files cannot have the name {_some(bad)}: it holds one of ' ,;{{}}()=', a tab or a line break",
+            way_out="rename the column (ALTER TABLE … RENAME COLUMN), or leave the mapping on",
+            condition="DELTA_INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING",
+        )
+    renamed = [column_text(path) for path in live.clustering or () if _mapped(path, live)]
+    if renamed:
+        yield Refusal(
+            change=change.id,
+            reason=f"the table is clustered by {_some(renamed)}, which has another name in the data files: Delta would "
+            "keep that name for the clustering, and nothing could optimize or cluster the table again",
+            way_out="apply `clustering: none` first, then `column_mapping: none`, then the clustering",
+        )
+    refused = why_no_rewrite(change.id, "taking the column mapping away", live, target)
+    if refused:
+        yield refused
+
+
+def _mapped(path: ColumnPath, live: LiveTable) -> bool:
+    """Whether a column, or a struct that it lies in, is not called what its data files call it."""
+    found = [live.schema.find(path[: depth + 1]) for depth in range(len(path))]
+    return any(each is not None and each[1].physical not in {"", each[1].name} for each in found)
+
+
+def _some(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} (and {len(names) - 1} more)"
+
+
+def _is_true(value: str | None) -> bool:
+    return (value or "false").lower() == "true"
