@@ -100,6 +100,7 @@ def apply_step(job: Job) -> int:
         raise PlanFileError("the run that was to plan made a report and no plan: it says why", BY_HAND)
     plan = read_plan(plan_file)
     check_policies(plan, _digest(job, plan.env))
+    report.unlink(missing_ok=True)  # what was downloaded tells nothing of this run
     reports = [word for form in ("md", "html", "json") for word in ("--report", str(folder / f"run.{form}"))]
     ran = job.tablectl("apply", str(plan_file), *reports, *job.arguments)
     if not report.exists():

@@ -165,11 +165,13 @@ def test_a_plan_that_was_edited_is_refused(
     keep(github, pull_request(runner), tmp_path)
     file = tmp_path / "10" / "plan.json"
     file.write_text(file.read_text().replace('"pay"', '"mallory"'))
+    (tmp_path / "10" / "run.md").write_text("**✅ Apply: Applied and verified**")
     github.merged(5, head=HEAD, commit=COMMIT)
     fetch(runner, tmp_path)
     code, _ = runner.step("apply")
     assert code == 3
     assert "edited or damaged" in runner.log
+    assert "Applied and verified" not in runner.summary
     assert fake_spark.engines == []
 
 
