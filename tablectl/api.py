@@ -119,8 +119,9 @@ def _planned(
     engines: Engines,
 ) -> Plan:
     specs = load_repository(paths, config, directory, variables or {}, os.environ)
-    stores, env = store_options(config), config.environment
-    return make_plan(specs, selection, config.engine.dialect, engines.start, stores, env=env)
+    stores, env, severities = store_options(config), config.environment, config.severities
+    dialect = config.engine.dialect
+    return make_plan(specs, selection, dialect, engines.start, stores, env=env, severities=severities)
 
 
 def drift(

@@ -19,14 +19,17 @@ from tablectl.live.buckets import StoreOptions
 from tablectl.live.origin import MOST_COMMITS, Inquiry, trace_many
 from tablectl.live.reader import LOOK_BACK, Depth, Request, read_commits, read_many, read_table
 from tablectl.model.errors import EngineError, ExitCode, LiveError, PlanFileError, one_line
+from tablectl.model.lint import DEFAULT_SEVERITIES, Severities
 from tablectl.model.live import Client, Commit, LiveTable
 from tablectl.model.names import NameSyntaxError, TableName, canonical_location, parse_table
 from tablectl.model.plan import Change, Plan, TableFailure, TablePlan
 from tablectl.planning.diff import diff
 from tablectl.planning.drift import Drift, questions, table_drift
+from tablectl.planning.lint import Linted, LintedTable, lint
 from tablectl.planning.outlook import Outlook, outlook
 from tablectl.planning.plan_file import FORMAT, digest_of
 from tablectl.planning.portrait import portray
+from tablectl.planning.rules.subject import table_subject
 from tablectl.planning.table import plan_table
 from tablectl.scope import OpenCatalog, Placed, Selection, failure_of, place
 from tablectl.specs.config import Config
@@ -62,6 +65,7 @@ def make_plan(
     stores: StoreOptions = _DEFAULT_STORES,
     on_read: OnRead = lambda _done, _all: None,
     env: str = "",
+    severities: Severities = DEFAULT_SEVERITIES,
 ) -> Plan:
     """The plan for the selected tables. A table that cannot be read is a failure in it, and the others are planned.
 
@@ -73,7 +77,7 @@ def make_plan(
     tables: list[TablePlan] = []
     unchanged: list[str] = []
     for spec, found in _read(placed, LOOK_BACK, stores, on_read, failures):
-        table = plan_table(spec.policy, found, dialect, spec.options)
+        table = plan_table(spec.policy, found, dialect, spec.options, severities)
         if table:
             tables.append(replace(table, tags=tuple(sorted(spec.tags))))
         else:
@@ -131,6 +135,33 @@ def find_drift(
         unmatched=placed.unmatched,
         look_back=look_back,
         env=env,
+    )
+
+
+def lint_tables(
+    specs: Specs,
+    selection: Selection,
+    dialect: str,
+    catalog: OpenCatalog,
+    stores: StoreOptions = _DEFAULT_STORES,
+    on_read: OnRead = lambda _done, _all: None,
+    severities: Severities = DEFAULT_SEVERITIES,
+) -> Linted:
+    """What lint finds on the selected tables as their policies would make them, be there anything to change or not.
+
+    Of each the history is read, and of partitioned ones the layout. Failures and errors as of ``make_plan``.
+    """
+    placed = place(specs, selection, catalog, stores)
+    failures = list(placed.failures)
+    tables = []
+    whole = Depth(LOOK_BACK, layout=True)
+    for spec, live in _read_as(placed, lambda _spec: lambda _live: whole, stores, on_read, failures):
+        subject = table_subject(spec.policy, live, diff(spec.policy, live), dialect, options=spec.options)
+        tables.append(LintedTable(spec.name.text, lint(subject, spec.name, "lint", severities)))
+    return Linted(
+        tables=tuple(sorted(tables, key=lambda table: table.name)),
+        failures=tuple(sorted(failures, key=lambda failure: (failure.name, failure.message))),
+        unmatched=placed.unmatched,
     )
 
 
@@ -195,7 +226,18 @@ def _read(
     placed: Placed, look_back: int, stores: StoreOptions, on_read: OnRead, failures: list[TableFailure]
 ) -> Iterator[tuple[TableSpec, LiveTable]]:
     """The tables as they are; one that cannot be read goes to ``failures``. ``look_back`` is of those that change."""
-    requests = (Request(spec.name, location, _depth(spec.policy, look_back)) for spec, location in placed.tables)
+    yield from _read_as(placed, lambda spec: _depth(spec.policy, look_back), stores, on_read, failures)
+
+
+def _read_as(
+    placed: Placed,
+    depth_of: Callable[[TableSpec], Callable[[LiveTable], Depth]],
+    stores: StoreOptions,
+    on_read: OnRead,
+    failures: list[TableFailure],
+) -> Iterator[tuple[TableSpec, LiveTable]]:
+    """The tables, each as deep as is asked for."""
+    requests = (Request(spec.name, location, depth_of(spec)) for spec, location in placed.tables)
     for done, found in enumerate(read_many(requests, options=stores)):
         on_read(done + 1, len(placed.tables))
         spec, _ = placed.tables[done]

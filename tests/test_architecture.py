@@ -15,8 +15,8 @@ import pytest
 
 import tablectl
 from tablectl.attributes.policy import ATTRIBUTES, Policy
+from tablectl.model import lint
 from tablectl.model.errors import ExitCode
-from tablectl.planning import lint
 from tests.cli.log_lake import create
 
 _PACKAGE = Path(tablectl.__file__).parent

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from tablectl.attributes.shape import Shape
 from tablectl.model.live import LiveTable
-from tablectl.model.operations import Operation
+from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.options import NO_OPTIONS, Options
 from tablectl.model.plan import Basis, Change, Refusal, Value
 
@@ -51,6 +51,12 @@ class Target:
         """A property as it will read after the plan."""
         folded = key.lower()
         return self.properties[folded] if folded in self.properties else live.property(key)
+
+
+def put_back(key: str, basis: Basis) -> Operation:
+    """What makes a property that an attribute speaks for read as it was stored: its text, or not set at all."""
+    text = basis.stored_text(key)
+    return UnsetProperties((key,)) if text is None else SetProperties(((key, text),))
 
 
 class Attribute(Protocol):

@@ -128,7 +128,7 @@ def _check_column(change: Change, text: str, live: LiveTable, target: Target) ->
             way_out="choose columns of a number, date, timestamp or string type; fields of a struct as `struct.field`",
             condition="DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED",
         )
-    if not has_statistics(path, live, target):
+    if not has_statistics(path, live.schema, lambda key: target.property(live, key)):
         return Refusal(
             change=change.id,
             reason=f"Delta collects no statistics for column {text}, and clustering needs them",
@@ -142,21 +142,26 @@ def _clusterable(field: Field) -> bool:
     return field.type in _TYPES or field.type.startswith(("decimal", "string", "char", "varchar"))
 
 
-def has_statistics(path: ColumnPath, live: LiveTable, target: Target) -> bool:
-    """Whether Delta collects statistics for a leaf column under the properties that the plan leads to.
+def has_statistics(path: ColumnPath, schema: Schema, property_of: Callable[[str], str | None]) -> bool:
+    """Whether Delta collects statistics for a leaf column under some properties.
 
     ``delta.dataSkippingStatsColumns`` names columns or structs and outranks ``delta.dataSkippingNumIndexedCols``,
     which counts leaves in schema order; partition columns are not among them (delta.md 1.4).
     """
-    named = target.property(live, STATS_KEYS[1])
+    named = property_of(STATS_KEYS[1])
     if named is not None:
-        folded = fold_column(path)
-        return any(folded[: len(column)] == column for column in _parsed(parse_columns, named, _NO_COLUMNS))
-    limit = _parsed(int, target.property(live, STATS_KEYS[0]) or "", _DEFAULT_INDEXED)
+        return names_statistics(path, named)
+    limit = _parsed(int, property_of(STATS_KEYS[0]) or "", _DEFAULT_INDEXED)
     if limit < 0:
         return True
-    leaves = (leaf for leaf, _ in live.schema.leaves())
+    leaves = (leaf for leaf, _ in schema.leaves())
     return fold_column(path) in {fold_column(leaf) for leaf in islice(leaves, limit)}
+
+
+def names_statistics(path: ColumnPath, named: str) -> bool:
+    """Whether a list as ``delta.dataSkippingStatsColumns`` holds it names a leaf column, or a struct that it is in."""
+    folded = fold_column(path)
+    return any(folded[: len(column)] == column for column in _parsed(parse_columns, named, _NO_COLUMNS))
 
 
 def _parsed(parse: Callable[[str], _Parsed], text: str, otherwise: _Parsed) -> _Parsed:

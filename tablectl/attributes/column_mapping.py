@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, get_args
 
-from tablectl.attributes.base import Action, Step, Target
+from tablectl.attributes.base import Action, Step, Target, put_back
 from tablectl.attributes.consent import why_no_rewrite
 from tablectl.attributes.shape import Shape
 from tablectl.model.live import LiveTable
@@ -65,7 +65,7 @@ class ColumnMapping:
             note = f"the names in the data files, which to take back rewrites them all{kept}"
             return Action(change, (Step(on, needs=(_MANIFEST_KEY,), undo=RemoveMapping(), undo_note=note),))
         note = "the protocol feature columnMapping, and the files as rewritten, with the same rows"
-        undo = on if change.before == "name" else None
+        undo = put_back(MAPPING_KEY, basis) if change.before == "name" else None
         return Action(change, (Step(RemoveMapping(), needs=_ICEBERG_KEYS, undo=undo, undo_note=note),))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal, get_args
 
-from tablectl.attributes.base import Action, Step, Target
+from tablectl.attributes.base import Action, Step, Target, put_back
 from tablectl.attributes.shape import Shape
 from tablectl.model.live import LiveTable
 from tablectl.model.operations import Purge, SetProperties
@@ -77,13 +77,13 @@ class DeletionVectors:
         off = SetProperties(((KEY, "false"),))
         if change.after == "enabled":
             note = "" if basis.protocol.protocol().has(_FEATURE) else "the protocol feature deletionVectors"
-            return Action(change, (Step(on, needs=(MANIFEST_KEY,), undo=off, undo_note=note),))
+            return Action(change, (Step(on, needs=(MANIFEST_KEY,), undo=put_back(KEY, basis), undo_note=note),))
         rewritten = "the files as rewritten, with the same rows"
         steps: list[Step] = []
         if change.before == "enabled":
             if change.after == "purged" and basis.vectors != 0:
                 steps.append(Step(Purge(), undo_note=rewritten, only_if_vectors=True, id="purge-before"))
-            steps.append(Step(off, undo=on))
+            steps.append(Step(off, undo=put_back(KEY, basis)))
         if change.after == "purged":
             steps.append(Step(Purge(), needs=(KEY,), undo_note=rewritten, only_if_vectors=True, id="purge"))
         return Action(change, tuple(steps))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal, get_args
 
-from tablectl.attributes.base import Action, Step, Target
+from tablectl.attributes.base import Action, Step, Target, put_back
 from tablectl.attributes.shape import Shape
 from tablectl.model.live import LiveTable
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties
@@ -65,7 +65,7 @@ class Isolation:
         """One property set or unset."""
         lost = change.before not in {"Serializable", "default"}
         note = f"the new level: open-source Delta cannot set {change.before} again" if lost else ""
-        undo = None if lost else _operation(change.before)
+        undo = None if lost else put_back(KEY, basis)
         return Action(change, (Step(_operation(change.after), undo=undo, undo_note=note),))
 
 

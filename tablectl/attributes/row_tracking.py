@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal, get_args
 
-from tablectl.attributes.base import Action, Step, Target
+from tablectl.attributes.base import Action, Step, Target, put_back
 from tablectl.attributes.shape import Shape
 from tablectl.model.live import LiveTable
 from tablectl.model.operations import SetProperties, UnsetProperties
@@ -73,9 +73,9 @@ class RowTracking:
         if change.after == "disabled":
             ids = "the ids of rows that are rewritten meanwhile are others"
             note = f"{_STAYS}; turned on again, {ids}"
-            return Action(change, (Step(off, undo=on, undo_note=note),))
+            return Action(change, (Step(off, undo=put_back(KEY, basis), undo_note=note),))
         note = "" if basis.protocol.protocol().has(_FEATURE) else _STAYS
-        enable = Step(on, needs=(SUSPENDED_KEY,), undo=off, undo_note=note)
+        enable = Step(on, needs=(SUSPENDED_KEY,), undo=put_back(KEY, basis), undo_note=note)
         if change.before != "suspended":
             return Action(change, (enable,))
         return Action(change, (Step(UnsetProperties((SUSPENDED_KEY,)), undo_note=_SUSPENSION), enable))

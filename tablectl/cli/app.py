@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -123,6 +124,7 @@ RemoteOpt = Annotated[
 
 # typer carries its own copy of click since 0.26 and uses the real one before: these are the classes of either.
 _WrongUsage: type[Any] = typer.BadParameter.__bases__[0]
+_CODE = re.compile(r"[LPlp][0-9]{3}\Z")
 
 
 def run_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -223,6 +225,28 @@ def plan(
     request = replace(request, max_tables=max_tables, max_bytes=size("--max-bytes", max_bytes))
     reports = Reports.of(format, report, out)
     return plan_command(request, ctx.obj, out, reports, detailed_exitcode=detailed_exitcode)
+
+
+@app.command()
+def lint(
+    ctx: typer.Context,
+    paths: PathsArg = None,
+    select: SelectOpt = None,
+    exclude: ExcludeOpt = None,
+    tag: TagOpt = None,
+    var: VarOpt = None,
+    env: EnvOpt = None,
+    format: CheckedOpt = Checked.TEXT,  # noqa: A002
+    remote: RemoteOpt = None,
+) -> int:
+    """Look for settings that do harm, on every table, be there anything to change or not.
+
+    Example: tablectl lint --select 'lake.sales.*'
+    """
+    from tablectl.cli.linting import lint_command  # noqa: PLC0415
+
+    request = _request(paths, select, tag, var, remote, exclude, env)
+    return lint_command(request, ctx.obj, format)
 
 
 @app.command()
@@ -366,7 +390,8 @@ def explain(
         str,
         typer.Argument(
             metavar="TABLE | WORD",
-            help="An identifier, as in policies; or an exception, a DELTA_… error class, an isolation level.",
+            help="An identifier, as in policies; or an exception, a DELTA_… error class, an isolation level, or the "
+            "code of a finding.",
             autocompletion=complete.tables_and_words,
         ),
     ],
@@ -385,10 +410,14 @@ def explain(
     format: FormatOpt = Format.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
-    """What the policies say about a table, line by line; or what an exception or an isolation level means.
+    """What the policies say about a table, line by line; or what an exception, a level or a finding means.
 
-    Examples: tablectl explain lake.sales.orders; tablectl explain WriteSerializable --table lake.sales.orders
+    Examples: tablectl explain lake.sales.orders; tablectl explain WriteSerializable; tablectl explain L004
     """
+    if table is None and _CODE.match(what):
+        from tablectl.cli.linting import explain_code_command  # noqa: PLC0415
+
+        return explain_code_command(what, _request(None, None, None, None, None, env=env), ctx.obj, format)
     from tablectl.conflicts.glossary import find_topic, looks_like_a_topic  # noqa: PLC0415
     from tablectl.specs.shapes import SHAPES  # noqa: PLC0415
 

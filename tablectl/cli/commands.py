@@ -391,7 +391,8 @@ def _plan(request: Request, config: Config, engines: Engines, out: Output) -> Pl
     selection = Selection(request.select, request.tags, request.excluded)
     with out.progress() as on_read:
         stores, env = store_options(config), config.environment
-        plan = make_plan(specs, selection, config.engine.dialect, engines.start, stores, on_read, env)
+        dialect, severities = config.engine.dialect, config.severities
+        plan = make_plan(specs, selection, dialect, engines.start, stores, on_read, env, severities)
     warn_unmatched(specs, plan.unmatched, out)
     return plan
 

@@ -5,17 +5,31 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tablectl.cli.output import Checked, Output, problems_json
 from tablectl.cli.reports import below_root
 from tablectl.cli.request import Request
+from tablectl.model.as_json import plain
 from tablectl.model.errors import ExitCode, InputError, Problem
+from tablectl.planning.lint import Linted, LintedTable, lint
+from tablectl.planning.rules.subject import Subject
+from tablectl.reports.findings_text import counted, findings_lines
 from tablectl.reports.style import plural
-from tablectl.specs.config import load_config
+from tablectl.specs.config import Config, load_config
 from tablectl.specs.repository import load_repository
+from tablectl.specs.sources import sources_of
 from tablectl.specs.spec import Specs
+from tablectl.specs.tree import Source
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """The policies of one environment, and what lint finds in them."""
+
+    specs: Specs
+    linted: tuple[LintedTable, ...]
 
 
 def validate_command(request: Request, out: Output, form: Checked) -> ExitCode:
@@ -27,21 +41,38 @@ def validate_command(request: Request, out: Output, form: Checked) -> ExitCode:
             out.result(_refused(error.problems, form))
         out.error(error)
         return error.exit_code
-    out.result(_valid(checked, form))
-    return ExitCode.DONE
+    linted = _all_findings(checked)
+    out.result(_valid(checked, linted, form, out))
+    return linted.exit_code
 
 
-def _check(request: Request) -> Mapping[str, Specs]:
+def _lint(specs: Specs, config: Config) -> tuple[LintedTable, ...]:
+    """What is wrong with policies as they stand, without a table: patterns are looked at once tables are known."""
+    dialect, severities = config.engine.dialect, config.severities
+    return tuple(
+        LintedTable(spec.name.text, lint(Subject.of_policy(spec.policy, dialect), spec.name, "validate", severities))
+        for spec in specs.tables
+    )
+
+
+def _all_findings(checked: Mapping[str, _Checked]) -> Linted:
+    """Of all environments, each once."""
+    return Linted(tuple(dict.fromkeys(table for each in checked.values() for table in each.linted)))
+
+
+def _check(request: Request) -> Mapping[str, _Checked]:
     """The policies of each environment, those without one under an empty name. Raises ``InputError``."""
     top = load_config(Path(), os.environ, request.env)
     named = [top.environment] if top.environment or not top.env else list(top.env)
-    found, wrong = dict[str, Specs](), dict[str, tuple[Problem, ...]]()
+    found, wrong = dict[str, _Checked](), dict[str, tuple[Problem, ...]]()
     for env in named:
         config = load_config(Path(), os.environ, env)
         try:
-            found[env] = load_repository(request.paths, config, ".", request.variables, os.environ)
+            specs = load_repository(request.paths, config, ".", request.variables, os.environ)
         except InputError as error:
             wrong[env] = error.problems
+        else:
+            found[env] = _Checked(specs, _lint(specs, config))
     if wrong:
         raise InputError(_together(wrong, len(named)))
     return found
@@ -65,18 +96,21 @@ def _refused(problems: Sequence[Problem], form: Checked) -> str:
     return json.dumps({"valid": False, "problems": problems_json(problems)}, indent=2) + "\n"
 
 
-def _valid(checked: Mapping[str, Specs], form: Checked) -> str:
+def _valid(checked: Mapping[str, _Checked], linted: Linted, form: Checked, out: Output) -> str:
     match form:
         case Checked.SARIF:
-            return _sarif(())
+            return _findings_sarif(checked, linted)
         case Checked.JSON:
-            environments = {env: _names(specs) for env, specs in checked.items() if env}
+            environments = {env: _names(each.specs) for env, each in checked.items() if env}
             several = {"environments": environments} if environments else {}
-            both = [_names(specs) for specs in checked.values()]
+            both = [_names(each.specs) for each in checked.values()]
             body = {key: list(dict.fromkeys(name for each in both for name in each[key])) for key in both[0]}
-            return json.dumps({"valid": True, **body, **several}, indent=2) + "\n"
+            said = [{"table": each.name, **plain(one)} for each in linted.tables for one in each.findings]
+            return json.dumps({"valid": True, **body, **several, "findings": said}, indent=2) + "\n"
         case Checked.TEXT:
-            return "".join(f"{f'{env}: ' if env else ''}{_counted(specs)}\n" for env, specs in checked.items())
+            told = [f"{line}\n" for line in findings_lines(linted.tables, out.style)]
+            counts = (f"{f'{env}: ' if env else ''}{_counted(each)}\n" for env, each in checked.items())
+            return "".join([*told, *counts])
 
 
 def _names(specs: Specs) -> dict[str, list[str]]:
@@ -86,9 +120,21 @@ def _names(specs: Specs) -> dict[str, list[str]]:
     }
 
 
-def _counted(specs: Specs) -> str:
+def _counted(checked: _Checked) -> str:
+    specs, found = checked.specs, [each for table in checked.linted for each in table.findings]
     also = f" and {plural(len(specs.patterns), 'pattern')}" if specs.patterns else ""
-    return f"{plural(len(specs.tables), 'table')}{also}: every policy is valid."
+    counts = f" {counted(found)}." if found else ""
+    return f"{plural(len(specs.tables), 'table')}{also}: every policy is valid.{counts}"
+
+
+def _findings_sarif(checked: Mapping[str, _Checked], linted: Linted) -> str:
+    from tablectl.reports.context import Context  # noqa: PLC0415  # as below
+    from tablectl.reports.sarif import lint_sarif  # noqa: PLC0415
+
+    sources: dict[str, Mapping[str, Source]] = {}
+    for each in checked.values():
+        sources |= sources_of(each.specs, [spec.name.text for spec in each.specs.tables])
+    return lint_sarif(linted, Context(root=below_root(Path().absolute()), sources=sources), "validate")
 
 
 def _sarif(problems: Sequence[Problem]) -> str:

@@ -39,6 +39,10 @@ class Domain:
     removed: bool
 
 
+Partition = tuple[tuple[str, str | None], ...]
+"""The values of a file's partition columns, by physical name and in its order."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileAction:
     """An ``add`` or ``remove``. ``key`` is the file with its deletion vector: what log replay reconciles by."""
@@ -46,6 +50,7 @@ class FileAction:
     key: tuple[str, str]
     added: bool
     size: int
+    partition: Partition = ()
 
 
 def parse_json(raw: bytes) -> Any:
@@ -170,7 +175,14 @@ def parse_file(kind: str, value: object) -> FileAction:
         key=(unquote(expect_text(action.get("path"), "path")), vector_id(vector)),
         added=kind == "add",
         size=0 if size is None else expect_integer(size, "size"),
+        partition=parse_partition(action.get("partitionValues")),
     )
+
+
+def parse_partition(value: object) -> Partition:
+    """The partition of a file: nothing of a ``remove`` that does not say it. Parquet has a map as a list of pairs."""
+    pairs = dict(value) if isinstance(value, list) else {} if value is None else expect_object(value, "partitionValues")
+    return tuple(sorted((str(column), None if each is None else str(each)) for column, each in pairs.items()))
 
 
 def vector_id(value: object) -> str:

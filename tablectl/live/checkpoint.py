@@ -18,10 +18,12 @@ import pyarrow.parquet as pq
 
 from tablectl.live.actions import (
     Domain,
+    FileAction,
     Metadata,
     expect_object,
     expect_text,
     parse_domain,
+    parse_file,
     parse_json,
     parse_metadata,
     parse_protocol,
@@ -102,6 +104,33 @@ def count_files(log: TableLog, checkpoint: Checkpoint, seen: set[tuple[str, str]
         for counted in log.each(lambda sidecar: _count_sidecar(log, sidecar, seen), sidecars):
             total = total.plus(counted)
     return total
+
+
+def checkpoint_partitions(log: TableLog, checkpoint: Checkpoint, seen: set[tuple[str, str]]) -> Iterator[FileAction]:
+    """The checkpoint's files with their partitions, without those that later commits added or removed again."""
+    for name in checkpoint.files:
+        if name.endswith(".json"):
+            sidecars = _sidecars_in_json(log, name)
+        else:
+            with _parquet(log, name) as file:
+                yield from _partitions(file, seen)
+                sidecars = _sidecars_in_parquet(file)
+        for sidecar in sidecars:
+            with _parquet(log, f"_sidecars/{sidecar}") as file:
+                yield from _partitions(file, seen)
+
+
+def _partitions(file: pq.ParquetFile, seen: set[tuple[str, str]]) -> Iterator[FileAction]:
+    if "add" not in file.schema_arrow.names:
+        return
+    _expect_leaves(file, ["add.path", "add.size"])
+    for batch in file.iter_batches(batch_size=_BATCH, columns=[*_FILES, "add.partitionValues"]):
+        for row in batch.column("add").drop_null().to_pylist():
+            vector = row.get("deletionVector")
+            row["deletionVector"] = None if vector is None or vector.get("storageType") is None else vector
+            action = parse_file("add", row)
+            if action.key not in seen:
+                yield action
 
 
 def _count_sidecar(log: TableLog, name: str, seen: set[tuple[str, str]]) -> Counts:

@@ -20,6 +20,8 @@ from tablectl.model.errors import LiveError
 from tablectl.model.live import Commit, LiveTable
 from tablectl.model.names import TableName
 
+MOST_FILES = 200_000
+"""Files up to which a layout is measured."""
 LOOK_BACK = 20
 """Commits that are asked for writers, where they matter."""
 
@@ -40,6 +42,8 @@ class Depth:
     """Whether files, bytes and vectors are computed from the whole log where no checksum has them: the cost then grows
     with the number of files.
     """
+    layout: bool = False
+    """Whether the layout of a partitioned table is measured, at the same cost, up to a bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +215,11 @@ def _deepened(table: LiveTable, depth: Depth, history: History) -> LiveTable:
 
         total = replay(history.log, history.segment)
         table = replace(table, files=total.files, bytes=total.bytes, vectors=total.vectors)
+    if depth.layout and table.partition_columns and (table.files or 0) <= MOST_FILES:
+        from tablectl.live.layout import measure_layout  # noqa: PLC0415  # pyarrow, as above
+
+        layout = measure_layout(history.log, history.segment, table.partition_columns, table.schema, MOST_FILES)
+        table = replace(table, layout=layout)
     if depth.look_back:
         table = replace(table, history=tuple(each.commit for each in history.recent(depth.look_back)))
     return table

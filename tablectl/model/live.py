@@ -63,6 +63,18 @@ class Protocol:
             return False
         return feature in _LEGACY_WRITER and self.writer >= _LEGACY_WRITER[feature]
 
+    @property
+    def features(self) -> frozenset[str]:
+        """Every feature it supports, the implied ones of numbered protocols included."""
+        if self.writer >= _TABLE_FEATURES_WRITER:
+            return self.writer_features | self.reader_features
+        return frozenset(feature for feature in _LEGACY_WRITER if self.has(feature))
+
+    @property
+    def lists_features(self) -> bool:
+        """Whether it lists features instead of implying them by its numbers."""
+        return self.writer >= _TABLE_FEATURES_WRITER
+
     def raised(self, features: frozenset[str]) -> Protocol:
         """The protocol after features are added, as Delta 4.4 normalises it (measured).
 
@@ -170,6 +182,17 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
+class Layout:
+    """How the files of a partitioned table lie in its partitions, from the log."""
+
+    partitions: int
+    median: int
+    """Bytes of the partition in the middle, by size."""
+    values: tuple[tuple[str, int], ...]
+    """Each partition column, and how many values it has."""
+
+
+@dataclass(frozen=True, slots=True)
 class LiveTable:
     """One table at one version. ``None`` in a count means unknown, never none."""
 
@@ -189,6 +212,8 @@ class LiveTable:
     """Deletion vectors in the current version."""
     history: tuple[Commit, ...] = ()
     """The look-back: the most recent commits, newest first, as far as they were asked for and are still there."""
+    layout: Layout | None = None
+    """Of a partitioned table, where it was asked for."""
 
     @property
     def clients(self) -> tuple[Client, ...]:

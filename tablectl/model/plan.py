@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
+from tablectl.model.lint import Severity
 from tablectl.model.live import Client, LiveTable, Protocol
 from tablectl.model.names import TableName, parse_table
 from tablectl.model.options import NO_OPTIONS, Options
@@ -145,16 +146,20 @@ class Refusal:
     reason: str
     way_out: str
     condition: str = ""
-    """The error class the engine would have answered with, where it has one."""
+    """The error class the engine would have answered with, or the code of the finding that is an error here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something a reviewer should know about a planned table; ``code`` is stable."""
+    """Something a reviewer should know about a planned table; ``code`` is stable (``model.lint``)."""
 
     code: str
-    severity: Literal["note", "warning"]
+    severity: Severity
     message: str
+    about: str = ""
+    """The id of the attribute or property it concerns; empty where it is the table as a whole."""
+    reason: str = ""
+    """Why the repository takes it so, where the configuration says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,12 +186,43 @@ class ProtocolFact:
         return Protocol(self.reader, self.writer, frozenset(self.reader_features), frozenset(self.writer_features))
 
 
+Leaves = Literal["never", "with history", "freely"]
+"""How a feature leaves a protocol: not at all; by DROP FEATURE that leaves ``checkpointProtection`` behind, or takes
+the history with it; by DROP FEATURE alone.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureFact:
+    """A protocol feature that a plan adds."""
+
+    name: str
+    reader: bool
+    """Whether readers must know it too."""
+    leaves: Leaves
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientFact:
     """A client seen in a table's history."""
 
     engine: str
     version: tuple[int, ...]
+
+
+ATTRIBUTE_KEYS = frozenset(
+    {
+        "delta.isolationlevel",
+        "delta.enabledeletionvectors",
+        "delta.enablerowtracking",
+        "delta.columnmapping.mode",
+        "delta.universalformat.enabledformats",
+        "delta.enableicebergcompatv1",
+        "delta.enableicebergcompatv2",
+        "delta.enableicebergcompatv3",
+    }
+)
+"""Folded keys of the properties that attributes other than ``properties`` speak for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +244,8 @@ class Basis:
     bytes: int | None
     nested: bool = True
     """Whether a column is a struct, or holds structs: their mapping lies in the column's type."""
+    stored: tuple[tuple[str, str], ...] = ()
+    """The text of each property that an attribute speaks for, where it is set: what an undo puts back."""
     options: Options = NO_OPTIONS
     """What the policy says beside its attributes."""
 
@@ -226,8 +264,13 @@ class Basis:
             files=live.files,
             bytes=live.bytes,
             nested=any(len(path) > 1 for path, _ in live.schema.every_field()),
+            stored=tuple(sorted(pair for pair in live.properties.items() if pair[0].lower() in ATTRIBUTE_KEYS)),
             options=options,
         )
+
+    def stored_text(self, key: str) -> str | None:
+        """The text of a property that an attribute speaks for; ``None`` where it is not set."""
+        return next((text for name, text in self.stored if name.lower() == key.lower()), None)
 
     def client_list(self) -> tuple[Client, ...]:
         """The clients as the rules take them."""
@@ -249,6 +292,10 @@ class TablePlan:
     refusals: tuple[Refusal, ...] = ()
     findings: tuple[Finding, ...] = ()
     protocol_after: ProtocolFact
+    features: tuple[FeatureFact, ...] = ()
+    """Those that the plan adds to the protocol."""
+    undo: tuple[str, ...] = ()
+    """The SQL that takes back all of its statements that can be taken back, in the order in which it must run."""
     tags: tuple[str, ...] = ()
     """The tags of its policy: the calendar's rules may be about some of them."""
 

@@ -51,6 +51,19 @@ def order(actions: Sequence[Action], basis: Basis, table: TableName, dialect: st
     return tuple(statements)
 
 
+def undo_order(actions: Sequence[Action], table: TableName) -> tuple[str, ...]:
+    """The SQL that takes actions back, in the order in which it must run, which is not the statements' order reversed.
+
+    What an action turned on, and another setting excludes, must be off before that setting returns: unset first
+    (deletion vectors and symlink manifests, delta.md 1.3). Columns need their statistics before they cluster again.
+    """
+    undos = [step.undo for action in actions for step in action.steps if step.undo is not None]
+    kinds: tuple[type[Operation], ...] = (UnsetProperties, SetProperties)
+    merged = [_merged(same) for kind in kinds if (same := [each for each in undos if isinstance(each, kind)])]
+    rest = [each for each in reversed(undos) if not isinstance(each, kinds)]
+    return tuple(render(each, table) for each in [*merged, *rest])
+
+
 def _units(actions: Sequence[Action], basis: Basis, dialect: str) -> list[_Unit]:
     return [
         _Unit(step, action.change.id, phase_of(effect_of(step.operation, basis), basis, dialect).phase)
@@ -144,7 +157,7 @@ def _undo(group: list[_Unit]) -> list[Operation]:
     sets: list[Operation] = [undo for undo in undos if isinstance(undo, SetProperties)]
     unsets: list[Operation] = [undo for undo in undos if isinstance(undo, UnsetProperties)]
     rest = [undo for undo in undos if isinstance(undo, ClusterBy | Purge | RemoveMapping)]
-    return [_merged(each) for each in (sets, unsets) if each] + rest
+    return [_merged(each) for each in (unsets, sets) if each] + rest
 
 
 def _verb(operation: Operation) -> Verb:

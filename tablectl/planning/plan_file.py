@@ -6,13 +6,15 @@ import hashlib
 import json
 from typing import Any
 
+from tablectl.attributes.features import added_features
 from tablectl.attributes.policy import check_declarable
 from tablectl.model.as_json import plain, read_record
 from tablectl.model.errors import PlanFileError
+from tablectl.model.live import Protocol
 from tablectl.model.names import NameSyntaxError, canonical_location, is_environment
 from tablectl.model.plan import Plan, TablePlan
-from tablectl.planning.lint import lint
-from tablectl.planning.table import derive, protocol_after
+from tablectl.planning.protocol import DERIVED, protocol_after, protocol_findings, protocol_refusals
+from tablectl.planning.table import derive, derive_undo
 from tablectl.version import __version__
 
 FORMAT = 1
@@ -86,10 +88,27 @@ def _is_derived(table: TablePlan, dialect: str) -> bool:
         check_declarable(change, dialect)
     if len({change.id for change in table.changes}) < len(table.changes):
         return False
-    statements = () if table.refusals else derive(table.changes, table.basis, name, dialect)
+    before = table.basis.protocol.protocol()
+    if table.refusals:
+        return table.protocol_after == table.basis.protocol and not (table.statements or table.features or table.undo)
+    statements = derive(table.changes, table.basis, name, dialect)
     after = protocol_after(statements, table.basis)
-    findings = lint(table.basis.protocol.protocol(), after.protocol())
-    return (statements, after, findings) == (table.statements, table.protocol_after, table.findings)
+    if (statements, after) != (table.statements, table.protocol_after):
+        return False
+    if table.features != added_features(before, after.protocol()):
+        return False
+    if table.undo != derive_undo(table.changes, table.basis, name):
+        return False
+    return not protocol_refusals(table.changes, statements, table.basis) and _finds_its_protocol(
+        table, before, after.protocol()
+    )
+
+
+def _finds_its_protocol(table: TablePlan, before: Protocol, after: Protocol) -> bool:
+    """Whether the findings of the protocol are those that follow. How grave they are, the repository says."""
+    derived = [(each.code, each.message) for each in protocol_findings(before, after, table.basis)]
+    told = [(each.code, each.message) for each in table.findings if each.code in DERIVED]
+    return derived == told and all(each.severity != "error" for each in table.findings)
 
 
 def _parse(data: bytes, where: str) -> dict[str, Any]:

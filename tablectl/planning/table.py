@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tablectl.attributes.features import added_features
 from tablectl.attributes.policy import Policy
+from tablectl.model.lint import DEFAULT_SEVERITIES, Severities
 from tablectl.model.live import LiveTable
 from tablectl.model.names import TableName
 from tablectl.model.options import NO_OPTIONS, Options
-from tablectl.model.plan import Basis, Change, ProtocolFact, Statement, TablePlan
+from tablectl.model.plan import Basis, Change, Finding, Statement, TablePlan
 from tablectl.planning.decide import actions_for, refusals_for
 from tablectl.planning.diff import diff
-from tablectl.planning.lint import lint
-from tablectl.planning.order import order
+from tablectl.planning.lint import graded, lint, refused_by
+from tablectl.planning.order import order, undo_order
+from tablectl.planning.protocol import protocol_after, protocol_findings, protocol_refusals
+from tablectl.planning.rules.subject import table_subject
 
 
-def plan_table(policy: Policy, live: LiveTable, dialect: str, options: Options = NO_OPTIONS) -> TablePlan | None:
+def plan_table(
+    policy: Policy,
+    live: LiveTable,
+    dialect: str,
+    options: Options = NO_OPTIONS,
+    severities: Severities = DEFAULT_SEVERITIES,
+) -> TablePlan | None:
     """What a policy asks of a live table; ``None`` where it is already as declared.
 
     A table with a refusal keeps its changes, so that a reviewer sees them, and has no statements: it is left out whole.
@@ -25,7 +35,13 @@ def plan_table(policy: Policy, live: LiveTable, dialect: str, options: Options =
         return None
     basis = Basis.of(live, options)
     refusals = refusals_for(changes, live, dialect, options)
-    statements = () if refusals else derive(changes, basis, live.name, dialect)
+    wanted = () if refusals else derive(changes, basis, live.name, dialect)
+    refusals += protocol_refusals(changes, wanted, basis)
+    refused = {refusal.change for refusal in refusals}
+    found = _findings(policy, live, changes, wanted, basis, dialect, severities)
+    findings = tuple(each for each in found if not each.about or each.about not in refused)
+    refusals += refused_by(findings, changes)
+    statements = () if refusals else wanted
     after = protocol_after(statements, basis)
     return TablePlan(
         name=live.name.text,
@@ -36,9 +52,27 @@ def plan_table(policy: Policy, live: LiveTable, dialect: str, options: Options =
         changes=changes,
         statements=statements,
         refusals=refusals,
-        findings=lint(basis.protocol.protocol(), after.protocol()),
+        findings=findings,
         protocol_after=after,
+        features=added_features(basis.protocol.protocol(), after.protocol()),
+        undo=derive_undo(changes, basis, live.name) if statements else (),
     )
+
+
+def _findings(
+    policy: Policy,
+    live: LiveTable,
+    changes: tuple[Change, ...],
+    wanted: Sequence[Statement],
+    basis: Basis,
+    dialect: str,
+    severities: Severities,
+) -> tuple[Finding, ...]:
+    """Of the protocol, then of the table as it will be."""
+    before, after = basis.protocol.protocol(), protocol_after(wanted, basis).protocol()
+    raised = graded(protocol_findings(before, after, basis), live.name, severities)
+    subject = table_subject(policy, live, changes, dialect, options=basis.options)
+    return raised + lint(subject, live.name, "plan", severities)
 
 
 def derive(changes: Sequence[Change], basis: Basis, table: TableName, dialect: str) -> tuple[Statement, ...]:
@@ -46,9 +80,6 @@ def derive(changes: Sequence[Change], basis: Basis, table: TableName, dialect: s
     return order(actions_for(changes, basis), basis, table, dialect)
 
 
-def protocol_after(statements: Sequence[Statement], basis: Basis) -> ProtocolFact:
-    """The protocol once all statements ran. Their order counts: a numbered protocol implies more than it names."""
-    protocol = basis.protocol.protocol()
-    for statement in statements:
-        protocol = protocol.raised(frozenset(statement.effect.features))
-    return ProtocolFact.of(protocol)
+def derive_undo(changes: Sequence[Change], basis: Basis, table: TableName) -> tuple[str, ...]:
+    """The SQL that takes a table's changes back, as far as that is possible, in its order."""
+    return undo_order(actions_for(changes, basis), table)

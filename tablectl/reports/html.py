@@ -30,11 +30,13 @@ from tablectl.reports.wording import (
     Verdict,
     drift_verdict,
     facts_text,
+    features_text,
     forecast,
     outcome_text,
     plan_verdict,
     rewrite_text,
     run_verdict,
+    shown_findings,
     span_text,
     statement_facts,
     table_readers,
@@ -134,6 +136,8 @@ def _environment() -> Environment:
     made.filters.update(prose=_prose, sql=_sql, value=value_text, span=span_text, outcome=outcome_text)
     made.globals.update(
         facts_text=facts_text,
+        features=features_text,
+        findings=shown_findings,
         origin_facts=origin_facts,
         table_facts=table_facts,
         harms=HARMS,

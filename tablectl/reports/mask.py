@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from fnmatch import translate
 from functools import cached_property
 
+from tablectl.model.lint import RULES as CODES
 from tablectl.model.live import Commit
 from tablectl.model.plan import Change, CommitEffect, Finding, Plan, Refusal, Statement, TablePlan, Value
 from tablectl.model.text import printable
@@ -86,8 +87,19 @@ class Mask:
             changes=tuple(map(self.change, table.changes)),
             statements=tuple(self._statement(each, secrets) for each in table.statements),
             refusals=tuple(_refusal(each, secrets) for each in table.refusals),
-            findings=tuple(_finding(each, secrets) for each in table.findings),
+            findings=tuple(self._finding(each, secrets) for each in table.findings),
+            undo=tuple(map(self.sql, table.undo)),
+            basis=replace(
+                table.basis,
+                stored=tuple((key, HIDDEN if self.hides(key) else text) for key, text in table.basis.stored),
+            ),
         )
+
+    def _finding(self, finding: Finding, secrets: _Secrets) -> Finding:
+        """What a finding says of a property that is not shown may hold its value, changed or not."""
+        if finding.about.startswith("properties.") and self.hides(finding.about.removeprefix("properties.")):
+            return replace(finding, message=CODES[finding.code].title if finding.code in CODES else HIDDEN)
+        return replace(finding, message=secrets.hidden(finding.message))
 
     def _table_drift(self, table: TableDrift) -> TableDrift:
         return replace(
@@ -175,10 +187,6 @@ def _values(change: Change) -> Iterator[str]:
 
 def _refusal(refusal: Refusal, secrets: _Secrets) -> Refusal:
     return replace(refusal, reason=secrets.hidden(refusal.reason), way_out=secrets.hidden(refusal.way_out))
-
-
-def _finding(finding: Finding, secrets: _Secrets) -> Finding:
-    return replace(finding, message=secrets.hidden(finding.message))
 
 
 def _text(literal: str) -> str:

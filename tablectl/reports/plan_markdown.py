@@ -14,8 +14,10 @@ from tablectl.reports.wording import (
     HARMS,
     Verdict,
     facts_text,
+    features_text,
     forecast,
     plan_verdict,
+    shown_findings,
     statement_facts,
     statements_text,
     table_readers,
@@ -101,7 +103,8 @@ def failure_details(failure: TableFailure, how: str) -> str:
 
 def _refused(planned: TablePlan, context: Context) -> str:
     summary = f"⛔ {code(planned.name)}: refused, the whole table is left as it is"
-    return details(summary, _changes(planned, context), *map(_refusal, planned.refusals))
+    found = items(_findings(planned))
+    return details(summary, _changes(planned, context), *map(_refusal, planned.refusals), *([found] if found else []))
 
 
 def _refusal(refusal: Refusal) -> str:
@@ -118,7 +121,12 @@ def _table(planned: TablePlan, context: Context) -> str:
         statements = [statement for statement in planned.statements if statement.phase is phase]
         if statements:
             parts += [f"<p><b>{phase}</b>: {HARMS[phase]}</p>", *map(_statement, statements)]
-    return details(f"{code(planned.name)}: {counts}", *parts, items(_after(planned)))
+    parts.append(items(_after(planned)))
+    if len(planned.undo) > 1:
+        parts.append(
+            details("what takes all of it back, in this order", fence("\n".join(f"{sql};" for sql in planned.undo)))
+        )
+    return details(f"{code(planned.name)}: {counts}", *parts)
 
 
 def _changes(planned: TablePlan, context: Context) -> str:
@@ -149,6 +157,12 @@ def _after(planned: TablePlan) -> list[tuple[str, str]]:
     before, after = planned.basis.protocol.protocol(), planned.protocol_after.protocol()
     if before != after:
         said.append(("protocol", f"{before.text()} → {after.text()}"))
+    if features := features_text(planned):
+        said.append(("features", features))
     if readers := table_readers(planned):
         said.append(("readers", readers))
-    return said + [(finding.code, f"{finding.severity}: {finding.message}") for finding in planned.findings]
+    return said + _findings(planned)
+
+
+def _findings(planned: TablePlan) -> list[tuple[str, str]]:
+    return [(finding.code, f"{finding.severity}: {finding.message}") for finding in shown_findings(planned)]

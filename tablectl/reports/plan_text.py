@@ -9,7 +9,9 @@ from tablectl.reports.wording import (
     HARMS,
     all_as_declared,
     facts_text,
+    features_text,
     plan_parts,
+    shown_findings,
     statement_facts,
     table_readers,
     titled,
@@ -42,7 +44,7 @@ def _table(table: TablePlan, style: Style) -> list[str]:
         lines += ["", style.paint("  refused: the whole table is left as it is", "red")]
         for refusal in table.refusals:
             lines += _refusal(refusal, style)
-        return lines
+        return [*lines, *_findings(table, style)]
     for phase in Phase:
         statements = [statement for statement in table.statements if statement.phase is phase]
         if statements:
@@ -92,9 +94,16 @@ def _after(table: TablePlan, style: Style) -> list[str]:
     before, after = table.basis.protocol.protocol(), table.protocol_after.protocol()
     if before != after:
         lines += ["", *style.prose("protocol", f"{before.text()} → {after.text()}", 2)]
+    if features := features_text(table):
+        lines += style.prose("features", features, 2)
     if readers := table_readers(table):
         lines += style.prose("readers", readers, 2)
-    for finding in table.findings:
+    return lines + _findings(table, style)
+
+
+def _findings(table: TablePlan, style: Style) -> list[str]:
+    lines: list[str] = []
+    for finding in shown_findings(table):
         lines += style.prose(finding.code, f"{finding.severity}: {finding.message}", 2)
     return lines
 

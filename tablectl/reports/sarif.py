@@ -14,9 +14,12 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from tablectl.model.errors import ExitCode, Problem
-from tablectl.model.plan import Plan, TableFailure, TablePlan
+from tablectl.model.lint import RULES as CODES
+from tablectl.model.lint import LintRule
+from tablectl.model.plan import Finding, Plan, TableFailure, TablePlan
 from tablectl.model.text import printable, value_text
 from tablectl.planning.drift import Drift
+from tablectl.planning.lint import Linted
 from tablectl.reports.context import Context
 from tablectl.reports.drift_text import origin_facts
 from tablectl.reports.wording import late_text, outcome_text, risk_text
@@ -28,6 +31,7 @@ from tablectl.window.report import Outcome, RunReport, TableRun
 Level = Literal["error", "warning", "note"]
 MOST = 25_000
 """Results in one file."""
+_PARAGRAPH = "\n\n"
 _LONGEST = 4_000
 """Characters of one message."""
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -43,6 +47,13 @@ class Rule:
     level: Level
     short: str
     help: str
+    """Markdown."""
+
+    @classmethod
+    def of(cls, code: LintRule) -> Rule:
+        """The rule of a code of lint, its page and all."""
+        page = f"{code.breaks}\n\n**Why.** {code.why}\n\n**Way out.** {code.way_out}\n\nSource: {code.source}."
+        return cls(code.code, code.name, code.severity, code.title, page)
 
 
 RULES: Mapping[str, Rule] = {
@@ -87,22 +98,6 @@ RULES: Mapping[str, Rule] = {
             "`tablectl drift --adopt` writes what it has into the policy.",
         ),
         Rule(
-            "P001",
-            "ReadersNeedNewerProtocol",
-            "warning",
-            "Readers need a newer protocol",
-            "Clients that do not know the features named can no longer read the table once the change is applied. "
-            "Upgrade them first. What a later change takes back may leave the protocol as it is.",
-        ),
-        Rule(
-            "P002",
-            "WritersNeedNewerProtocol",
-            "note",
-            "Writers need a newer protocol",
-            "Clients that do not know the features named can no longer write the table once the change is applied. "
-            "Upgrade them first. What a later change takes back may leave the protocol as it is.",
-        ),
-        Rule(
             "stale",
             "Stale",
             "error",
@@ -143,7 +138,7 @@ RULES: Mapping[str, Rule] = {
             "`tablectl.guard` around a write keeps an apply from failing it.",
         ),
     )
-}
+} | {code: Rule.of(rule) for code, rule in CODES.items()}
 """Every kind of result, by its id. Ids are stable."""
 
 _OF_OUTCOMES = {
@@ -169,6 +164,8 @@ class Result:
     """Instead of the rule's."""
     source: Source | None = None
     """The line, where it is known without asking who declares what."""
+    ignored: str = ""
+    """Why the repository takes no notice of it; empty where it does."""
 
     @property
     def rank(self) -> int:
@@ -211,6 +208,13 @@ def drift_sarif(drift: Drift, context: Context) -> str:
     return _log(_of_drift(drift), context, _category("drift", drift.env), failed=drift.exit_code is ExitCode.ERROR)
 
 
+def lint_sarif(linted: Linted, context: Context, verb: str = "lint") -> str:
+    """What lint found, at the lines that declare it; with what the repository ignores, marked so."""
+    found = [*map(_of_failure, linted.failures)]
+    found += [_of_finding(each, table.name) for table in linted.tables for each in table.findings]
+    return _log(found, context, verb, failed=bool(linted.failures))
+
+
 def _of_drift(drift: Drift) -> Iterator[Result]:
     yield from map(_of_failure, drift.failures)
     for table in drift.tables:
@@ -229,14 +233,21 @@ def _of_plan(plan: Plan) -> Iterator[Result]:
 
 def _of_table(table: TablePlan) -> Iterator[Result]:
     for refusal in table.refusals:
+        if refusal.condition in CODES:  # its finding says the same
+            continue
         message = _with_hint(f"{refusal.change}: {refusal.reason}", refusal.way_out)
         yield Result("refused", table.name, refusal.change, message)
-    for finding in table.findings:
-        yield Result(finding.code, table.name, "", finding.message, finding.severity)
+    yield from (_of_finding(each, table.name) for each in table.findings)
     if not table.refusals:
         for change in table.changes:
             message = f"{change.id} is {value_text(change.before)} and shall be {value_text(change.after)}"
             yield Result("pending", table.name, change.id, message)
+
+
+def _of_finding(finding: Finding, table: str) -> Result:
+    if finding.severity == "ignored":
+        return Result(finding.code, table, finding.about, finding.message, "note", ignored=finding.reason)
+    return Result(finding.code, table, finding.about, finding.message, finding.severity)
 
 
 def _of_run(report: RunReport) -> Iterator[Result]:
@@ -300,8 +311,8 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "id": rule.id,
         "name": rule.name,
         "shortDescription": {"text": rule.short},
-        "fullDescription": {"text": f"{rule.short}. {rule.help}"},
-        "help": {"text": rule.help.replace("`", ""), "markdown": rule.help},
+        "fullDescription": {"text": f"{rule.short}. {rule.help.partition(_PARAGRAPH)[0]}"},
+        "help": {"text": rule.help.replace("`", "").replace("**", ""), "markdown": rule.help},
         "defaultConfiguration": {"level": rule.level},
     }
 
@@ -309,6 +320,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
 def _result(result: Result, index: int, context: Context) -> dict[str, Any]:
     about = (result.rule, result.table, result.change) if result.table else (result.rule, result.message)
     identity = "\0".join(about).encode(errors="backslashreplace")
+    ignored = {"suppressions": [{"kind": "external", "justification": printable(result.ignored)}]}
     return {
         "ruleId": result.rule,
         "ruleIndex": index,
@@ -316,6 +328,7 @@ def _result(result: Result, index: int, context: Context) -> dict[str, Any]:
         "message": {"text": _message(f"{result.table}: {result.message}" if result.table else result.message)},
         "locations": [_location(result, context)],
         "partialFingerprints": {"tablectl/v1": hashlib.sha256(identity).hexdigest()},
+        **(ignored if result.ignored else {}),
     }
 
 

@@ -10,7 +10,17 @@ from types import MappingProxyType
 from typing import Literal
 
 from tablectl.model.errors import ExitCode
-from tablectl.model.plan import Backfill, Phase, Plan, ReaderKind, Rewrite, Statement, TablePlan
+from tablectl.model.plan import (
+    Backfill,
+    Finding,
+    Leaves,
+    Phase,
+    Plan,
+    ReaderKind,
+    Rewrite,
+    Statement,
+    TablePlan,
+)
 from tablectl.model.text import printable
 from tablectl.planning.drift import Drift
 from tablectl.reports.style import plural, size_text, time_text
@@ -39,6 +49,13 @@ _OUTCOMES = {
     Outcome.INTERRUPTED: "interrupted",
 }
 
+_LEAVES: Mapping[Leaves, str] = MappingProxyType(
+    {
+        "never": "can never be dropped",
+        "with history": "can be dropped, but leaves checkpointProtection behind or takes the history with it",
+        "freely": "can be dropped",
+    }
+)
 Kind = Literal["good", "pending", "bad"]
 
 
@@ -241,6 +258,21 @@ def table_readers(table: TablePlan) -> str:
     """What becomes of streams that read a table once its statements ran; empty where they notice nothing."""
     stopped = {reader for statement in table.statements for reader in statement.readers}
     return readers_text(stopped) if stopped else ""
+
+
+def features_text(table: TablePlan) -> str:
+    """Which of the features that a plan adds stay, and what it takes to be rid of the others; empty without any."""
+    said = []
+    for leaves, words in _LEAVES.items():
+        names = [each.name for each in table.features if each.leaves == leaves]
+        if names:
+            said.append(f"{', '.join(names)} {words}")
+    return "; ".join(said)
+
+
+def shown_findings(table: TablePlan) -> list[Finding]:
+    """The findings that people read: not what the repository ignores, nor what stands among the refusals already."""
+    return [each for each in table.findings if each.severity not in {"ignored", "error"}]
 
 
 def statement_facts(statement: Statement) -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from tablectl.model.calendar import LONGEST, Calendar, Rule, check_cron, check_zone
 from tablectl.model.errors import InputError, Problem, UsageError
+from tablectl.model.lint import RULES, LintSetting, Severities
 from tablectl.model.names import DEFAULT_CATALOG, is_absolute, is_environment
 from tablectl.model.stores import OPTIONS, SECRETS
 from tablectl.specs.config_file import Keys, read_values
@@ -34,7 +35,7 @@ from tablectl.specs.files import shown_path
 from tablectl.specs.identifiers import why_unusable
 from tablectl.specs.tree import Source
 from tablectl.specs.variables import is_variable
-from tablectl.specs.wording import nearest, shown
+from tablectl.specs.wording import did_you_mean, nearest, shown
 
 FILE = "tablectl.yaml"
 ENV = "TABLECTL_ENV"
@@ -116,10 +117,17 @@ class Config:
     """Where lease records lie if not beside the tables."""
     stores: StoresConfig = field(default_factory=StoresConfig)
     reports: ReportsConfig = field(default_factory=ReportsConfig)
+    lint: Mapping[str, LintSetting] = field(default_factory=dict)
+    """How grave each code of a finding is, where it is not as its page says."""
     env: Mapping[str, Config] = field(default_factory=dict)
     """Every environment of the file, each as if its section were all that is said."""
     environment: str = ""
     """The environment that this is the configuration of; empty for the top level alone."""
+
+    @property
+    def severities(self) -> Severities:
+        """The same, to be asked about a table."""
+        return Severities(self.lint)
 
 
 def _clean(given: str) -> str:
@@ -161,6 +169,36 @@ def _why_no_variable(name: str) -> str:
     return "" if is_variable(name) else "is no name of a variable: letters, digits and _, no digit first"
 
 
+def _why_no_code(code: str) -> str:
+    return "" if code in RULES else f"is no code of a finding: {did_you_mean(code, tuple(RULES))}"
+
+
+def _severity(given: str) -> str:
+    if given not in _SEVERITIES:
+        raise ValueError(f"needs {', '.join(_SEVERITIES)}")
+    return _SEVERITIES[given]
+
+
+def _unreasoned(made: LintSetting) -> str:
+    if made.severity == "ignored" and not made.reason.strip():
+        return "is ignored without a reason: say why, as `{severity: ignore, reason: …}`"
+    return ""
+
+
+_SEVERITIES = {"error": "error", "warning": "warning", "note": "note", "ignore": "ignored"}
+_LINT = Section(
+    LintSetting,
+    {
+        "severity": text(_severity),
+        "reason": text(_clean),
+        "tables": ListOf(text(_clean)),
+    },
+    required=("severity",),
+    short="severity",
+    check=_unreasoned,
+)
+
+
 def _why_no_environment(name: str) -> str:
     return "" if is_environment(name) else "is no name of an environment: letters, digits, '_', '.' and '-'"
 
@@ -196,12 +234,13 @@ _KEYS: Mapping[str, Takes] = {
         StoresConfig, {family: Options(text(_clean), OPTIONS[family], SECRETS[family]) for family in OPTIONS}
     ),
     "reports": Section(ReportsConfig, {"mask": ListOf(text(_clean))}),
+    "lint": MapOf(_LINT, _why_no_code),
 }
 """Every key that may stand at the top and in an environment, and what it takes. A key is a field of its dataclass and
 an entry here, and no more.
 """
 
-_LATER = ("lint", "plans")
+_LATER = ("plans",)
 _ENVIRONMENT = Section(Config, _KEYS, later=_LATER)
 _CONFIG = Section(Config, {**_KEYS, "env": MapOf(_ENVIRONMENT, _why_no_environment)}, later=_LATER)
 

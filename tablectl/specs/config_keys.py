@@ -73,6 +73,10 @@ class Section:
     required: Sequence[str] = ()
     later: Sequence[str] = ()
     """Keys of the design that are not built yet."""
+    short: str = ""
+    """The key whose value may stand for the whole section, where it is the only one."""
+    check: Callable[[Any], str] = lambda _made: ""
+    """What is wrong with the whole, once its parts are read; empty where nothing is."""
 
 
 Takes = Value | MapOf | ListOf | Options | Command | Section
@@ -177,6 +181,8 @@ class _Reading:
         absent = [key for key in section.required if values.get(key) is None]
         if absent:
             self._report(keys, f"needs {' and '.join(f'`{key}`' for key in absent)}")
+        elif wrong := section.check(made):
+            self._report(keys, wrong)
         return made
 
     def _read(self, takes: Takes, value: Any, keys: Keys) -> object | None:
@@ -197,6 +203,8 @@ class _Reading:
                 return self._command(value, keys)
             case Section() if isinstance(value, dict):
                 return self.section(takes, value, keys)
+            case Section(short=short) if short and isinstance(value, str):
+                return self.section(takes, {short: value}, keys)
             case _:
                 self._report(keys, f"takes a map, not {_kind(value)}", f"put its keys under {key_text(keys)}")
                 return None

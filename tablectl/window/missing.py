@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from tablectl.model.errors import EngineError
 from tablectl.model.live import LiveTable
-from tablectl.model.plan import Basis, Change, Phase, Statement, TablePlan, strictest
+from tablectl.model.plan import Basis, Change, Phase, Refusal, Statement, TablePlan, strictest
 from tablectl.planning.decide import refusals_for
 from tablectl.planning.freshness import Standing, current, standing, why_stale
+from tablectl.planning.protocol import protocol_refusals
 from tablectl.planning.table import derive
 from tablectl.window.report import Outcome
 from tablectl.window.setting import EndError
@@ -18,13 +19,18 @@ def missing_statements(plan: TablePlan, live: LiveTable, dialect: str) -> list[S
     """The statements still missing in the live table. Raises where the table went stale or turned refused."""
     pending = _pending(plan, live)
     options = plan.basis.options
-    refusals = refusals_for(pending, live, dialect, options)
+    _check(refusals_for(pending, live, dialect, options))
+    changes = [current(change, live) for change in pending]
+    basis = Basis.of(live, options)
+    derived = derive(changes, basis, plan.table, dialect)
+    _check(protocol_refusals(changes, derived, basis))
+    return [statement for statement in derived if not (statement.only_if and live.vectors == 0)]
+
+
+def _check(refusals: Sequence[Refusal]) -> None:
     if refusals:
         first = refusals[0]
         raise EndError(Outcome.REFUSED, f"{first.change}: {first.reason}", first.way_out)
-    changes = [current(change, live) for change in pending]
-    derived = derive(changes, Basis.of(live, options), plan.table, dialect)
-    return [statement for statement in derived if not (statement.only_if and live.vectors == 0)]
 
 
 def _pending(plan: TablePlan, live: LiveTable) -> list[Change]:

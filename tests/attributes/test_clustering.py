@@ -37,10 +37,12 @@ _COUNT, _NAMES = STATS_KEYS
 def test_statistics(
     live: Callable[..., LiveTable], properties: Mapping[str, str], column: tuple[str, ...], has: bool
 ) -> None:
-    assert has_statistics(column, live(properties=properties), Target("oss", {})) is has
+    table = live(properties=properties)
+    assert has_statistics(column, table.schema, table.property) is has
 
 
 def test_the_plan_outranks_the_live_table(live: Callable[..., LiveTable]) -> None:
     table = live(properties={_NAMES: "day"})
-    assert has_statistics(("id",), table, Target("oss", {_NAMES.lower(): "id"}))
-    assert has_statistics(("id",), table, Target("oss", {_NAMES.lower(): None}))
+    named, unset = Target("oss", {_NAMES.lower(): "id"}), Target("oss", {_NAMES.lower(): None})
+    assert has_statistics(("id",), table.schema, lambda key: named.property(table, key))
+    assert has_statistics(("id",), table.schema, lambda key: unset.property(table, key))

@@ -78,7 +78,7 @@ def test_validate_counts_the_tables(cli: Cli, repo: Repository) -> None:
     repo.policies({"a": "{isolation: Serializable}", "b": "{deletion_vectors: enabled}"})
     assert cli("validate").out == "2 tables: every policy is valid.\n"
     found = json.loads(cli("validate", "--format", "json").out)
-    assert found == {"valid": True, "tables": [repo.name("a"), repo.name("b")], "patterns": []}
+    assert found == {"valid": True, "tables": [repo.name("a"), repo.name("b")], "patterns": [], "findings": []}
 
 
 def test_validate_says_everything_that_is_wrong(cli: Cli, repo: Repository) -> None:

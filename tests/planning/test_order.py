@@ -108,7 +108,7 @@ def test_undo_brings_back_what_was_there(live: Live, table_plan: TablePlanner) -
     plan = table_plan(live(properties={"a": "old", "c": "old"}), properties={"a": "new", "b": "new", "c": None})
     where = "ALTER TABLE `lake`.`s`.`t`\n"
     assert [each.undo for each in plan.statements] == [
-        (where + "SET TBLPROPERTIES ('a' = 'old')", where + "UNSET TBLPROPERTIES IF EXISTS ('b')"),
+        (where + "UNSET TBLPROPERTIES IF EXISTS ('b')", where + "SET TBLPROPERTIES ('a' = 'old')"),
         (where + "SET TBLPROPERTIES ('c' = 'old')",),
     ]
 

@@ -35,7 +35,12 @@ def test_the_protocol_after_all_statements(live: Live, table_plan: TablePlanner)
         reader_features=("deletionVectors",),
         writer_features=("appendOnly", "clustering", "deletionVectors", "domainMetadata", "invariants"),
     )
-    assert [finding.code for finding in plan.findings] == ["P001", "P002"]
+    assert [finding.code for finding in plan.findings] == ["P001", "P002", "L017"]
+    assert [(each.name, each.reader, each.leaves) for each in plan.features] == [
+        ("clustering", False, "never"),
+        ("deletionVectors", True, "with history"),
+        ("domainMetadata", False, "freely"),
+    ]
 
 
 def test_statements_raise_the_protocol_one_after_the_other(live: Live, table_plan: TablePlanner) -> None:

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -15,8 +14,8 @@ from hypothesis import given, settings
 from pydantic_sarif.model import StaticAnalysisResultsFormatSarifVersion210JsonSchema as Sarif
 
 from tablectl.model.errors import Problem
-from tablectl.model.plan import Finding, Plan
-from tablectl.planning import lint
+from tablectl.model.lint import RULES as CODES
+from tablectl.model.plan import Finding, Plan, Refusal
 from tablectl.reports.context import Context
 from tablectl.reports.sarif import MOST, RULES, plan_sarif, problems_sarif, run_sarif
 from tablectl.specs.tree import Source
@@ -60,7 +59,7 @@ def test_what_is_worst_comes_first(plan: Plan) -> None:
         ("refused", "error", "lake.sales.sessions"),
         ("refused", "error", "lake.sales.sessions"),
     ]
-    assert [level for _, level, _ in found] == ["error"] * 3 + ["warning"] + ["note"] * 11
+    assert [level for _, level, _ in found] == ["error"] * 3 + ["warning"] + ["note"] * 13
     assert ("pending", "note", "lake.sales.clicks") in found
     assert ("pending", "note", "lake.sales.sessions") not in found
 
@@ -132,7 +131,7 @@ def test_the_same_thing_is_known_again(plan: Plan) -> None:
 def test_any_text_makes_a_valid_file(plan: Plan, text: str) -> None:
     sources = {text: {text: Source(text, 0, 0)}}
     run = run_of(plan_sarif(hostile_plan(plan, text), Context(sources=sources)))
-    assert len(run["results"]) == 8
+    assert len(run["results"]) == 10
 
 
 @settings(max_examples=50, deadline=None)
@@ -153,9 +152,25 @@ def test_a_finding_of_another_version(plan: Plan) -> None:
 
 
 def test_every_code_of_a_finding_has_a_rule() -> None:
-    codes = set(re.findall(r"code=\"(\w+)\"", Path(lint.__file__).read_text(encoding="utf-8")))
-    assert codes
-    assert codes <= RULES.keys()
+    assert CODES.keys() <= RULES.keys()
+    assert all("**Way out.**" in RULES[code].help for code in CODES)
+
+
+def test_what_the_repository_ignores_is_suppressed_with_its_reason(plan: Plan) -> None:
+    finding = Finding(code="L005", severity="ignored", message="kept", about="isolation", reason="by audit")
+    told = replace(plan, tables=(replace(plan.tables[0], findings=(finding,)),))
+    (result,) = [each for each in run_of(plan_sarif(told, Context()))["results"] if each["ruleId"] == "L005"]
+    assert result["suppressions"] == [{"kind": "external", "justification": "by audit"}]
+    assert result["level"] == "note"
+
+
+def test_an_error_of_lint_is_told_once(plan: Plan) -> None:
+    finding = Finding(code="L006", severity="error", message="short", about="isolation")
+    refusal = Refusal(change="isolation", reason="short", way_out="longer", condition="L006")
+    told = replace(plan, tables=(replace(plan.tables[0], findings=(finding,), refusals=(refusal,)),))
+    levels = {each["ruleId"]: each["level"] for each in run_of(plan_sarif(told, Context()))["results"]}
+    assert levels["L006"] == "error"
+    assert not any(each["ruleId"] == "refused" for each in run_of(plan_sarif(told, Context()))["results"])
 
 
 def test_more_than_any_reader_takes(plan: Plan) -> None:
@@ -166,4 +181,4 @@ def test_more_than_any_reader_takes(plan: Plan) -> None:
     assert len(run["results"]) == MOST
     assert run["results"][0]["level"] == "error"
     (notice,) = run["invocations"][0]["toolExecutionNotifications"]
-    assert notice["message"]["text"].startswith("7001 results are left out")
+    assert notice["message"]["text"].startswith("11001 results are left out")

@@ -209,14 +209,13 @@ def test_what_is_wrong_in_any_environment_is_told_once_in_all(root: Path, env: s
     [
         ("policiez: x", '1:1: unknown key "policiez"\n  hint: did you mean `policies`?'),
         ("engine: {dialekt: oss}", '1:10: unknown key "engine.dialekt"\n  hint: did you mean `dialect`?'),
-        ("lint: {}", "1:1: `lint` is not supported yet\n  hint: remove it: this version would not act on it"),
         ("env:", "1:1: `env` takes a map, not nothing\n  hint: put its keys under `env`"),
         ("env: {dev: prod}", '1:7: `env.dev` takes a map, not "prod"\n  hint: put its keys under `env.dev`'),
         (
             "env: {dev: {env: {}}}",
             (
                 '1:13: unknown key "env.dev.env"\n'
-                "  hint: known here: policies, variables, engine, window, state, stores, reports"
+                "  hint: known here: policies, variables, engine, window, state, stores, reports, lint"
             ),
         ),
         (

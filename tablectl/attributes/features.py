@@ -1,0 +1,44 @@
+"""What is known of protocol features: which can leave a protocol again, and what stays behind (delta.md 1.13, 1.15)."""
+
+from __future__ import annotations
+
+from tablectl.model.live import READER_FEATURES, Protocol
+from tablectl.model.plan import FeatureFact, Leaves
+
+_HISTORY = READER_FEATURES - {
+    "timestampNtz",
+    "variantType",
+    "variantType-preview",
+    "variantShredding",
+    "variantShredding-preview",
+    "catalogManaged",
+}
+"""Reader features that DROP FEATURE removes: with history, or with checkpointProtection in their place."""
+_FREELY = frozenset(
+    {
+        "checkConstraints",
+        "rowTracking",
+        "domainMetadata",
+        "inCommitTimestamp",
+        "materializePartitionColumns",
+        "coordinatedCommits-preview",
+    }
+)
+_TRUNCATES = frozenset({"checkpointProtection"})
+"""Removed with TRUNCATE HISTORY alone."""
+
+
+def leaves(feature: str) -> Leaves:
+    """How a feature leaves a protocol: not at all, with a loss of history or a guard in its place, or without either.
+
+    A feature that is not known here counts as one that stays.
+    """
+    if feature in _HISTORY | _TRUNCATES:
+        return "with history"
+    return "freely" if feature in _FREELY else "never"
+
+
+def added_features(before: Protocol, after: Protocol) -> tuple[FeatureFact, ...]:
+    """The features that a plan adds, by name, and what it takes to be rid of each."""
+    new = sorted(after.features - before.features)
+    return tuple(FeatureFact(name=each, reader=each in READER_FEATURES, leaves=leaves(each)) for each in new)

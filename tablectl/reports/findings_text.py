@@ -1,0 +1,41 @@
+"""Findings as lines, and counted. Light to load: `validate` needs no more of the reports."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from tablectl.model.lint import Severity
+from tablectl.model.plan import Finding
+from tablectl.model.text import printable
+from tablectl.planning.lint import LintedTable
+from tablectl.reports.style import Style, plural
+
+_ORDER: Sequence[Severity] = ("error", "warning", "note")
+
+
+def findings_lines(tables: Iterable[LintedTable], style: Style) -> list[str]:
+    """Each table that something was found on."""
+    lines: list[str] = []
+    for table in tables:
+        shown = _shown(table.findings)
+        if shown:
+            lines.append(style.paint(printable(table.name), "bold"))
+            for each in shown:
+                lines += style.prose(each.code, f"{each.severity}: {each.message}", 2)
+            lines.append("")
+    return lines
+
+
+def counted(findings: Sequence[Finding]) -> str:
+    """``1 error, 2 warnings``, and how many are ignored."""
+    counts = Counter(each.severity for each in findings)
+    parts = [plural(counts[name], name) for name in _ORDER if counts[name]]
+    return ", ".join([*parts, *([f"{counts['ignored']} ignored"] if counts["ignored"] else [])])
+
+
+def _shown(findings: Sequence[Finding]) -> list[Finding]:
+    """The gravest first."""
+    return sorted(
+        (each for each in findings if each.severity != "ignored"), key=lambda each: _ORDER.index(each.severity)
+    )

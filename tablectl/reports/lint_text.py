@@ -1,0 +1,41 @@
+"""What lint found, on live tables or in policies alone: as text, and for machines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tablectl.model.as_json import plain
+from tablectl.model.text import printable
+from tablectl.planning.lint import Linted
+from tablectl.reports.findings_text import counted, findings_lines
+from tablectl.reports.plan_text import failure_lines
+from tablectl.reports.style import Style, plural
+
+
+def lint_text(linted: Linted, style: Style) -> str:
+    """Tables with findings, then those that cannot be read, then the sum."""
+    lines = findings_lines(linted.tables, style)
+    for failure in linted.failures:
+        lines += [*failure_lines(failure, style), ""]
+    for pattern in linted.unmatched:
+        lines += [f"{style.paint('?', 'yellow', 'bold')} {printable(pattern)}  matches no table", ""]
+    return "\n".join([*lines, _summary(linted, style)]) + "\n"
+
+
+def _summary(linted: Linted, style: Style) -> str:
+    everything = [each for table in linted.tables for each in table.findings]
+    looked = f"{plural(len(linted.tables), 'table')} looked at"
+    if not everything:
+        return style.paint(f"Nothing found: {looked}.", "green")
+    return f"{counted(everything)}; {looked}. `tablectl explain {everything[0].code}` tells why, and the way out."
+
+
+def lint_json(linted: Linted) -> dict[str, Any]:
+    """The same for machines, with what the repository ignores and why."""
+    return {
+        "tables": [
+            {"table": each.name, "findings": [plain(found) for found in each.findings]} for each in linted.tables
+        ],
+        "failures": [plain(each) for each in linted.failures],
+        "unmatched": list(linted.unmatched),
+    }

@@ -1,0 +1,267 @@
+"""Each rule of lint on a table, or a policy, that it is about, and on one that it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from tablectl.attributes.policy import Policy
+from tablectl.model.lint import RULES, LintSetting, Seen, Severities
+from tablectl.model.live import AppTransaction, Client, Commit, Layout, LiveTable
+from tablectl.model.names import parse_table
+from tablectl.model.options import Options
+from tablectl.model.schema import Field, Schema
+from tablectl.planning.diff import diff
+from tablectl.planning.lint import CHECKS, lint, refused_by
+from tablectl.planning.rules.subject import Subject, table_subject
+
+Live = Callable[..., LiveTable]
+
+_DAY = 86_400_000
+_NOW = 1_700_000_000_000
+_VECTORS = "delta.enableDeletionVectors"
+_MANIFEST = "delta.compatibility.symlinkFormatManifest.enabled"
+_STATS = "delta.dataSkippingStatsColumns"
+_LOG, _TOMBSTONES = "delta.logRetentionDuration", "delta.deletedFileRetentionDuration"
+_STREAMS = "delta.setTransactionRetentionDuration"
+_COMPACT = "delta.autoOptimize.autoCompact"
+_NAME = parse_table("lake.s.t")
+_LONG_AGO = _NOW - 40 * _DAY
+_RESTED = Commit(5, _LONG_AGO, "WRITE", transactions=(AppTransaction("q", 3, _LONG_AGO),))
+
+
+def commits(*kinds: str, **facts: Any) -> tuple[Commit, ...]:
+    """A history, newest first, of commits named by what they did: ``append``, ``overwrite``, or an operation."""
+    made = []
+    for index, kind in enumerate(kinds):
+        version = 100 - index
+        if kind == "append":
+            commit = Commit(version, _NOW, "WRITE", changes_data=True, blind_append=True, **facts)
+        elif kind == "overwrite":
+            given = {"mode": "Overwrite"}
+            commit = Commit(version, _NOW, "WRITE", changes_data=True, overwrites=True, parameters=given, **facts)
+        else:
+            commit = Commit(version, _NOW, kind, changes_data=True, **facts)
+        made.append(commit)
+    return tuple(made)
+
+
+def found(
+    live: LiveTable, policy: Mapping[str, Any] | None = None, seen: Seen = "lint", **options: Any
+) -> dict[str, str]:
+    """What is found on a table under a policy: message by code."""
+    declared = Policy(**(policy or {}))
+    subject = table_subject(declared, live, diff(declared, live), "oss", options=Options(**options))
+    return {each.code: each.message for each in lint(subject, _NAME, seen)}
+
+
+def alone(**policy: Any) -> dict[str, str]:
+    """What is found in a policy without a table."""
+    return {each.code: each.message for each in lint(Subject.of_policy(Policy(**policy), "oss"), _NAME, "validate")}
+
+
+def test_nothing_is_found_on_a_plain_table(live: Live) -> None:
+    assert found(live()) == {}
+    assert found(live(history=())) == {}
+    assert alone() == {}
+
+
+def test_every_code_has_a_rule_but_those_of_the_protocol() -> None:
+    named = {rule.__doc__[:4] for rule in CHECKS if rule.__doc__}
+    assert named == {code for code in RULES if code.startswith("L")}
+
+
+@pytest.mark.parametrize(
+    ("facts", "policy", "code", "message"),
+    [
+        (
+            {"partition_columns": ("day",)},
+            {"clustering": ("id",)},
+            "L001",
+            "clustering is declared, and the table is partitioned by day",
+        ),
+        (
+            {"properties": {_VECTORS: "true", _MANIFEST: "TRUE"}},
+            {},
+            "L002",
+            f"deletion vectors are on, and so is {_MANIFEST}",
+        ),
+        (
+            {"properties": {"delta.enableIcebergCompatV2": "true"}},
+            {"deletion_vectors": "enabled"},
+            "L003",
+            "deletion vectors are on, and the table is Iceberg v2 too",
+        ),
+        (
+            {"clustering": (("id",), ("day",))},
+            {"properties": {_STATS: "day"}},
+            "L004",
+            f"the table is clustered by id, which {_STATS} leaves without statistics",
+        ),
+        (
+            {"clustering": (("day",),), "properties": {"delta.dataSkippingNumIndexedCols": "2"}},
+            {},
+            "L004",
+            "the table is clustered by day, which delta.dataSkippingNumIndexedCols leaves without statistics",
+        ),
+        ({}, {"properties": {_LOG: "interval 2 days"}}, "L005", "the log is kept 2 days, deleted files 1 week"),
+        (
+            {},
+            {"properties": {_TOMBSTONES: "interval 60 days"}},
+            "L005",
+            "the log is kept 30 days, deleted files 60 days",
+        ),
+        ({"properties": {_TOMBSTONES: "interval 0 hours"}}, {}, "L006", "deleted files are kept 0 hours only"),
+        (
+            {"layout": Layout(20_000, 200_000_000, (("id", 20_000), ("day", 30)))},
+            {},
+            "L007",
+            "the partition column id has 20,000 values",
+        ),
+        ({"layout": Layout(50, 1_500, (("day", 50),))}, {}, "L008", "50 partitions, half of which hold at most 1.5 kB"),
+        (
+            {"history": commits("MERGE", *["append"] * 5), "properties": {"delta.isolationLevel": "serializable"}},
+            {},
+            "L009",
+            "of the last 6 commits 5 only appended, and 1 read the table: the ones fail the others at Serializable",
+        ),
+        (
+            {
+                "schema": Schema((Field("id", "long", identity=True),)),
+                "history": commits("WRITE", read_version=90) + commits("WRITE", read_version=99),
+            },
+            {},
+            "L010",
+            "id is generated by Delta, and 1 of the last 2 commits met another",
+        ),
+        (
+            {
+                "history": commits("append", transactions=(AppTransaction("q", 3, _NOW),)),
+                "properties": {_STREAMS: "interval 2 days"},
+            },
+            {},
+            "L012",
+            f"{_STREAMS} is interval 2 days; streams that wrote lately: 1",
+        ),
+        (
+            {
+                "history": (*commits("append", "append"), _RESTED),
+                "properties": {_STREAMS: "interval 30 days"},
+            },
+            {},
+            "L012",
+            f"{_STREAMS} is interval 30 days; streams that wrote lately: 1, of which 1 rested longer already",
+        ),
+        (
+            {"history": commits("append", "overwrite"), "clustering": (("id",),)},
+            {"clustering": ("id",)},
+            "L013",
+            "1 of the last 2 commits overwrote the table, the last is 99: each clears the clustering columns",
+        ),
+        (
+            {"clients": (Client("databricks", (14, 3)), Client("delta-spark", (4, 0)))},
+            {},
+            "L014",
+            "no isolation level is set, and both Databricks and Delta Spark write the table",
+        ),
+        (
+            {"history": commits("MERGE", "DELETE", "append"), "properties": {_COMPACT: "true"}},
+            {},
+            "L015",
+            f"{_COMPACT} is true, and 2 of the last 3 commits rewrote rows (DELETE, MERGE)",
+        ),
+        (
+            {"properties": {"delta.enableExpiredLogCleanup": "false"}},
+            {},
+            "L016",
+            "delta.enableExpiredLogCleanup is off: the log grows for ever",
+        ),
+    ],
+)
+def test_a_rule_finds(live: Live, facts: dict[str, Any], policy: dict[str, Any], code: str, message: str) -> None:
+    table = LiveTable(**{**_plain(live), **facts}) if "history" in facts else live(**facts)
+    assert found(table, policy).get(code) == message
+
+
+def _plain(live: Live) -> dict[str, Any]:
+    table = live()
+    return {name: getattr(table, name) for name in LiveTable.__dataclass_fields__ if name != "history"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "policy"),
+    [
+        ({"partition_columns": ("day",)}, {"clustering": "none"}),
+        ({"properties": {_VECTORS: "true", _MANIFEST: "false"}}, {}),
+        ({"properties": {_VECTORS: "true", "delta.enableIcebergCompatV3": "true"}}, {}),
+        # What the plan itself clusters by is refused where it has no statistics, and told once.
+        ({}, {"clustering": ("id",), "properties": {_STATS: "day"}}),
+        ({"clustering": (("id",),)}, {"properties": {_STATS: "ID"}}),
+        ({}, {"properties": {_LOG: "interval 7 days"}}),
+        ({}, {"properties": {_TOMBSTONES: "interval 168 hours"}}),
+        ({"properties": {_LOG: "nonsense", _TOMBSTONES: "interval 2 months"}}, {}),
+        ({"layout": Layout(49, 10, (("day", 49),))}, {}),
+        ({"layout": Layout(60, 2_000_000_000, (("day", 60),))}, {}),
+        ({"history": commits("MERGE", *["append"] * 5)}, {}),  # nobody pinned the level
+        ({"history": commits(*["append"] * 9), "properties": {"delta.isolationLevel": "Serializable"}}, {}),
+        ({"history": commits("append"), "properties": {_STREAMS: "interval 1 day"}}, {}),
+        ({"history": commits("overwrite")}, {}),
+        ({"clients": (Client("databricks"), Client("delta-spark"))}, {"isolation": "Serializable"}),
+        ({"history": commits("append", "OPTIMIZE"), "properties": {_COMPACT: "true"}}, {}),
+    ],
+)
+def test_and_says_nothing_otherwise(live: Live, facts: dict[str, Any], policy: dict[str, Any]) -> None:
+    table = LiveTable(**{**_plain(live), **facts}) if "history" in facts else live(**facts)
+    assert found(table, policy) == {}
+
+
+def test_append_only_where_the_plan_turns_it_on(live: Live) -> None:
+    history = commits("DELETE", "overwrite", "append", "MERGE")
+    table = LiveTable(**{**_plain(live), "history": history})
+    message = "3 of the last 4 commits removed rows (DELETE, MERGE, overwrite): they fail from then on"
+    assert found(table, {"properties": {"delta.appendOnly": "true"}}, "plan")["L011"] == message
+    on = LiveTable(**{**_plain(live), "history": history, "properties": {"delta.appendOnly": "true"}})
+    assert found(on, {"properties": {"delta.appendOnly": "true"}}, "plan") == {}
+
+
+def test_new_clustering_columns_move_nothing_unless_optimize_is_declared(live: Live) -> None:
+    assert found(live(), {"clustering": ("id",)}, "plan") == {
+        "L017": "files stay as they are until OPTIMIZE clusters them"
+    }
+    assert found(live(), {"clustering": ("id",)}, "plan", optimize="full") == {}
+    assert found(live(files=0), {"clustering": ("id",)}, "plan") == {}
+
+
+def test_a_policy_alone() -> None:
+    assert alone(deletion_vectors="enabled", properties={_MANIFEST: "true"}).keys() == {"L002"}
+    assert alone(clustering=("a", "b.c"), properties={_STATS: "a"})["L004"].startswith("the table is clustered by b.c,")
+    assert alone(clustering=("a", "b.c"), properties={_STATS: "a,b"}) == {}
+    assert alone(properties={_LOG: "interval 1 day", _TOMBSTONES: "interval 10 days"}).keys() == {"L005"}
+    # The other one is not known, so nothing is known.
+    assert alone(properties={_LOG: "interval 1 day"}) == {}
+    assert alone(properties={_TOMBSTONES: "interval 1 day"}).keys() == {"L006"}
+
+
+def test_how_grave_it_is_the_repository_says(live: Live) -> None:
+    severities = Severities(
+        {
+            "L005": LintSetting("error", tables=("lake.s.*",)),
+            "L006": LintSetting("ignored", "short on purpose"),
+            "L016": LintSetting("error", tables=("lake.other.*",)),
+        }
+    )
+    properties = {_LOG: "interval 1 hour", _TOMBSTONES: "interval 1 day", "delta.enableExpiredLogCleanup": "false"}
+    policy = Policy(properties=properties)
+    table = live()
+    changes = diff(policy, table)
+    findings = lint(table_subject(policy, table, changes, "oss"), _NAME, "plan", severities)
+    assert [(each.code, each.severity, each.reason) for each in findings] == [
+        ("L005", "error", ""),
+        ("L006", "ignored", "short on purpose"),
+        ("L016", "note", ""),
+    ]
+    (refusal,) = refused_by(findings, changes)
+    assert (refusal.change, refusal.condition) == (f"properties.{_LOG}", "L005")
+    assert refusal.way_out == "keep the log at least as long as deleted files"

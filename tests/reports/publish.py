@@ -1,0 +1,12 @@
+"""Write ``docs/lint.md`` from the rules of lint and the table of clients: ``python -m tests.reports.publish``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tablectl.reports.code_text import codes_page
+
+PAGE = Path(__file__).parents[2] / "docs" / "lint.md"
+
+if __name__ == "__main__":
+    PAGE.write_text(codes_page(), encoding="utf-8")
