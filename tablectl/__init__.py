@@ -1,8 +1,8 @@
 """Declarative table policies for Delta Lake: plan the settings that decide which Spark jobs fail, and apply them.
 
-``plan``, ``apply``, ``drift``, ``import_tables``, ``explain`` and ``outlook`` (``conflicts``) are the commands as
-functions, for notebooks and orchestrators; ``guard``, ``guard_batch`` and ``retry_on_conflict`` are for the jobs that
-write to the tables.
+``plan``, ``apply``, ``drift``, ``lint``, ``import_tables``, ``explain`` and ``outlook`` (``conflicts``) are the
+commands as functions, for notebooks and orchestrators; ``guard``, ``guard_batch`` and ``retry_on_conflict`` are for the
+jobs that write to the tables.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` al
     from tablectl.api import drift as drift
     from tablectl.api import explain as explain
     from tablectl.api import import_tables as import_tables
+    from tablectl.api import lint as lint
     from tablectl.api import outlook as outlook
     from tablectl.api import plan as plan
     from tablectl.writers.batch import guard_batch as guard_batch
@@ -33,6 +34,7 @@ __all__ = [
     "guard",
     "guard_batch",
     "import_tables",
+    "lint",
     "outlook",
     "plan",
     "retry_on_conflict",
@@ -47,6 +49,7 @@ def __getattr__(name: str) -> Any:
         "drift": "api",
         "explain": "api",
         "import_tables": "api",
+        "lint": "api",
         "outlook": "api",
         "guard": "writers.guard",
         "guard_batch": "writers.batch",

@@ -16,6 +16,7 @@ from tablectl.model.names import TableName
 from tablectl.model.plan import Plan
 from tablectl.planning.drift import Drift
 from tablectl.planning.limits import Limits
+from tablectl.planning.lint import Linted
 from tablectl.planning.outlook import Outlook
 from tablectl.planning.plan_file import check_environment, load_plan
 from tablectl.scope import Selection
@@ -30,6 +31,7 @@ from tablectl.workflow import (
     Imported,
     find_drift,
     import_policies,
+    lint_tables,
     make_outlook,
     make_plan,
     run,
@@ -146,6 +148,29 @@ def drift(
         selection = Selection(tuple(select), tuple(tags), tuple(exclude))
         stores, env = store_options(config), config.environment
         return find_drift(specs, selection, engines.start, stores, look_back=look_back, env=env)
+
+
+def lint(
+    paths: Paths = None,
+    *,
+    select: Sequence[str] = (),
+    tags: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
+    env: str | None = None,
+    directory: str | Path = ".",
+    spark: Any = None,
+) -> Linted:
+    """What does harm on live tables as their policies would make them (``tablectl lint``). Changes nothing.
+
+    Arguments and errors as of ``plan``. How grave each finding is, ``lint:`` of ``tablectl.yaml`` says.
+    """
+    config = load_config(Path(directory), os.environ, env)
+    with Engines(config, spark) as engines:
+        specs = load_repository(paths, config, directory, variables or {}, os.environ)
+        selection = Selection(tuple(select), tuple(tags), tuple(exclude))
+        stores, dialect = store_options(config), config.engine.dialect
+        return lint_tables(specs, selection, dialect, engines.start, stores, severities=config.severities)
 
 
 def import_tables(

@@ -70,6 +70,18 @@ def test_selections(root: Path) -> None:
         plan(root, select=["nix"])
 
 
+def test_lint_looks_at_all_tables(root: Path, engines: list[LogEngine]) -> None:
+    create(root / "c", properties={"delta.deletedFileRetentionDuration": "interval 1 day"})
+    (root / "policies" / "more.yaml").write_text("version: 1\ntables:\n  delta.`${ROOT}/c`: {isolation: default}\n")
+    found = tablectl.lint(directory=root, variables={"ROOT": str(root)})
+    assert {table.name[-2:-1]: [each.code for each in table.findings] for table in found.tables} == {
+        "a": [],
+        "b": [],
+        "c": ["L006"],
+    }
+    assert (found.exit_code, engines) == (0, [])
+
+
 def test_a_saved_plan_is_applied(root: Path) -> None:
     (root / "p.json").write_bytes(dump_plan(plan(root)))
     assert tablectl.apply(str(root / "p.json"), directory=root).exit_code == 0

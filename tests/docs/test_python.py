@@ -31,7 +31,7 @@ def test_the_python_of_every_page_is_python(block: Block) -> None:
 def test_functions_and_arguments_of_the_table_exist() -> None:
     page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
     named = re.findall(r"(?m)^\| `tablectl\.(\w+)\(([^)]*)\)` \|", page)
-    assert [name for name, _ in named] == ["plan", "apply", "drift", "import_tables", "explain", "outlook"]
+    assert [name for name, _ in named] == ["plan", "apply", "drift", "lint", "import_tables", "explain", "outlook"]
     for name, arguments in named:
         known = inspect.signature(getattr(tablectl, name)).parameters
         assert {each.partition("=")[0] for each in re.findall(r"[a-z_]+(?:=None)?", arguments)} <= set(known), name
