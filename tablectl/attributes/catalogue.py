@@ -231,6 +231,17 @@ def canonical_key(key: str, dialect: str) -> str:
     return known.key if known else key
 
 
+def needs_of(key: str, dialect: str) -> str:
+    """What a key takes, in the words with which its parser refuses a text that fits no type."""
+    known = find_known(key, dialect)
+    try:
+        if known is not None:
+            known.parse("\0")
+    except ValueError as error:
+        return f"{str(error)[:1].upper()}{str(error)[1:]}; null unsets it."
+    return "Text; null unsets it."
+
+
 def why_refused(key: str, dialect: str) -> tuple[str, str] | None:
     """Why a key may not stand under ``properties``, and the way out; ``None`` where it may."""
     folded = key.lower()

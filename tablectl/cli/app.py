@@ -125,6 +125,8 @@ RemoteOpt = Annotated[
 # typer carries its own copy of click since 0.26 and uses the real one before: these are the classes of either.
 _WrongUsage: type[Any] = typer.BadParameter.__bases__[0]
 _CODE = re.compile(r"[LPlp][0-9]{3}\Z")
+_PROPERTY = re.compile(r"delta\.[^`]", re.IGNORECASE)
+"""A table known by its path has backticks around it."""
 
 
 def run_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -390,8 +392,8 @@ def explain(
         str,
         typer.Argument(
             metavar="TABLE | WORD",
-            help="An identifier, as in policies; or an exception, a DELTA_… error class, an isolation level, or the "
-            "code of a finding.",
+            help="An identifier, as in policies; or an exception, a DELTA_… error class, an isolation level, a "
+            "property, or the code of a finding.",
             autocompletion=complete.tables_and_words,
         ),
     ],
@@ -412,12 +414,16 @@ def explain(
 ) -> int:
     """What the policies say about a table, line by line; or what an exception, a level or a finding means.
 
-    Examples: tablectl explain lake.sales.orders; tablectl explain WriteSerializable; tablectl explain L004
+    Examples: tablectl explain lake.sales.orders; tablectl explain delta.appendOnly; tablectl explain L004
     """
     if table is None and _CODE.match(what):
         from tablectl.cli.linting import explain_code_command  # noqa: PLC0415
 
         return explain_code_command(what, _request(None, None, None, None, None, env=env), ctx.obj, format)
+    if table is None and _PROPERTY.match(what):
+        from tablectl.cli.explaining import explain_key_command  # noqa: PLC0415
+
+        return explain_key_command(what, _request(None, None, None, None, None, env=env), ctx.obj, format)
     from tablectl.conflicts.glossary import find_topic, looks_like_a_topic  # noqa: PLC0415
     from tablectl.specs.shapes import SHAPES  # noqa: PLC0415
 

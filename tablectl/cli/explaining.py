@@ -6,13 +6,34 @@ import json
 import os
 from pathlib import Path
 
+from tablectl.attributes.catalogue import OWNED, known_keys
 from tablectl.cli.output import Format, Output
 from tablectl.cli.request import Request
-from tablectl.model.errors import ExitCode
+from tablectl.model.errors import ExitCode, UsageError
 from tablectl.reports.explain_text import explain_json, explain_text
 from tablectl.specs.config import load_config
 from tablectl.specs.explain import explain
 from tablectl.specs.repository import load_repository
+from tablectl.specs.wording import nearest
+
+
+def explain_key_command(key: str, request: Request, out: Output, form: Format) -> ExitCode:
+    """What a property of tables is."""
+    # The conflict rules take longer to load than all else of this command.
+    from tablectl.planning.about_key import about_key  # noqa: PLC0415
+    from tablectl.reports.about_key_text import about_key_json, about_key_text  # noqa: PLC0415
+
+    dialect = load_config(Path(), os.environ, request.env).engine.dialect
+    about = about_key(key, dialect)
+    if about is None:
+        near = nearest(key, (*OWNED, *known_keys(dialect)))
+        hint = f"did you mean {near}?" if near else "keys of your own have no meaning to Delta"
+        raise UsageError(f"{key} is no property that Delta knows", hint)
+    if form is Format.JSON:
+        out.result(json.dumps(about_key_json(about), indent=2) + "\n")
+    else:
+        out.result(about_key_text(about, out.style))
+    return ExitCode.DONE
 
 
 def explain_command(table: str, request: Request, out: Output, form: Format) -> ExitCode:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tablectl.attributes.catalogue import find_known, known_keys
+from tablectl.attributes.catalogue import find_known, known_keys, needs_of
 from tablectl.attributes.shape import Shape
 from tablectl.specs.blocks import TAG
 from tablectl.specs.options import OPTIONS
@@ -142,19 +142,8 @@ def _properties() -> Schema:
 def _property(key: str) -> Schema:
     dialects = [dialect for dialect in _DIALECTS if find_known(key, dialect)]
     only = f" Only in the {dialects[0]} dialect." if len(dialects) == 1 else ""
-    return {**_value(), "description": f"{_needs(key, dialects[0])}{only}"}
+    return {**_value(), "description": f"{needs_of(key, dialects[0])}{only}"}
 
 
 def _value() -> Mapping[str, Any]:
     return {"type": ["string", "integer", "boolean", "null"]}
-
-
-def _needs(key: str, dialect: str) -> str:
-    """What a key takes, in the words with which its parser refuses a text that fits no type."""
-    known = find_known(key, dialect)
-    try:
-        if known is not None:
-            known.parse("\0")
-    except ValueError as error:
-        return f"{str(error)[:1].upper()}{str(error)[1:]}; null unsets it."
-    return "Text; null unsets it."

@@ -92,14 +92,26 @@ def test_a_table_that_only_a_pattern_matches_needs_no_catalog(cli: Cli, sales: R
         ("orders", "'orders' is no exception, error class or isolation level that is known here, and no table"),
         ("lake.sales.*", "hint: name one table that it matches"),
         ("isolation", '"isolation" is an attribute of tables, not a table\n  hint: Isolation level of writes'),
-        ("delta.isolationLevel", '"delta.isolationLevel" is an attribute'),
-        ("delta.appendOnly", '"delta.appendOnly" is a property of tables, not a table'),
+        ("delta.appendOnl", "is no property that Delta knows\n  hint: did you mean delta.appendOnly?"),
+        ("delta.x", "is no property that Delta knows\n  hint: keys of your own have no meaning to Delta"),
     ],
 )
 def test_what_is_not_declared_is_wrong_usage(cli: Cli, sales: Repository, table: str, says: str) -> None:
     result = cli("explain", table, "--var", "LAKE=/lake")
     assert (result.code, result.out) == (64, "")
     assert says in result.err
+
+
+def test_a_property(cli: Cli, repo: Repository) -> None:
+    result = cli("explain", "delta.LogRetentionDuration")
+    assert result.code == 0
+    assert result.out.startswith(
+        "delta.logRetentionDuration\n  Declared under `properties:`. Needs an interval such as"
+    )
+    assert "to set it is a commit of the closed phase: no write in flight survives" in result.out
+    assert "Findings about it: L005, L016" in result.out
+    found = json.loads(cli("explain", "delta.isolationLevel", "--format", "json").out)
+    assert (found["property"], found["attribute"], found["changes"]) == ("delta.isolationLevel", "isolation", {})
 
 
 def test_a_contradiction_is_explained_as_such(cli: Cli, repo: Repository) -> None:

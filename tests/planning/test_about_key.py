@@ -1,0 +1,63 @@
+"""What is told of a property."""
+
+from __future__ import annotations
+
+import pytest
+
+from tablectl.attributes.catalogue import OWNED, known_keys
+from tablectl.model.plan import Phase
+from tablectl.planning.about_key import about_key
+
+
+def phases(key: str, dialect: str = "oss") -> list[Phase]:
+    about = about_key(key, dialect)
+    assert about is not None
+    return [verdict.phase for _, verdict in about.changes]
+
+
+def test_a_property_in_any_case_and_what_a_change_of_it_does() -> None:
+    about = about_key("DELTA.CheckpointPOLICY", "oss")
+    assert about is not None
+    assert (about.key, about.feature, about.attribute, about.refused) == (
+        "delta.checkpointPolicy",
+        "v2Checkpoint",
+        "",
+        None,
+    )
+    assert about.description == "Needs one of classic, v2; null unsets it."
+    assert phases("delta.checkpointPolicy") == [Phase.FREE, Phase.CLOSED]
+    assert phases("delta.appendOnly") == [Phase.CLOSED, Phase.CLOSED]
+    assert phases("delta.checkpointPolicy", "databricks") == [Phase.CLOSED, Phase.CLOSED]
+
+
+def test_one_that_an_attribute_declares() -> None:
+    about = about_key("delta.enableDeletionVectors", "oss")
+    assert about is not None
+    assert (about.attribute, about.changes, about.refused) == ("deletion_vectors", (), None)
+
+
+def test_one_that_no_policy_can_name() -> None:
+    about = about_key("delta.minReaderVersion", "oss")
+    assert about is not None
+    assert about.refused is not None
+    assert about.changes == ()
+
+
+def test_one_of_the_other_dialect() -> None:
+    about = about_key("delta.targetFileSize", "oss")
+    assert about is not None
+    assert about.dialects == ("databricks",)
+    assert about.refused is not None
+    assert about.refused[0] == "delta.targetFileSize exists only in the databricks dialect"
+
+
+@pytest.mark.parametrize("key", ["delta.nothing", "owner.team", "", "delta."])
+def test_what_means_nothing_to_delta(key: str) -> None:
+    about = about_key(key, "oss")
+    assert about is None or about.refused is not None
+    assert about is None or not about.dialects
+
+
+@pytest.mark.parametrize("dialect", ["oss", "databricks"])
+def test_every_known_key_has_a_page(dialect: str) -> None:
+    assert all(about_key(key, dialect) for key in (*known_keys(dialect), *OWNED))
