@@ -13,15 +13,17 @@ from pathlib import Path
 from threading import Event
 from uuid import uuid4
 
-from tablectl.attributes.policy import Policy, needs_size, needs_vectors
+from tablectl.attributes.policy import needs_marks, needs_size, needs_truncation, needs_vectors
 from tablectl.engine.port import Engine
 from tablectl.live.buckets import StoreOptions
 from tablectl.live.origin import MOST_COMMITS, Inquiry, trace_many
 from tablectl.live.reader import LOOK_BACK, Depth, Request, read_commits, read_many, read_table
+from tablectl.live.truncation import has_truncation
 from tablectl.model.errors import EngineError, ExitCode, LiveError, PlanFileError, one_line
 from tablectl.model.lint import DEFAULT_SEVERITIES, Severities
 from tablectl.model.live import Client, Commit, LiveTable
 from tablectl.model.names import NameSyntaxError, TableName, canonical_location, parse_table
+from tablectl.model.options import Optimize
 from tablectl.model.plan import Change, Plan, TableFailure, TablePlan
 from tablectl.planning.diff import diff
 from tablectl.planning.drift import Drift, questions, table_drift
@@ -226,7 +228,7 @@ def _read(
     placed: Placed, look_back: int, stores: StoreOptions, on_read: OnRead, failures: list[TableFailure]
 ) -> Iterator[tuple[TableSpec, LiveTable]]:
     """The tables as they are; one that cannot be read goes to ``failures``. ``look_back`` is of those that change."""
-    yield from _read_as(placed, lambda spec: _depth(spec.policy, look_back), stores, on_read, failures)
+    yield from _read_as(placed, lambda spec: _depth(spec, look_back), stores, on_read, failures)
 
 
 def _read_as(
@@ -274,17 +276,23 @@ def read_live(
     return read_table(name, location, options=stores)
 
 
-def _depth(policy: Policy, look_back: int) -> Callable[[LiveTable], Depth]:
+def _depth(spec: TableSpec, look_back: int) -> Callable[[LiveTable], Depth]:
     """What is read follows what is declared: the history of tables that change, vectors and files where their number
     counts.
     """
+    policy = spec.policy
     asks = any(needs_vectors(*value) for value in policy.values())
+    truncates = any(needs_truncation(name, value, spec.options) for name, _, value in policy.values())
 
     def depth(live: LiveTable) -> Depth:
         changes = diff(policy, live)
         counts = asks and live.vectors is None
         sized = None in {live.files, live.bytes} and any(map(needs_size, changes))
-        return Depth(look_back if look_back and (counts or changes) else 0, counts or sized)
+        truncation = truncates and has_truncation(live)
+        clusters = policy.clustering is not None and needs_marks("clustering", policy.clustering, live, spec.options)
+        marks = spec.options.optimize if clusters else None
+        deeper = counts or truncation or marks is not None or bool(changes)
+        return Depth(look_back if look_back and deeper else 0, counts or sized, truncation=truncation, marks=marks)
 
     return depth
 
@@ -295,9 +303,20 @@ class LogReader:
 
     stores: StoreOptions = field(default_factory=lambda: _DEFAULT_STORES)
 
-    def read(self, name: TableName, location: str, *, version: int | None = None, counts: bool = False) -> LiveTable:
+    def read(
+        self,
+        name: TableName,
+        location: str,
+        *,
+        version: int | None = None,
+        counts: bool = False,
+        truncation: bool = False,
+        marks: Optimize | None = None,
+    ) -> LiveTable:
         """The table at a version, the newest without one."""
-        return read_table(name, location, version=version, counts=counts, options=self.stores)
+        return read_table(
+            name, location, version=version, counts=counts, truncation=truncation, marks=marks, options=self.stores
+        )
 
     def commits(self, location: str, *, after: int) -> tuple[Commit, ...]:
         """The commits above a version, newest first."""

@@ -10,7 +10,7 @@ from tablectl.attributes.shape import Shape
 from tablectl.model.live import LiveTable
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.options import NO_OPTIONS, Options
-from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.plan import Basis, Change, Refusal, Rewrite, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +19,16 @@ class Step:
 
     operation: Operation
     needs: tuple[str, ...] = ()
-    """Property keys that, where the same plan changes them, must change before this step or with it."""
+    """Property keys, and domains, that must change before this step or with it where the same plan changes them."""
     undo: Operation | None = None
     undo_note: str = ""
     """What stays even after ``undo``, as a noun phrase."""
     only_if_vectors: bool = False
     """Run only where deletion vectors remain when its turn comes."""
+    due: int | None = None
+    """As ``Statement.due``."""
+    rewrite: Rewrite | None = None
+    """As ``Statement.rewrite``, where the operation alone does not tell."""
     id: str = ""
     """Tells two equal operations of one action apart."""
 
@@ -46,6 +50,8 @@ class Target:
     """Properties by folded key as they will read after the plan; absent where no policy names them."""
     options: Options = NO_OPTIONS
     """What the policy says beside its attributes."""
+    changes: frozenset[str] = frozenset()
+    """The ids of all changes of the plan that are not made yet."""
 
     def property(self, live: LiveTable, key: str) -> str | None:
         """A property as it will read after the plan."""

@@ -2,6 +2,12 @@
 
 Order counts in open-source Delta: OPTIMIZE compares it with the file tags. A table once clustered stays so in its
 protocol; ``none`` is clustered without columns, and to declare it of a table never clustered is no change.
+
+New columns rewrite nothing. Where the option ``optimize`` asks for it, data follows them: a second fact of the
+attribute, ``data``, which reads ``outdated`` or ``clustered``. Outdated is what an OPTIMIZE of that kind would cluster
+and what is no younger than the columns: files that are not clustered at all and were there when the columns were
+declared, and for ``full`` those that are clustered by other columns. New data is none of it: its coming asks for no
+OPTIMIZE.
 """
 
 from __future__ import annotations
@@ -13,7 +19,7 @@ from typing import TypeVar
 from tablectl.attributes.base import Action, Step, Target
 from tablectl.attributes.catalogue import parse_columns
 from tablectl.attributes.shape import Shape
-from tablectl.model.live import LiveTable
+from tablectl.model.live import LiveTable, MarkedPart, Marks
 from tablectl.model.names import (
     ColumnPath,
     NameSyntaxError,
@@ -21,11 +27,14 @@ from tablectl.model.names import (
     fold_column,
     parse_column,
 )
-from tablectl.model.operations import ClusterBy
-from tablectl.model.plan import Basis, Change, ColumnFact, Refusal, Value
+from tablectl.model.operations import ClusterBy, OptimizeData
+from tablectl.model.plan import Basis, Change, ColumnFact, Refusal, Rewrite, Value
 from tablectl.model.schema import Field, Schema
 
 MAX_COLUMNS = 4
+DATA = "data"
+"""The key of the attribute's second fact."""
+_DOMAIN = "delta.clustering"
 STATS_KEYS = ("delta.dataSkippingNumIndexedCols", "delta.dataSkippingStatsColumns")
 _DEFAULT_INDEXED = 32
 _NO_COLUMNS: frozenset[ColumnPath] = frozenset()
@@ -47,7 +56,9 @@ class Clustering:
     )
 
     def read(self, live: LiveTable, key: str) -> Value:
-        """The columns as the table spells them, ``none`` where there are none."""
+        """The columns as the table spells them, ``none`` where there are none; of ``data`` whether it follows them."""
+        if key == DATA:
+            return "outdated" if live.marks and _left(live, live.marks, _names(live)).files else "clustered"
         return tuple(column_text(path) for path in live.clustering) if live.clustering else "none"
 
     def agrees(self, found: Value, declared: Value, key: str) -> bool:
@@ -57,13 +68,18 @@ class Clustering:
     def diff(self, declared: Value | Mapping[str, str | None], live: LiveTable) -> Iterable[Change]:
         """At most one change, its columns spelled as the table spells them."""
         found = self.read(live, "")
-        if not isinstance(declared, str | tuple) or self.agrees(found, declared, ""):
+        if not isinstance(declared, str | tuple):
             return
         spelled, facts = _resolve(declared, live.schema)
-        yield Change(attribute=self.name, before=found, after=spelled, columns=facts)
+        if not self.agrees(found, declared, ""):
+            yield Change(attribute=self.name, before=found, after=spelled, columns=facts)
+        if isinstance(spelled, tuple) and live.marks and _left(live, live.marks, spelled).files:
+            yield Change(attribute=self.name, key=DATA, before="outdated", after="clustered", columns=facts)
 
     def check(self, change: Change, live: LiveTable, target: Target) -> Refusal | None:
         """Everything Delta would refuse, before any statement runs."""
+        if change.key == DATA:
+            return _check_data(change, live, target)
         if live.partition_columns:
             columns = ", ".join(live.partition_columns)
             return Refusal(
@@ -78,11 +94,55 @@ class Clustering:
 
     def act(self, change: Change, basis: Basis) -> Action:
         """One ``CLUSTER BY``; data files stay as they are until an OPTIMIZE."""
+        if change.key == DATA:
+            return Action(change, (_optimize(change, basis),))
         note = "" if basis.clustered else "writer protocol 7 with the features clustering and domainMetadata"
         step = Step(
             ClusterBy(_paths(change.after)), needs=STATS_KEYS, undo=ClusterBy(_paths(change.before)), undo_note=note
         )
         return Action(change, (step,))
+
+
+def _check_data(change: Change, live: LiveTable, target: Target) -> Refusal | None:
+    """Data follows the declared columns and no others that somebody set in between."""
+    if change.attribute in target.changes or _names(live) == tuple(fact.column for fact in change.columns):
+        return None
+    return Refusal(
+        change=change.id,
+        reason=f"the table is clustered by other columns now: {', '.join(_names(live)) or 'none'}",
+        way_out="plan again",
+    )
+
+
+def _names(live: LiveTable) -> tuple[str, ...]:
+    return tuple(column_text(path) for path in live.clustering or ())
+
+
+def _left(live: LiveTable, marks: Marks, columns: tuple[str, ...]) -> MarkedPart:
+    """What an OPTIMIZE has yet to cluster by some columns; see the module."""
+    if live.optimize == "never":
+        return MarkedPart()
+    loose = marks.older if columns == _names(live) else marks.loose()
+    others = marks.others(columns) if live.optimize == "full" else MarkedPart()
+    return MarkedPart(files=loose.files + others.files, bytes=loose.bytes + others.bytes)
+
+
+def _optimize(change: Change, basis: Basis) -> Step:
+    """It takes what it clustered before along where that is not much: everything but what others' columns shield."""
+    if basis.options.optimize == "never":
+        raise ValueError(f"{change.id} is not asked for")
+    full = basis.options.optimize == "full"
+    marks = basis.marks or Marks()
+    total, others = marks.total(), marks.others(tuple(fact.column for fact in change.columns))
+    shielded = MarkedPart() if full else others
+    cost = Rewrite(
+        clusters=True,
+        vectors=None,
+        files_at_most=total.files - shielded.files,
+        bytes_at_most=total.bytes - shielded.bytes,
+    )
+    note = "the files as rewritten, with the same rows"
+    return Step(OptimizeData(full), needs=(_DOMAIN,), undo_note=note, rewrite=cost if basis.marks else None)
 
 
 def _paths(value: Value) -> tuple[ColumnPath, ...]:

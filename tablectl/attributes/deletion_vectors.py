@@ -1,7 +1,9 @@
 """``deletion_vectors``: whether new ones are written, and whether old ones are left (delta.md 1.3).
 
 ``enabled``  the property is on. ``disabled``  it is off, vectors may remain. ``purged``  it is off and no vector is
-left in the current version. A purged table satisfies ``disabled``; nothing but a purged one satisfies ``purged``.
+left in the current version. ``dropped``  the protocol does not have the feature. Each of the last three satisfies those
+before it. A table reads ``protected`` where the feature is gone, its checkpoints are protected in its stead, and the
+policy asks to give up history, which also ends the protection.
 """
 
 from __future__ import annotations
@@ -12,17 +14,22 @@ from typing import Literal, get_args
 from tablectl.attributes.base import Action, Step, Target, put_back
 from tablectl.attributes.shape import Shape
 from tablectl.model.live import LiveTable
-from tablectl.model.operations import Purge, SetProperties
+from tablectl.model.operations import DropFeature, Purge, SetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
 
-DeletionVectorsValue = Literal["enabled", "disabled", "purged"]
+DeletionVectorsValue = Literal["enabled", "disabled", "purged", "dropped"]
 
 KEY = "delta.enableDeletionVectors"
 MANIFEST_KEY = "delta.compatibility.symlinkFormatManifest.enabled"
 BESIDE_MANIFEST = (
     "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED.PERSISTENT_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION"
 )
-_FEATURE = "deletionVectors"
+FEATURE = "deletionVectors"
+PROTECTION = "checkpointProtection"
+RETENTION = "delta.dropFeatureTruncateHistory.retentionDuration"
+PROTECTED = "protected"
+_OFF = ("disabled", "purged", PROTECTED, "dropped")
+"""What a table reads where no vectors are written, and each satisfies those before it."""
 
 
 class DeletionVectors:
@@ -32,32 +39,34 @@ class DeletionVectors:
     shape = Shape(
         name=name,
         description="`enabled`: new deletes may write deletion vectors. `disabled`: no new ones. "
-        "`purged`: no new ones, and none left in the current version.",
+        "`purged`: no new ones, and none left in the current version. `dropped`: readers need not know of them at all.",
         words=get_args(DeletionVectorsValue),
     )
 
     def read(self, live: LiveTable, key: str) -> Value:
-        """``enabled``, ``disabled`` or ``purged``.
+        """``enabled``, ``disabled``, ``purged``, ``protected`` or ``dropped``.
 
-        A table whose protocol never had the feature holds no vector; with the feature and an unknown number of
+        A table whose protocol never had the feature reads ``dropped``; with the feature and an unknown number of
         vectors it reads ``disabled``, since a REORG with nothing to purge makes no commit (delta.md 5).
         """
         if (live.property(KEY) or "false").lower() == "true":
             return "enabled"
-        return "purged" if live.vectors == 0 or not live.protocol.has(_FEATURE) else "disabled"
+        if live.protocol.has(FEATURE):
+            return "purged" if live.vectors == 0 else "disabled"
+        return PROTECTED if live.truncation and live.protocol.has(PROTECTION) else "dropped"
 
     def agrees(self, found: Value, declared: Value, key: str) -> bool:
-        """``disabled`` asks less than ``purged``."""
-        return found == declared or (declared == "disabled" and found == "purged")
+        """``disabled`` asks less than ``purged``, and that less than ``dropped``."""
+        off = found in _OFF and declared in _OFF and _OFF.index(found) >= _OFF.index(declared)
+        return found == declared or off
 
     def diff(self, declared: Value | Mapping[str, str | None], live: LiveTable) -> Iterable[Change]:
         """At most one change."""
         found = self.read(live, "")
-        if isinstance(declared, str) and not self.agrees(found, declared, ""):
+        if isinstance(found, str) and isinstance(declared, str) and not self.agrees(found, declared, ""):
             # To turn vectors on, it does not matter whether old ones are left.
             before = "disabled" if declared == "enabled" else found
-            via = ("disabled",) if declared == "purged" and found == "enabled" else ()
-            yield Change(attribute=self.name, before=before, after=declared, via=via)
+            yield Change(attribute=self.name, before=before, after=declared, via=_on_the_way(before, declared, live))
 
     def check(self, change: Change, live: LiveTable, target: Target) -> Refusal | None:
         """Symlink manifests list whole files, so Delta refuses vectors beside them (delta.md 1.3)."""
@@ -76,14 +85,45 @@ class DeletionVectors:
         on = SetProperties(((KEY, "true"),))
         off = SetProperties(((KEY, "false"),))
         if change.after == "enabled":
-            note = "" if basis.protocol.protocol().has(_FEATURE) else "the protocol feature deletionVectors"
+            note = "" if basis.protocol.protocol().has(FEATURE) else "the protocol feature deletionVectors"
             return Action(change, (Step(on, needs=(MANIFEST_KEY,), undo=put_back(KEY, basis), undo_note=note),))
         rewritten = "the files as rewritten, with the same rows"
+        purges = change.after in {"purged", "dropped"}
         steps: list[Step] = []
         if change.before == "enabled":
-            if change.after == "purged" and basis.vectors != 0:
+            if purges and basis.vectors != 0:
                 steps.append(Step(Purge(), undo_note=rewritten, only_if_vectors=True, id="purge-before"))
             steps.append(Step(off, undo=put_back(KEY, basis)))
-        if change.after == "purged":
+        if purges and change.before in {"enabled", "disabled"}:
             steps.append(Step(Purge(), needs=(KEY,), undo_note=rewritten, only_if_vectors=True, id="purge"))
+        if change.after == "dropped":
+            steps += _drops(change, basis)
         return Action(change, tuple(steps))
+
+
+def _on_the_way(before: str, after: str, live: LiveTable) -> tuple[Value, ...]:
+    """What the table reads between the statements of a change."""
+    states = ("enabled", *_OFF)
+    last = {"purged": "disabled", "dropped": PROTECTED if _protected(live) else "purged"}.get(after)
+    return states[states.index(before) + 1 : states.index(last) + 1] if last else ()
+
+
+def _protected(live: LiveTable) -> bool:
+    return live.truncation is not None and live.protocol.has(PROTECTION)
+
+
+def _drops(change: Change, basis: Basis) -> Iterable[Step]:
+    """The feature, alone or with the history that names it, and then what an earlier drop left in its stead."""
+    truncate = basis.options.truncate_history
+    due = None
+    if truncate:
+        # What waits for the purge of this very plan cannot say yet for how long.
+        due = 0 if change.before in {"enabled", "disabled"} else basis.truncation or None
+    lost = f"history cut off: no time travel or RESTORE to versions older than {RETENTION}, a day unless set"
+    if change.before != PROTECTED:
+        stays = f"the protocol feature {PROTECTION} and delta.requireCheckpointProtectionBeforeVersion"
+        undo = SetProperties(((f"delta.feature.{FEATURE}", "supported"),))
+        drop = DropFeature(FEATURE, truncate)
+        yield Step(drop, needs=(KEY,), undo=undo, undo_note=lost if truncate else stays, due=due, id="drop")
+    if truncate and basis.protocol.protocol().has(PROTECTION):
+        yield Step(DropFeature(PROTECTION, truncate_history=True), undo_note=lost, due=due, id="drop-protection")

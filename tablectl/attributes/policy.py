@@ -8,13 +8,15 @@ from typing import Literal
 
 from tablectl.attributes.base import Attribute
 from tablectl.attributes.catalogue import canonical_key, find_known, why_refused
-from tablectl.attributes.clustering import Clustering
+from tablectl.attributes.clustering import DATA, Clustering
 from tablectl.attributes.column_mapping import ColumnMapping, ColumnMappingValue
 from tablectl.attributes.deletion_vectors import MANIFEST_KEY, DeletionVectors, DeletionVectorsValue
 from tablectl.attributes.isolation import Isolation, IsolationValue
 from tablectl.attributes.partitioning import Partitioning
 from tablectl.attributes.properties import Properties
 from tablectl.attributes.row_tracking import RowTracking, RowTrackingValue
+from tablectl.model.live import LiveTable
+from tablectl.model.options import Options
 from tablectl.model.plan import Change, Value
 
 Columns = tuple[str, ...]
@@ -67,6 +69,8 @@ ATTRIBUTES: tuple[Attribute, ...] = (
 
 
 _BY_SIZE = frozenset({(RowTracking.name, "enabled"), (ColumnMapping.name, "none")})
+CLUSTERED_DATA = f"{Clustering.name}.{DATA}"
+"""The id of the change that has data follow the clustering columns."""
 
 
 def needs_vectors(name: str, key: str, declared: Value) -> bool:
@@ -75,7 +79,7 @@ def needs_vectors(name: str, key: str, declared: Value) -> bool:
     """
     match name:
         case DeletionVectors.name:
-            return declared == "purged"
+            return declared in {"purged", "dropped"}
         case Properties.name:
             return key == MANIFEST_KEY and str(declared).lower() == "true"
         case _:
@@ -89,8 +93,24 @@ def needs_size(change: Change) -> bool:
     return (change.attribute, change.after) in _BY_SIZE
 
 
+def needs_marks(name: str, declared: Value, live: LiveTable, options: Options) -> bool:
+    """Whether it counts by what the data of a table is clustered: where it shall follow, or the columns change."""
+    if name != Clustering.name or not isinstance(declared, tuple):
+        return False
+    return options.optimize != "never" or not Clustering().agrees(Clustering().read(live, ""), declared, "")
+
+
+def needs_truncation(name: str, declared: Value, options: Options) -> bool:
+    """Whether what a declaration asks for depends on how old the history is."""
+    return name == DeletionVectors.name and declared == "dropped" and options.truncate_history
+
+
 def check_declarable(change: Change, dialect: str) -> None:
     """Raises ``ValueError`` for a change that no policy can ask for, so that no plan file can ask for it either."""
+    if (change.attribute, change.key) == (Clustering.name, DATA):
+        if (change.before, change.after) != ("outdated", "clustered"):
+            raise ValueError(f"no policy can ask for {change.id}")
+        return
     keyed = change.attribute == Properties.name
     declared = {change.key: change.after} if keyed else change.after
     if declared is None or bool(change.key) != keyed:

@@ -13,10 +13,13 @@ from tablectl.conflicts.transactions import (
     ProtocolChange,
     Winner,
 )
+from tablectl.model.live import READER_FEATURES
 from tablectl.model.operations import (
     MAPPING_KEY,
     ClusterBy,
+    DropFeature,
     Operation,
+    OptimizeData,
     Purge,
     RemoveMapping,
     SetProperties,
@@ -35,6 +38,9 @@ _MATERIALIZED = (
 )
 _TIMESTAMPS = "delta.enableincommittimestamps"
 _TIMESTAMPS_SINCE = ("delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp")
+PROTECTION = "checkpointProtection"
+"""The feature that fast drops leave behind."""
+PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 
 LIVE = File("live")
 """Stands for each file of the table that a statement may rewrite and a writer may have read."""
@@ -60,13 +66,23 @@ def effect_of(operation: Operation, basis: Basis) -> CommitEffect:
             return CommitEffect(rewrites_files=True)
         case RemoveMapping():
             return CommitEffect(sets=((MAPPING_KEY, "none"),), rewrites_files=True)
+        case OptimizeData():
+            return CommitEffect(rewrites_files=True, clusters=True)
+        case DropFeature(name, truncate_history):
+            protects = name in READER_FEATURES and not truncate_history and not protocol.has(PROTECTION)
+            return CommitEffect(
+                features=(PROTECTION,) if protects else (), drops=(name,), truncates_history=truncate_history
+            )
 
 
 def commits_of(effect: CommitEffect, basis: Basis) -> tuple[Winner, ...]:
     """The commits of a statement, in their order, as winners over whoever writes meanwhile (delta.md 1.1).
 
-    Turning row tracking on is three: the protocol, the files committed again, the property.
+    Turning row tracking on is three: the protocol, the files committed again, the property. A feature is dropped by
+    the last of several.
     """
+    if effect.drops:
+        return _drop_commits(effect)
     metadata = _metadata(effect, basis)
     features = effect.features
     before: tuple[Winner, ...] = ()
@@ -105,6 +121,36 @@ def backfill_of(effect: CommitEffect, basis: Basis) -> Backfill | None:
     )
 
 
+def _drop_commits(effect: CommitEffect) -> tuple[Winner, ...]:
+    """Checkpoints stand behind empty commits, three of them where they take the place of history (delta.md 1.3)."""
+    feature = effect.drops[0]
+    tombstones = Winner(kind=Kind.TOMBSTONES, data_change=False)
+    empty = Winner(kind=Kind.EMPTY, blind=True, data_change=False)
+    before: tuple[Winner, ...]
+    sets: tuple[tuple[str, str], ...] = ()
+    if feature == PROTECTION:
+        unset = Winner(
+            kind=Kind.UNSET_PROPERTIES,
+            metadata=MetadataChange(removes=(PROTECTED_BEFORE,)),
+            blind=True,
+            data_change=False,
+        )
+        before = (empty, unset)
+    elif effect.truncates_history:
+        before = (tombstones, empty)
+    else:
+        sets = ((PROTECTED_BEFORE, ""),)
+        before = (tombstones, empty, empty, empty)
+    last = Winner(
+        kind=Kind.DROP_FEATURE,
+        metadata=MetadataChange(sets=sets),
+        protocol=ProtocolChange(adds=effect.features, removes=effect.drops),
+        blind=True,
+        data_change=False,
+    )
+    return (*before, last)
+
+
 def _metadata(effect: CommitEffect, basis: Basis) -> MetadataChange | None:
     """Delta writes the metadata anew with every property and every feature, be it as it was."""
     if not (effect.sets or effect.removes or effect.features):
@@ -137,6 +183,8 @@ def _turned_on(effect: CommitEffect) -> set[str]:
 
 def _kind(effect: CommitEffect) -> Kind:
     if effect.rewrites_files:
+        if effect.clusters:
+            return Kind.OPTIMIZE
         return Kind.REMOVE_MAPPING if effect.sets else Kind.REORG
     if effect.domains:
         return Kind.CLUSTER_BY

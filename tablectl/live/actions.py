@@ -18,6 +18,8 @@ from tablectl.model.live import AppTransaction, Protocol
 CLUSTERING = "delta.clustering"
 ROW_TRACKING = "delta.rowTracking"
 _TABLE_FEATURES = (3, 7)
+_LIQUID, _ZCUBE, _ZCUBE_COLUMNS = "liquid", "ZCUBE_ID", "ZCUBE_ZORDER_BY"
+_MARK_LIMIT = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,8 @@ class FileAction:
     added: bool
     size: int
     partition: Partition = ()
+    cluster: str = ""
+    """What tells by which columns the file is clustered, as it stands there; "" where nothing does."""
 
 
 def parse_json(raw: bytes) -> Any:
@@ -176,6 +180,7 @@ def parse_file(kind: str, value: object) -> FileAction:
         added=kind == "add",
         size=0 if size is None else expect_integer(size, "size"),
         partition=parse_partition(action.get("partitionValues")),
+        cluster=cluster_mark(action.get("tags"), action.get("clusteringProvider")),
     )
 
 
@@ -183,6 +188,20 @@ def parse_partition(value: object) -> Partition:
     """The partition of a file: nothing of a ``remove`` that does not say it. Parquet has a map as a list of pairs."""
     pairs = dict(value) if isinstance(value, list) else {} if value is None else expect_object(value, "partitionValues")
     return tuple(sorted((str(column), None if each is None else str(each)) for column, each in pairs.items()))
+
+
+def cluster_mark(tags: object, provider: object) -> str:
+    """What tells by which columns a file is clustered: Delta's tag, else whoever else clustered it.
+
+    Tags are only hints, so those that are no map of texts count as none.
+    """
+    if isinstance(provider, str) and provider not in {"", _LIQUID}:
+        return f"by {provider}"[:_MARK_LIMIT]
+    known = tags if isinstance(tags, dict) else {}
+    if isinstance(tags, list):  # Parquet's way to have a map
+        known = dict(each for each in tags if isinstance(each, tuple))
+    mark = known.get(_ZCUBE_COLUMNS)
+    return mark[:_MARK_LIMIT] if isinstance(mark, str) and isinstance(known.get(_ZCUBE), str) else ""
 
 
 def vector_id(value: object) -> str:

@@ -44,6 +44,8 @@ _READ = {
 }
 """What is read of each."""
 _FILES = ("add.path", "add.size", "add.deletionVector")
+PARTITIONS = ("add.partitionValues",)
+MARKS = ("add.tags", "add.clusteringProvider")
 _BATCH = 1 << 16
 _STATE_BATCH = 1 << 13
 """Delta Spark puts the state before all files, so mostly one small batch is all that is read; delta-rs puts it last."""
@@ -106,25 +108,27 @@ def count_files(log: TableLog, checkpoint: Checkpoint, seen: set[tuple[str, str]
     return total
 
 
-def checkpoint_partitions(log: TableLog, checkpoint: Checkpoint, seen: set[tuple[str, str]]) -> Iterator[FileAction]:
-    """The checkpoint's files with their partitions, without those that later commits added or removed again."""
+def checkpoint_files(
+    log: TableLog, checkpoint: Checkpoint, seen: set[tuple[str, str]], columns: Sequence[str]
+) -> Iterator[FileAction]:
+    """The checkpoint's files as some columns tell of them, without those that later commits added or removed again."""
     for name in checkpoint.files:
         if name.endswith(".json"):
             sidecars = _sidecars_in_json(log, name)
         else:
             with _parquet(log, name) as file:
-                yield from _partitions(file, seen)
+                yield from _files(file, seen, columns)
                 sidecars = _sidecars_in_parquet(file)
         for sidecar in sidecars:
             with _parquet(log, f"_sidecars/{sidecar}") as file:
-                yield from _partitions(file, seen)
+                yield from _files(file, seen, columns)
 
 
-def _partitions(file: pq.ParquetFile, seen: set[tuple[str, str]]) -> Iterator[FileAction]:
+def _files(file: pq.ParquetFile, seen: set[tuple[str, str]], columns: Sequence[str]) -> Iterator[FileAction]:
     if "add" not in file.schema_arrow.names:
         return
     _expect_leaves(file, ["add.path", "add.size"])
-    for batch in file.iter_batches(batch_size=_BATCH, columns=[*_FILES, "add.partitionValues"]):
+    for batch in file.iter_batches(batch_size=_BATCH, columns=[*_FILES, *columns]):
         for row in batch.column("add").drop_null().to_pylist():
             vector = row.get("deletionVector")
             row["deletionVector"] = None if vector is None or vector.get("storageType") is None else vector

@@ -8,7 +8,7 @@ from itertools import islice
 from statistics import median_low
 
 from tablectl.live.actions import FileAction, Partition
-from tablectl.live.checkpoint import checkpoint_partitions
+from tablectl.live.checkpoint import PARTITIONS, checkpoint_files
 from tablectl.live.history import read_commit
 from tablectl.live.listing import Segment, commit_name
 from tablectl.live.log import TableLog
@@ -46,4 +46,4 @@ def _files(log: TableLog, segment: Segment) -> Iterator[FileAction]:
                 yield file
             seen.add(file.key)
     if segment.checkpoint:
-        yield from checkpoint_partitions(log, segment.checkpoint, seen)
+        yield from checkpoint_files(log, segment.checkpoint, seen, PARTITIONS)

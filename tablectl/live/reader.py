@@ -16,9 +16,11 @@ from tablectl.live.log import TableLog
 from tablectl.live.opening import commits_between, once_more, with_version
 from tablectl.live.state import State, find_state
 from tablectl.live.store import Stores, is_local
+from tablectl.live.truncation import find_truncation
 from tablectl.model.errors import LiveError
 from tablectl.model.live import Commit, LiveTable
 from tablectl.model.names import TableName
+from tablectl.model.options import Optimize
 
 MOST_FILES = 200_000
 """Files up to which a layout is measured."""
@@ -44,6 +46,10 @@ class Depth:
     """
     layout: bool = False
     """Whether the layout of a partitioned table is measured, at the same cost, up to a bound."""
+    truncation: bool = False
+    """Whether to look for what keeps history from being given up: the cost grows with the commits of a day."""
+    marks: Optimize | None = None
+    """How data shall follow the clustering columns, to ask by what it is clustered: the cost grows with the files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +68,16 @@ def read_table(
     version: int | None = None,
     look_back: int = LOOK_BACK,
     counts: bool = False,
+    truncation: bool = False,
+    marks: Optimize | None = None,
     options: StoreOptions = _DEFAULT,
 ) -> LiveTable:
-    """The table at a version, the newest without one; ``look_back`` and ``counts`` as in ``Depth``.
+    """The table at a version, the newest without one; the next four as in ``Depth``.
 
     ``location`` is taken literally: percent signs in a path are part of it, as in Hadoop's ``Path``.
     Raises ``LiveError`` where the table cannot be read; what the log says is never guessed.
     """
-    depth = Depth(look_back, counts)
+    depth = Depth(look_back, counts, truncation=truncation, marks=marks)
     with Stores(options) as stores:
         request = Request(name, location, lambda _table: depth)
         return _read_table(stores, request, version, look_back=look_back, ahead=max(look_back, 1))
@@ -220,6 +228,13 @@ def _deepened(table: LiveTable, depth: Depth, history: History) -> LiveTable:
 
         layout = measure_layout(history.log, history.segment, table.partition_columns, table.schema, MOST_FILES)
         table = replace(table, layout=layout)
+    if depth.marks is not None:
+        # As with counting.
+        from tablectl.live.marks import find_marks  # noqa: PLC0415
+
+        table = replace(table, marks=find_marks(history), optimize=depth.marks)
+    if depth.truncation:
+        table = replace(table, truncation=find_truncation(table, history))
     if depth.look_back:
         table = replace(table, history=tuple(each.commit for each in history.recent(depth.look_back)))
     return table

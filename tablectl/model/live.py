@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from tablectl.model.names import ColumnPath, TableName
+from tablectl.model.options import Optimize
 from tablectl.model.schema import Schema
 
 _LEGACY_WRITER: Mapping[str, int] = MappingProxyType(
@@ -102,6 +103,17 @@ class Protocol:
             written,
         )
 
+    def lowered(self, features: frozenset[str]) -> Protocol:
+        """The protocol after features are taken from it, as Delta 4.4 normalises it (measured).
+
+        It falls back to numbers where those mean exactly the features that are left.
+        """
+        if not any(self.has(feature) for feature in features):
+            return self
+        implied = {feature for feature in _LEGACY_WRITER if self.has(feature)}
+        left = frozenset((self.writer_features | implied) - features)
+        return Protocol(1, 1).raised(left)
+
     def text(self) -> str:
         """For people: ``reader 3, writer 7: deletionVectors, clustering``."""
         names = sorted(self.reader_features | self.writer_features)
@@ -181,6 +193,56 @@ class Commit:
     """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkedPart:
+    """Data files that are clustered alike."""
+
+    columns: tuple[str, ...] | None = None
+    """By which columns, as the files say; ``None`` not at all."""
+    files: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """By what the data of a table is clustered, file by file."""
+
+    parts: tuple[MarkedPart, ...] = ()
+    older: MarkedPart = MarkedPart()
+    """Of the files that are not clustered at all, those that are as old as the table's clustering columns, or older:
+    as far as the log in reach tells."""
+
+    def total(self) -> MarkedPart:
+        """All files."""
+        return self._sum(lambda _part: True)
+
+    def outside(self, columns: tuple[str, ...]) -> MarkedPart:
+        """What is not clustered by some columns."""
+        return self._sum(lambda part: part.columns != columns)
+
+    def loose(self) -> MarkedPart:
+        """What is not clustered at all."""
+        return self._sum(lambda part: part.columns is None)
+
+    def others(self, columns: tuple[str, ...]) -> MarkedPart:
+        """What is clustered by other columns."""
+        return self._sum(lambda part: part.columns not in {None, columns})
+
+    def _sum(self, wanted: Callable[[MarkedPart], bool]) -> MarkedPart:
+        parts = [part for part in self.parts if wanted(part)]
+        return MarkedPart(files=sum(part.files for part in parts), bytes=sum(part.bytes for part in parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """What stands in the way of giving up the history that a dropped feature left behind."""
+
+    due: int = 0
+    """Milliseconds since the epoch, by the clocks of those who committed, from which on nothing does; 0 where nothing
+    is known that does.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
     """How the files of a partitioned table lie in its partitions, from the log."""
@@ -210,6 +272,14 @@ class LiveTable:
     bytes: int | None = None
     vectors: int | None = None
     """Deletion vectors in the current version."""
+    marks: Marks | None = None
+    """Asked for where clustering columns change, or where data shall follow them; else ``None``."""
+    optimize: Optimize = "never"
+    """How data shall follow the clustering columns, where that was asked with the marks."""
+    truncation: Truncation | None = None
+    """Asked for where history shall be given up, of tables that have deletion vectors in their protocol, or
+    checkpoints protected; else ``None``.
+    """
     history: tuple[Commit, ...] = ()
     """The look-back: the most recent commits, newest first, as far as they were asked for and are still there."""
     layout: Layout | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tablectl.model.names import ColumnPath, TableName, column_sql
-from tablectl.model.sql import quote_text
+from tablectl.model.sql import quote_name, quote_text
 
 MAPPING_KEY = "delta.columnMapping.mode"
 
@@ -47,7 +47,26 @@ class RemoveMapping:
     """
 
 
-Operation = SetProperties | UnsetProperties | ClusterBy | Purge | RemoveMapping
+@dataclass(frozen=True, slots=True)
+class DropFeature:
+    """``ALTER TABLE … DROP FEATURE``: takes a feature from the protocol (delta.md 1.3).
+
+    With ``truncate_history`` it makes nothing but empty commits, and fails, until the history that names the feature
+    is a day old; then it gives that history up.
+    """
+
+    name: str
+    truncate_history: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizeData:
+    """``OPTIMIZE`` of a clustered table: clusters what is not, with ``full`` also what is by other columns."""
+
+    full: bool = False
+
+
+Operation = SetProperties | UnsetProperties | ClusterBy | Purge | RemoveMapping | DropFeature | OptimizeData
 
 
 def render(operation: Operation, table: TableName) -> str:
@@ -66,6 +85,10 @@ def render(operation: Operation, table: TableName) -> str:
             return f"REORG TABLE {table.sql}\nAPPLY (PURGE)"
         case RemoveMapping():
             return render(SetProperties(((MAPPING_KEY, "none"),)), table)
+        case OptimizeData(full):
+            return f"OPTIMIZE {table.sql}{' FULL' * full}"
+        case DropFeature(name, truncate_history):
+            return f"ALTER TABLE {table.sql}\nDROP FEATURE {quote_name(name)}{' TRUNCATE HISTORY' * truncate_history}"
 
 
 def _list(items: list[str]) -> str:

@@ -10,6 +10,9 @@ _SIZE = re.compile(r"(\d{1,18})\s*(B|kB|MB|GB|TB|PB)?\Z", re.IGNORECASE)
 _UNITS = ("b", "kb", "mb", "gb", "tb", "pb")
 
 
+Optimize = Literal["never", "incremental", "full"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """The options of one table, each with what holds where no policy says anything."""
@@ -18,7 +21,7 @@ class Options:
     """Whether all data of the table may be written anew."""
     max_bytes: int | None = None
     """A table with more bytes than this is not rewritten; ``None`` for no limit."""
-    optimize: Literal["never", "incremental", "full"] = "never"
+    optimize: Optimize = "never"
     """How data is clustered when the clustering columns change."""
     truncate_history: bool = False
     """Whether history may be given up so that a feature leaves nothing behind."""

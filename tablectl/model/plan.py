@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Literal
 
 from tablectl.model.lint import Severity
-from tablectl.model.live import Client, LiveTable, Protocol
+from tablectl.model.live import Client, LiveTable, Marks, Protocol
 from tablectl.model.names import TableName, parse_table
 from tablectl.model.options import NO_OPTIONS, Options
 
@@ -74,16 +74,24 @@ class CommitEffect:
     """Property keys removed."""
     features: tuple[str, ...] = ()
     """Protocol features added."""
+    drops: tuple[str, ...] = ()
+    """Protocol features taken away."""
+    truncates_history: bool = False
+    """Whether history is given up with them."""
     domains: tuple[str, ...] = ()
     """Metadata domains written."""
     rewrites_files: bool = False
     """Whether data files are written anew, their rows unchanged."""
+    clusters: bool = False
+    """Whether that is done to cluster them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
     """Data that a statement may write anew. ``None`` is unknown."""
 
+    clusters: bool = False
+    """Whether it is written in another order, rather than without the rows that vectors hide."""
     vectors: int | None
     """Deletion vectors to be merged into their files."""
     everything: bool = False
@@ -111,13 +119,25 @@ class Statement:
 
     id: str
     """Names the statement within its table; in a run each takes effect at most once."""
-    verb: Literal["SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "CLUSTER BY", "REORG", "REMOVE COLUMN MAPPING"]
+    verb: Literal[
+        "SET TBLPROPERTIES",
+        "UNSET TBLPROPERTIES",
+        "CLUSTER BY",
+        "REORG",
+        "REMOVE COLUMN MAPPING",
+        "OPTIMIZE",
+        "DROP FEATURE",
+    ]
     sql: str
     phase: Phase
     reason: str
     """Why in this phase."""
     only_if: Literal["", "vectors remain"] = ""
     """What must hold in the live table when its turn comes; empty runs it always."""
+    due: int | None = None
+    """Milliseconds since the epoch before which it is not sent, since history must age first; 0 where that is counted
+    from the statements before it, ``None`` where it waits for nothing.
+    """
     serves: tuple[str, ...]
     """The ids of the changes it is for."""
     effect: CommitEffect
@@ -246,6 +266,10 @@ class Basis:
     """Whether a column is a struct, or holds structs: their mapping lies in the column's type."""
     stored: tuple[tuple[str, str], ...] = ()
     """The text of each property that an attribute speaks for, where it is set: what an undo puts back."""
+    marks: Marks | None = None
+    """By what the data is clustered, where that counts."""
+    truncation: int = 0
+    """When history may be given up, in milliseconds since the epoch; 0 where nothing is known to stand in the way."""
     options: Options = NO_OPTIONS
     """What the policy says beside its attributes."""
 
@@ -265,6 +289,8 @@ class Basis:
             bytes=live.bytes,
             nested=any(len(path) > 1 for path, _ in live.schema.every_field()),
             stored=tuple(sorted(pair for pair in live.properties.items() if pair[0].lower() in ATTRIBUTE_KEYS)),
+            marks=live.marks,
+            truncation=live.truncation.due if live.truncation else 0,
             options=options,
         )
 

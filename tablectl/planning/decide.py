@@ -22,7 +22,8 @@ def refusals_for(
     changes: Sequence[Change], live: LiveTable, dialect: str, options: Options = NO_OPTIONS
 ) -> tuple[Refusal, ...]:
     """Every change that this table cannot take, seen in the light of all the others."""
-    target = Target(dialect, _properties_after(actions_for(changes, Basis.of(live, options))), options)
+    ids = frozenset(change.id for change in changes)
+    target = Target(dialect, _properties_after(actions_for(changes, Basis.of(live, options))), options, ids)
     found = (attribute(change.attribute).check(change, live, target) for change in changes)
     return tuple(refusal for refusal in found if refusal is not None)
 

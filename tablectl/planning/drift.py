@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tablectl.attributes.deletion_vectors import DeletionVectors
-from tablectl.attributes.policy import attribute
+from tablectl.attributes.deletion_vectors import FEATURE, PROTECTION, DeletionVectors
+from tablectl.attributes.policy import CLUSTERED_DATA, attribute
 from tablectl.live.origin import Origin, Question
 from tablectl.model.errors import ExitCode
 from tablectl.model.live import Commit, LiveTable
@@ -72,17 +72,25 @@ def questions(changes: Sequence[Change]) -> tuple[Question, ...]:
 
 
 def _question(change: Change) -> Question:
-    entry, key = attribute(change.attribute), change.key
+    # Data is outdated since the columns are what they are.
+    entry, key = attribute(change.attribute), "" if change.id == CLUSTERED_DATA else change.key
 
     def same(one: Value, other: Value) -> bool:
         return entry.agrees(one, other, key) and entry.agrees(other, one, key)
 
     if change.attribute != DeletionVectors.name:
         return Question(lambda live: entry.read(live, key), same)
+    if change.after == "dropped" and change.before != "enabled":
+        return Question(_feature, same)
     if change.before == "enabled" or change.after == "enabled":
         return Question(_switch, same)
     # Off, but not purged: the last commit that wrote a vector is to blame.
     return Question(_switch, same, lambda commit: commit.metrics.get(_ADDED, "0") not in {"", "0"})
+
+
+def _feature(live: LiveTable) -> Value:
+    """Which feature there is to drop: the one itself, or what an earlier drop left in its stead."""
+    return next((each for each in (FEATURE, PROTECTION) if live.protocol.has(each)), "")
 
 
 def _switch(live: LiveTable) -> Value:
@@ -114,6 +122,7 @@ def wishes(drift: Drift) -> tuple[Wish, ...]:
         Wish(table.spec.name, each.change.attribute, each.change.key, _declarable(each.change), each.source)
         for table in drift.tables
         for each in table.differences
+        if each.change.id != CLUSTERED_DATA
     )
 
 

@@ -45,6 +45,10 @@ _WAY_OUT = "select fewer tables, or raise the limit if so much is meant"
 
 
 def _rewritten(table: TablePlan) -> int | None:
-    """Bytes of a table's largest rewrite: those of one change rewrite the same files, or what slipped in between."""
-    sizes = [each.rewrite.bytes_at_most for each in table.statements if each.rewrite]
-    return None if None in sizes else max((size for size in sizes if size is not None), default=0)
+    """Bytes of a table's largest rewrite of each kind: those of one kind rewrite the same, or what slipped in since."""
+    largest = {False: 0, True: 0}
+    for rewrite in (each.rewrite for each in table.statements if each.rewrite):
+        if rewrite.bytes_at_most is None:
+            return None
+        largest[rewrite.clusters] = max(largest[rewrite.clusters], rewrite.bytes_at_most)
+    return sum(largest.values())

@@ -15,12 +15,14 @@ from tablectl.conflicts.effects import backfill_of, commits_of, effect_of
 from tablectl.conflicts.handles import old_handles
 from tablectl.conflicts.phases import phase_of
 from tablectl.conflicts.readers import stopped_readers
-from tablectl.conflicts.transactions import Kind
+from tablectl.conflicts.transactions import CLUSTERING_DOMAIN, Kind
 from tablectl.model.names import TableName
 from tablectl.model.operations import (
     MAPPING_KEY,
     ClusterBy,
+    DropFeature,
     Operation,
+    OptimizeData,
     Purge,
     RemoveMapping,
     SetProperties,
@@ -29,7 +31,15 @@ from tablectl.model.operations import (
 )
 from tablectl.model.plan import Basis, Phase, Rewrite, Statement, strictest
 
-Verb = Literal["SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "CLUSTER BY", "REORG", "REMOVE COLUMN MAPPING"]
+Verb = Literal[
+    "SET TBLPROPERTIES",
+    "UNSET TBLPROPERTIES",
+    "CLUSTER BY",
+    "REORG",
+    "REMOVE COLUMN MAPPING",
+    "OPTIMIZE",
+    "DROP FEATURE",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,18 +108,21 @@ def _keys(operation: Operation) -> frozenset[str]:
             return frozenset(key.lower() for key in keys)
         case RemoveMapping():
             return frozenset({MAPPING_KEY.lower()})
-        case ClusterBy() | Purge():
+        case ClusterBy():
+            return frozenset({CLUSTERING_DOMAIN})
+        case Purge() | OptimizeData() | DropFeature():
             return frozenset()
         case _:
             assert_never(operation)
 
 
 def _groups(units: list[_Unit]) -> Iterable[list[_Unit]]:
-    """Units that share a statement, in the order of a phase: properties, then what reads them."""
+    """Units that share a statement, in the order of a phase: properties, what reads them, features that leave."""
     sets = [unit for unit in units if isinstance(unit.step.operation, SetProperties)]
     unsets = [unit for unit in units if isinstance(unit.step.operation, UnsetProperties)]
-    rest = [unit for unit in units if isinstance(unit.step.operation, ClusterBy | Purge)]
+    rest = [unit for unit in units if isinstance(unit.step.operation, ClusterBy | Purge | OptimizeData)]
     rest += [unit for unit in units if isinstance(unit.step.operation, RemoveMapping)]
+    rest += [unit for unit in units if isinstance(unit.step.operation, DropFeature)]
     unset_first = any(_needs(unit, other) for unit in sets for other in unsets)
     yield from (group for group in ((unsets, sets) if unset_first else (sets, unsets)) if group)
     yield from ([unit] for unit in rest)
@@ -131,13 +144,14 @@ def _statement(group: list[_Unit], phase: Phase, basis: Basis, table: TableName,
         phase=phase,
         reason=verdict.reason + later,
         only_if="vectors remain" if first.only_if_vectors else "",
+        due=first.due,
         serves=tuple(unit.change for unit in group),
         effect=effect,
         fails=verdict.fails,
         commits=tuple(commit.kind for commit in commits for _ in range(batches.get(commit.kind, 1))),
         readers=stopped_readers(commits),
         handles=old_handles(effect),
-        rewrite=_rewrite(operation, basis),
+        rewrite=first.rewrite or _rewrite(operation, basis),
         backfill=backfill,
         undo=tuple(render(undo, table) for undo in _undo(group)),
         undo_note="; ".join(dict.fromkeys(unit.step.undo_note for unit in group if unit.step.undo_note)),
@@ -156,7 +170,7 @@ def _undo(group: list[_Unit]) -> list[Operation]:
     undos = [unit.step.undo for unit in group if unit.step.undo is not None]
     sets: list[Operation] = [undo for undo in undos if isinstance(undo, SetProperties)]
     unsets: list[Operation] = [undo for undo in undos if isinstance(undo, UnsetProperties)]
-    rest = [undo for undo in undos if isinstance(undo, ClusterBy | Purge | RemoveMapping)]
+    rest = [undo for undo in undos if isinstance(undo, ClusterBy | Purge | RemoveMapping | OptimizeData | DropFeature)]
     return [_merged(each) for each in (unsets, sets) if each] + rest
 
 
@@ -172,6 +186,10 @@ def _verb(operation: Operation) -> Verb:
             return "REORG"
         case RemoveMapping():
             return "REMOVE COLUMN MAPPING"
+        case OptimizeData():
+            return "OPTIMIZE"
+        case DropFeature():
+            return "DROP FEATURE"
         case _:
             assert_never(operation)
 

@@ -19,7 +19,7 @@ def protocol_after(statements: Sequence[Statement], basis: Basis) -> ProtocolFac
     """The protocol once all statements ran. Their order counts: a numbered protocol implies more than it names."""
     protocol = basis.protocol.protocol()
     for statement in statements:
-        protocol = protocol.raised(frozenset(statement.effect.features))
+        protocol = protocol.raised(frozenset(statement.effect.features)).lowered(frozenset(statement.effect.drops))
     return ProtocolFact.of(protocol)
 
 

@@ -7,11 +7,11 @@ from difflib import unified_diff
 
 from tablectl.live.origin import Origin
 from tablectl.model.live import Commit
-from tablectl.model.text import printable, value_text
+from tablectl.model.text import printable, time_text, value_text
 from tablectl.planning.drift import Difference, Drift, TableDrift
 from tablectl.reports.plan_text import failure_lines
-from tablectl.reports.style import Style, plural, time_text
-from tablectl.reports.wording import drift_parts, titled
+from tablectl.reports.style import Style, plural
+from tablectl.reports.wording import changes_loose, drift_parts, titled
 from tablectl.specs.adopt import Adoption
 from tablectl.specs.tree import Source
 from tablectl.window.stamp import read_stamp
@@ -71,6 +71,8 @@ def origin_facts(origin: Origin, table: TableDrift) -> list[tuple[str, str]]:
 def table_facts(table: TableDrift) -> list[tuple[str, str]]:
     """What is known of a table beside its differences, as labels and prose."""
     facts = [("applied", f"last by tablectl in {_commit(table.applied)}")] if table.applied else []
+    loose = changes_loose((each.change for each in table.differences), table.live.marks)
+    facts += [("loose", f"{loose} is not clustered by the declared columns")] if loose else []
     return facts + ([("error", f"its history cannot be read: {table.trouble}")] if table.trouble else [])
 
 

@@ -26,6 +26,7 @@ from tablectl.reports.run_words import measures, remarks
 from tablectl.reports.style import plural, sql_lines
 from tablectl.reports.timeline import timeline
 from tablectl.reports.wording import (
+    GOOD,
     HARMS,
     Verdict,
     drift_verdict,
@@ -41,12 +42,11 @@ from tablectl.reports.wording import (
     statement_facts,
     table_readers,
 )
-from tablectl.window.report import Outcome, RunReport, TableRun
+from tablectl.window.report import RunReport, TableRun
 
 _FEW = 8
 """Tables up to which everything about each is unfolded."""
 _CODE = re.compile(r"`([^`]+)`")
-_GOOD = {Outcome.APPLIED, Outcome.ALREADY}
 
 
 def plan_html(plan: Plan, context: Context) -> str:
@@ -68,8 +68,8 @@ def plan_html(plan: Plan, context: Context) -> str:
 
 def run_html(report: RunReport, context: Context) -> str:
     """The whole run, each table with its timeline. What needs somebody comes first."""
-    wrong = [table for table in report.tables if table.outcome not in _GOOD]
-    tables = [*wrong, *(table for table in report.tables if table.outcome in _GOOD)]
+    wrong = [table for table in report.tables if table.outcome not in GOOD]
+    tables = [*wrong, *(table for table in report.tables if table.outcome in GOOD)]
     planned = {table.name: table for table in context.plan.tables} if context.plan else {}
     return _page(
         "run.html.j2",
@@ -190,7 +190,7 @@ def _state(table: TablePlan) -> str:
 
 
 def _kind_of_run(run: TableRun) -> str:
-    return "good" if run.outcome in _GOOD else "bad"
+    return "good" if run.outcome in GOOD else "bad"
 
 
 def _made(change: Change, run: TableRun) -> str:

@@ -20,6 +20,7 @@ from tablectl.reports.wording import (
     shown_findings,
     statement_facts,
     statements_text,
+    table_loose,
     table_readers,
     titled,
 )
@@ -159,6 +160,8 @@ def _after(planned: TablePlan) -> list[tuple[str, str]]:
         said.append(("protocol", f"{before.text()} → {after.text()}"))
     if features := features_text(planned):
         said.append(("features", features))
+    if loose := table_loose(planned):
+        said.append(("loose", f"{loose} is not clustered by these columns"))
     if readers := table_readers(planned):
         said.append(("readers", readers))
     return said + _findings(planned)

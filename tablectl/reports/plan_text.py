@@ -13,6 +13,7 @@ from tablectl.reports.wording import (
     plan_parts,
     shown_findings,
     statement_facts,
+    table_loose,
     table_readers,
     titled,
 )
@@ -96,6 +97,8 @@ def _after(table: TablePlan, style: Style) -> list[str]:
         lines += ["", *style.prose("protocol", f"{before.text()} → {after.text()}", 2)]
     if features := features_text(table):
         lines += style.prose("features", features, 2)
+    if loose := table_loose(table):
+        lines += style.prose("loose", f"{loose} is not clustered by these columns", 2)
     if readers := table_readers(table):
         lines += style.prose("readers", readers, 2)
     return lines + _findings(table, style)

@@ -25,6 +25,7 @@ _MOST_NAMED = 3
 _MARKS = {
     Outcome.APPLIED: ("+", "green"),
     Outcome.ALREADY: ("=", "dim"),
+    Outcome.WAITING: ("…", "yellow"),
 }
 
 

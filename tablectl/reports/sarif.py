@@ -22,7 +22,7 @@ from tablectl.planning.drift import Drift
 from tablectl.planning.lint import Linted
 from tablectl.reports.context import Context
 from tablectl.reports.drift_text import origin_facts
-from tablectl.reports.wording import late_text, outcome_text, risk_text
+from tablectl.reports.wording import GOOD, late_text, outcome_text, risk_text
 from tablectl.specs.config import FILE
 from tablectl.specs.tree import Source
 from tablectl.version import __version__
@@ -257,7 +257,7 @@ def _of_run(report: RunReport) -> Iterator[Result]:
 
 
 def _of_table_run(run: TableRun) -> Iterator[Result]:
-    if run.outcome not in {Outcome.APPLIED, Outcome.ALREADY}:
+    if run.outcome not in GOOD:
         said = f"{outcome_text(run)}: {run.message}" if run.message else outcome_text(run)
         yield Result(_OF_OUTCOMES.get(run.outcome, "failed"), run.name, "", _with_hint(said, run.hint))
     for change in run.later:

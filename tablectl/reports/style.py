@@ -6,7 +6,6 @@ import re
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from types import MappingProxyType
 
 from tablectl.model.text import printable
@@ -65,16 +64,6 @@ def printable_lines(text: str) -> list[str]:
 def sql_lines(sql: str) -> list[str]:
     """The lines of a statement, broken only where tablectl put the break: a name may hold line breaks of its own."""
     return printable_lines(_QUOTED.sub(lambda quoted: printable(quoted.group()), sql))
-
-
-def time_text(milliseconds: int) -> str:
-    """``2026-11-21 11:00:00 UTC``; empty where it is unknown, or no time: writers may put any number into a log."""
-    if milliseconds <= 0:
-        return ""
-    try:
-        return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
-    except (ValueError, OverflowError, OSError):
-        return ""
 
 
 def plural(count: int, noun: str) -> str:

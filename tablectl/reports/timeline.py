@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from tablectl.reports.style import time_text
+from tablectl.model.text import time_text
 from tablectl.reports.wording import late_text, span_text
 from tablectl.window.report import CommitRun, GateRun, StatementRun, TableRun
 

@@ -10,8 +10,10 @@ from types import MappingProxyType
 from typing import Literal
 
 from tablectl.model.errors import ExitCode
+from tablectl.model.live import Marks
 from tablectl.model.plan import (
     Backfill,
+    Change,
     Finding,
     Leaves,
     Phase,
@@ -20,10 +22,11 @@ from tablectl.model.plan import (
     Rewrite,
     Statement,
     TablePlan,
+    Value,
 )
-from tablectl.model.text import printable
+from tablectl.model.text import printable, time_text
 from tablectl.planning.drift import Drift
-from tablectl.reports.style import plural, size_text, time_text
+from tablectl.reports.style import plural, size_text
 from tablectl.window.report import CommitRun, Outcome, RunReport, TableRun, WriterRun
 
 HARMS: Mapping[Phase, str] = MappingProxyType(
@@ -38,6 +41,7 @@ HARMS: Mapping[Phase, str] = MappingProxyType(
 _OUTCOMES = {
     Outcome.APPLIED: "applied and verified",
     Outcome.ALREADY: "already as declared, no commit made",
+    Outcome.WAITING: "waiting",
     Outcome.STALE: "stale, left alone",
     Outcome.REFUSED: "refused, left alone",
     Outcome.HELD: "held by another apply, left alone",
@@ -56,6 +60,9 @@ _LEAVES: Mapping[Leaves, str] = MappingProxyType(
         "freely": "can be dropped",
     }
 )
+GOOD = frozenset({Outcome.APPLIED, Outcome.ALREADY, Outcome.WAITING})
+"""Outcomes with which nothing is wrong."""
+
 Kind = Literal["good", "pending", "bad"]
 
 
@@ -145,6 +152,8 @@ def run_verdict(report: RunReport) -> Verdict:
     """What a run came to."""
     parts = tuple(run_parts(report))
     match report.exit_code:
+        case ExitCode.DONE if any(table.outcome is Outcome.WAITING for table in report.tables):
+            return Verdict("pending", "Waiting for history to age", parts)
         case ExitCode.DONE:
             return Verdict("good", "Applied and verified" if report.committed else "Nothing to apply", parts)
         case ExitCode.PARTIAL:
@@ -197,10 +206,11 @@ def forecast(plan: Plan) -> list[str]:
     said = []
     if closed := sum(_harms(table, Phase.CLOSED) for table in tables):
         said.append(f"every write in flight without a guard fails once on {plural(closed, 'table')}")
-    rewrites = [each for table in tables if (each := _rewrite(table))]
+    rewrites = [each for table in tables if (each := _rewrites(table))]
     if rewrites:
-        sizes = [each.bytes_at_most for each in rewrites if each.bytes_at_most is not None]
-        most = f", at most {size_text(sum(sizes))}" if len(sizes) == len(rewrites) else ""
+        parts = [part for each in rewrites for part in each]
+        sizes = [part.bytes_at_most for part in parts if part.bytes_at_most is not None]
+        most = f", at most {size_text(sum(sizes))}" if len(sizes) == len(parts) else ""
         harm = ", where those that read the table fail once" * any(_harms(table, Phase.REWRITE) for table in tables)
         said.append(f"files of {plural(len(rewrites), 'table')} may be written anew{most}{harm}")
     if tables and not said:
@@ -212,9 +222,10 @@ def _harms(table: TablePlan, phase: Phase) -> bool:
     return any(statement.phase is phase and statement.fails for statement in table.statements)
 
 
-def _rewrite(table: TablePlan) -> Rewrite | None:
-    """The first: those that follow it only rewrite what slipped in."""
-    return next((statement.rewrite for statement in table.statements if statement.rewrite), None)
+def _rewrites(table: TablePlan) -> list[Rewrite]:
+    """The first of each kind: those that follow it only rewrite what slipped in."""
+    found = [statement.rewrite for statement in table.statements if statement.rewrite]
+    return [each for each in (next((r for r in found if r.clusters is kind), None) for kind in (False, True)) if each]
 
 
 def rewrite_text(rewrite: Rewrite) -> str:
@@ -223,6 +234,10 @@ def rewrite_text(rewrite: Rewrite) -> str:
         files = plural(rewrite.files_at_most, "file") if rewrite.files_at_most is not None else "an unknown number of"
         size = f", {size_text(rewrite.bytes_at_most)}" if rewrite.bytes_at_most is not None else ""
         return f"rewrites all data: {files}{' files' * (rewrite.files_at_most is None)}{size}"
+    if rewrite.clusters:
+        known = rewrite.files_at_most is not None and rewrite.bytes_at_most is not None
+        most = f"at most {plural(rewrite.files_at_most or 0, 'file')}, at most {size_text(rewrite.bytes_at_most or 0)}"
+        return f"clusters {most if known else 'an unknown amount of data'}"
     vectors = "an unknown number of deletion vectors"
     if rewrite.vectors is not None:
         vectors = plural(rewrite.vectors, "deletion vector")
@@ -275,10 +290,43 @@ def shown_findings(table: TablePlan) -> list[Finding]:
     return [each for each in table.findings if each.severity not in {"ignored", "error"}]
 
 
+def due_text(statement: Statement) -> str:
+    """When a statement can be sent at last; empty where nothing keeps it."""
+    if statement.due is None:
+        return ""
+    if not statement.due:
+        return "a day after the statements above, by another apply: history must age first"
+    return f"at {time_text(statement.due)}, when history is old enough; an apply before then leaves it"
+
+
+def loose_text(marks: Marks | None, columns: Value) -> str:
+    """``63 % of the data (1.2 GB in 9 files)``: what is not clustered by some columns; empty where that is unknown."""
+    if marks is None or not isinstance(columns, tuple):
+        return ""
+    total, loose = marks.total(), marks.outside(columns)
+    if not total.bytes:
+        return ""
+    share = 100 * loose.bytes / total.bytes
+    percent = f"{share:.0f}" if not 0 < share < 1 and not 99 < share < 100 else f"{share:.1f}"
+    return f"{percent} % of the data ({size_text(loose.bytes)} in {plural(loose.files, 'file')})"
+
+
+def table_loose(table: TablePlan) -> str:
+    """The same of a planned table and the columns that its plan leads to."""
+    return changes_loose(table.changes, table.basis.marks)
+
+
+def changes_loose(changes: Iterable[Change], marks: Marks | None) -> str:
+    """The same for the columns that changes ask for."""
+    change = next((each for each in changes if each.attribute == "clustering"), None)
+    return loose_text(marks, tuple(fact.column for fact in change.columns) if change else None)
+
+
 def statement_facts(statement: Statement) -> list[tuple[str, str]]:
     """Label and text of all that a reviewer must know of a statement beside its SQL and what takes it back."""
     facts = [
         ("only if", f"{statement.only_if} when its turn comes" if statement.only_if else ""),
+        ("due", due_text(statement)),
         ("why", statement.reason),
         ("fails", statement.fails),
         ("handles", statement.handles),
@@ -292,7 +340,7 @@ def statement_facts(statement: Statement) -> list[tuple[str, str]]:
 def outcome_text(table: TableRun) -> str:
     """What came of a table."""
     words = _OUTCOMES[table.outcome]
-    if table.outcome in {Outcome.APPLIED, Outcome.ALREADY} or not table.commits:
+    if table.outcome in GOOD or not table.commits:
         return words
     return "failed, applied in part" if words == "failed" else words.replace("left alone", "applied in part")
 

@@ -140,7 +140,7 @@ EVERY_OPTION = (
         },
     ),
 )
-_BUILT = frozenset({"rewrite", "max_bytes", "allowed_features", "clients"})
+_BUILT = frozenset({"rewrite", "max_bytes", "optimize", "truncate_history", "allowed_features", "clients"})
 LATER_OPTIONS = frozenset(option.name for option in EVERY_OPTION) - _BUILT
 """Those that nothing acts on yet: they are refused as such."""
 OPTIONS: Mapping[str, Option] = MappingProxyType(

@@ -24,5 +24,5 @@ EXCLUSIVE = ("clustering", "partitioning")
 LATER_ATTRIBUTES = ("uniform",)
 """Attributes of the design that are not built yet."""
 
-LATER_WORDS = frozenset({("deletion_vectors", "dropped"), ("clustering", "auto")})
+LATER_WORDS = frozenset({("clustering", "auto")})
 """Values of the design that are not built yet."""

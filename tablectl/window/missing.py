@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tablectl.model.errors import EngineError
 from tablectl.model.live import LiveTable
 from tablectl.model.plan import Basis, Change, Phase, Refusal, Statement, TablePlan, strictest
+from tablectl.model.text import time_text
 from tablectl.planning.decide import refusals_for
 from tablectl.planning.freshness import Standing, current, standing, why_stale
 from tablectl.planning.protocol import protocol_refusals
@@ -48,6 +49,28 @@ def check_landed(statement: Statement, error: EngineError, missing: Sequence[Sta
     served = set(statement.serves)
     if any(each.verb == statement.verb and served & set(each.serves) for each in missing):
         raise EndError(Outcome.FAILED, error_text(error), error.hint)
+
+
+_TOO_YOUNG = frozenset(
+    {
+        "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD",
+        "DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST",
+        "DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD",
+    }
+)
+"""How Delta says that history must age before a feature can leave it: progress, and no failure (delta.md 1.3)."""
+
+
+def is_too_young(statement: Statement, condition: str) -> bool:
+    """Whether a statement failed only because history is not old enough yet."""
+    return statement.effect.truncates_history and condition in _TOO_YOUNG
+
+
+def why_waiting(statement: Statement, now: int) -> str:
+    """Why a statement is not sent yet, ``now`` in milliseconds since the epoch; empty where it may be."""
+    if statement.due is None or statement.due <= now:
+        return ""
+    return f"due at {time_text(statement.due)}, when history is old enough to be given up"
 
 
 def error_text(error: EngineError) -> str:

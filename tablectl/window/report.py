@@ -16,6 +16,8 @@ class Outcome(StrEnum):
     """Every change reads as declared, and statements ran for it."""
     ALREADY = "already"
     """Every change read as declared before; no commit was made."""
+    WAITING = "waiting"
+    """All that can be done is done; the rest is made by an apply once history is old enough."""
     STALE = "stale"
     """Somebody changed what the plan took for granted; nothing more was done."""
     REFUSED = "refused"
@@ -39,6 +41,7 @@ class Outcome(StrEnum):
 _CODES = {
     Outcome.APPLIED: ExitCode.DONE,
     Outcome.ALREADY: ExitCode.DONE,
+    Outcome.WAITING: ExitCode.DONE,
     Outcome.STALE: ExitCode.REFUSED,
     Outcome.REFUSED: ExitCode.REFUSED,
     Outcome.HELD: ExitCode.WINDOW,
@@ -173,7 +176,7 @@ class TableRun:
             return self
         known = {commit.version for commit in self.foreign}
         made = tuple(each for each in (*self.already, *self.changed) if each not in earlier.already)
-        through = self.outcome in {Outcome.APPLIED, Outcome.ALREADY}
+        through = self.outcome in {Outcome.APPLIED, Outcome.ALREADY, Outcome.WAITING}
         committed = self.outcome is Outcome.ALREADY and earlier.commits
         return replace(
             self,

@@ -10,6 +10,7 @@ from tablectl.engine.port import Engine
 from tablectl.model.calendar import ALWAYS, Calendar
 from tablectl.model.live import Commit, LiveTable
 from tablectl.model.names import TableName
+from tablectl.model.options import Optimize
 from tablectl.window.clock import Clock
 from tablectl.window.command import RunHook, run_nothing
 from tablectl.window.events import Notify
@@ -20,8 +21,20 @@ from tablectl.window.stamp import Stamp
 class LiveReader(Protocol):
     """How an apply reads tables; ``live.reader`` in earnest, a fake in tests."""
 
-    def read(self, name: TableName, location: str, *, version: int | None = None, counts: bool = False) -> LiveTable:
-        """The table at a version, the newest without one. ``counts`` counts vectors where no checksum does."""
+    def read(
+        self,
+        name: TableName,
+        location: str,
+        *,
+        version: int | None = None,
+        counts: bool = False,
+        truncation: bool = False,
+        marks: Optimize | None = None,
+    ) -> LiveTable:
+        """The table at a version, the newest without one. ``counts`` counts vectors where no checksum does,
+        ``truncation`` tells how old the history is that is to be given up, ``marks`` what data has to follow the
+        clustering columns.
+        """
         ...
 
     def commits(self, location: str, *, after: int) -> tuple[Commit, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import random
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tablectl.model.errors import EngineError, TablectlError, is_conflict
@@ -23,9 +24,11 @@ from tablectl.window.missing import (
     check_allowed,
     check_landed,
     error_text,
+    is_too_young,
     missing_statements,
     planned_phase,
     separate_commits,
+    why_waiting,
 )
 from tablectl.window.report import Outcome, StatementRun, TableRun
 from tablectl.window.setting import EndError, Window, interrupted
@@ -128,7 +131,7 @@ def _run_statements(visit: Visit) -> LiveTable | None:
             check_landed(*failed, missing)
             attempted.add(failed[0].id)
             failed = None
-        statement = next((each for each in missing if each.id not in attempted), None)
+        statement = _next(visit, [each for each in missing if each.id not in attempted])
         if statement is None:
             return live
         check_allowed(plan, statement)
@@ -150,6 +153,17 @@ def _run_statements(visit: Visit) -> LiveTable | None:
             failed = statement, error
 
 
+def _next(visit: Visit, missing: Sequence[Statement]) -> Statement | None:
+    """The first statement that need not wait for history to age."""
+    now = milliseconds(visit.window.clock.utc())
+    for statement in missing:
+        why = why_waiting(statement, now)
+        if not why:
+            return statement
+        visit.wait_for(statement, why)
+    return None
+
+
 def _send(visit: Visit, statement: Statement, phase: Phase) -> EngineError | None:
     clock = visit.window.clock
     visit.tell(f"before {statement.id}", f"{phase}: {statement.verb}")
@@ -159,6 +173,9 @@ def _send(visit: Visit, statement: Statement, phase: Phase) -> EngineError | Non
         visit.window.engine.execute(statement.sql)
     except EngineError as raised:
         error = raised
+    if error and is_too_young(statement, error.condition):
+        visit.wait_for(statement, "history is not old enough yet to be given up")
+        error = None
     visit.sent.append(
         StatementRun(
             id=statement.id,

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from tablectl.attributes.policy import needs_vectors
+from tablectl.attributes.policy import CLUSTERED_DATA, needs_truncation, needs_vectors
 from tablectl.model.errors import TablectlError
 from tablectl.model.live import Commit, LiveTable
-from tablectl.model.plan import Phase, TablePlan
+from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.text import value_text
 from tablectl.planning.freshness import Standing, found_value, standing
 from tablectl.window.events import Event
@@ -41,6 +41,8 @@ class Visit:
     sent: list[StatementRun] = field(default_factory=list)
     exposed: list[float] = field(default_factory=list)
     """When statements landed that fail every writer, on our clock."""
+    waiting: dict[str, str] = field(default_factory=dict)
+    """Why changes cannot be made yet, by their ids: history must age first."""
     closed: tuple[int, int] | None = None
     """The versions that were read first and last while the gate was closed."""
 
@@ -54,10 +56,14 @@ class Visit:
         """Takes notice of a reading of the newest version."""
         if self.start < 0:
             self.start = live.version
-            self.already = tuple(each.id for each in self.plan.changes if standing(each, live) is Standing.DONE)
+            self.already = _done(self.plan, live)
             self.tell("fresh")
         if self.gate.closed:
             self.closed = (self.closed[0] if self.closed else live.version, live.version)
+
+    def wait_for(self, statement: Statement, why: str) -> None:
+        """Leaves a statement to a later apply, and with it what it serves."""
+        self.waiting |= dict.fromkeys(statement.serves, why)
 
     def check_calendar(self) -> None:
         """Raises ``EndError`` where the time ran out, unless the closed part has begun: that is brought to its end."""
@@ -71,9 +77,22 @@ class Visit:
         self.window.notify(Event(self.plan.name, step, words))
 
     def read(self, version: int | None = None) -> LiveTable:
-        """The live table, with its vectors counted where a change asks for them."""
-        counts = any(needs_vectors(change.attribute, change.key, change.after) for change in self.plan.changes)
-        return self.window.reader.read(self.plan.table, self.plan.location, version=version, counts=counts)
+        """The live table, with what else the changes ask for."""
+        plan, options = self.plan, self.plan.basis.options
+        counts = any(needs_vectors(change.attribute, change.key, change.after) for change in plan.changes)
+        truncation = any(needs_truncation(change.attribute, change.after, options) for change in plan.changes)
+        follows = options.optimize != "never" and any(change.id == CLUSTERED_DATA for change in plan.changes)
+        marks = options.optimize if follows else None
+        return self.window.reader.read(
+            plan.table, plan.location, version=version, counts=counts, truncation=truncation, marks=marks
+        )
+
+
+def _done(plan: TablePlan, live: LiveTable) -> tuple[str, ...]:
+    """The changes that are made already. What is said of data clustered by columns waits for the columns themselves."""
+    done = [change for change in plan.changes if standing(change, live) is Standing.DONE]
+    left = {change.attribute for change in plan.changes if not change.key and change not in done}
+    return tuple(change.id for change in done if change.attribute not in left)
 
 
 def verified(visit: Visit, reached: LiveTable | None) -> TableRun:
@@ -84,17 +103,24 @@ def verified(visit: Visit, reached: LiveTable | None) -> TableRun:
     visit.tell("verify", "verify")
     ours, others = since(visit)
     live = visit.read(ours[-1].version) if ours or reached is None else reached
-    wrong = _wrong(visit.plan, live)
+    wrong = _wrong(visit.plan, live, frozenset(visit.waiting))
     if wrong:
         raise EndError(
             Outcome.UNVERIFIED,
             f"not as declared after the last statement: {'; '.join(wrong)}",
             "see whose commits came in between below, and plan again",
         )
+    outcome = Outcome.APPLIED if ours else Outcome.ALREADY
     return replace(
         _run_so_far(visit, others),
-        outcome=Outcome.APPLIED if ours else Outcome.ALREADY,
-        changed=tuple(change.id for change in visit.plan.changes if change.id not in visit.already),
+        outcome=Outcome.WAITING if visit.waiting else outcome,
+        message="; ".join(f"{change}: {why}" for change, why in visit.waiting.items()),
+        hint="apply again then" if visit.waiting else "",
+        changed=tuple(
+            change.id
+            for change in visit.plan.changes
+            if change.id not in visit.already and change.id not in visit.waiting
+        ),
         later=_undone(visit) if ours else (),
         commits=ours,
     )
@@ -164,7 +190,7 @@ def was_reached(visit: Visit) -> bool:
     if not visit.sent:
         return False
     ours, _ = since(visit)
-    return bool(ours) and not _wrong(visit.plan, visit.read(ours[-1].version))
+    return bool(ours) and not _wrong(visit.plan, visit.read(ours[-1].version), frozenset(visit.waiting))
 
 
 def since(visit: Visit, *, stale: bool = False) -> tuple[tuple[CommitRun, ...], tuple[CommitRun, ...]]:
@@ -202,14 +228,15 @@ def _commit_run(commit: Commit, run: str = "", *, inside: bool = False) -> Commi
     )
 
 
-def _wrong(plan: TablePlan, live: LiveTable) -> list[str]:
-    """What does not read as declared."""
+def _wrong(plan: TablePlan, live: LiveTable, waiting: frozenset[str]) -> list[str]:
+    """What does not read as declared; what waits must only be on its way."""
     if live.table_id != plan.table_id:
         return ["the table was replaced by another one"]
     return [
         f"{change.id} shall be {value_text(change.after)} and is {value_text(found_value(change, live))}"
         for change in plan.changes
-        if standing(change, live) is not Standing.DONE
+        if standing(change, live)
+        not in ({Standing.DONE, Standing.PENDING} if change.id in waiting else {Standing.DONE})
     ]
 
 
@@ -219,4 +246,8 @@ def _undone(visit: Visit) -> tuple[str, ...]:
         head = visit.read()
     except TablectlError:
         return ()
-    return tuple(change.id for change in visit.plan.changes if standing(change, head) is not Standing.DONE)
+    return tuple(
+        change.id
+        for change in visit.plan.changes
+        if change.id not in visit.waiting and standing(change, head) is not Standing.DONE
+    )

@@ -2,8 +2,9 @@
 
 ``policy`` is one table's entry as users write it. ``live`` gives the facts that differ from ``conftest``'s table:
 ``properties``, ``protocol`` (reader, writer, features), ``partitions``, ``clustering``, ``vectors``, ``clients``,
-``columns`` (how many columns of type long there are instead), ``overwrites``. Expected is one of ``problems`` (parts
-of what specs report), ``nothing: true``, ``refusals``, or ``changes`` and ``statements``, exactly.
+``columns`` (how many columns of type long there are instead), ``overwrites``, ``truncation``
+(when history is due). Expected is one of ``problems`` (parts of what specs report), ``nothing: true``, ``refusals``,
+or ``changes`` and ``statements``, exactly.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import yaml
 
 from tablectl.attributes.policy import ATTRIBUTES
 from tablectl.model.errors import InputError
-from tablectl.model.live import READER_FEATURES, Client, LiveTable, Protocol
+from tablectl.model.live import READER_FEATURES, Client, LiveTable, Protocol, Truncation
 from tablectl.model.names import parse_column
 from tablectl.model.plan import Change, Refusal, Statement
 from tablectl.model.schema import Field, Schema
@@ -49,7 +50,7 @@ def outcome(case: dict[str, Any], live: Callable[..., LiveTable]) -> dict[str, A
         specs = _specs(case["policy"], dialect)
     except InputError as error:
         return {"problems": _matched(case["expect"].get("problems", []), [str(each) for each in error.problems])}
-    spec = specs.tables[0]
+    (spec,) = specs.tables
     found = plan_table(spec.policy, live(**_facts(case.get("live", {}))), dialect, spec.options)
     if found is None:
         return {"nothing": True}
@@ -86,6 +87,8 @@ def _facts(given: dict[str, Any]) -> dict[str, Any]:
     if "clients" in given:
         named = (text.partition(" ") for text in given["clients"])
         facts["clients"] = tuple(Client(name, tuple(map(int, v.split("."))) if v else ()) for name, _, v in named)
+    if "truncation" in given:
+        facts["truncation"] = Truncation(given["truncation"])
     if "columns" in given:
         facts["schema"] = Schema(tuple(Field(f"c{index}", "long") for index in range(1, facts.pop("columns") + 1)))
     return facts
@@ -106,6 +109,8 @@ def _statement(statement: Statement) -> dict[str, Any]:
     body: dict[str, Any] = {"phase": str(statement.phase), "sql": statement.sql}
     if statement.only_if:
         body["only if"] = statement.only_if
+    if statement.due is not None:
+        body["due"] = statement.due
     if statement.undo:
         body["undo"] = list(statement.undo)
     if statement.undo_note:

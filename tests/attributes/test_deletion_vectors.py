@@ -24,8 +24,8 @@ _WITHOUT = Protocol(1, 2)
         (_WITH, "false", None, "disabled"),
         (_WITH, None, 0, "purged"),
         (_WITH, None, None, "disabled"),
-        (_WITHOUT, None, None, "purged"),
-        (_WITHOUT, "false", 0, "purged"),
+        (_WITHOUT, None, None, "dropped"),
+        (_WITHOUT, "false", 0, "dropped"),
     ],
 )
 def test_reads(
@@ -47,7 +47,13 @@ def test_reads(
         ("enabled", "purged", False),
         ("disabled", "purged", False),
         ("purged", "purged", True),
+        ("purged", "dropped", False),
+        ("protected", "purged", True),
+        ("protected", "dropped", False),
+        ("dropped", "dropped", True),
+        ("dropped", "disabled", True),
+        ("dropped", "enabled", False),
     ],
 )
-def test_disabled_asks_less_than_purged(found: str, declared: str, agrees: bool) -> None:
+def test_disabled_asks_less_than_purged_and_that_less_than_dropped(found: str, declared: str, agrees: bool) -> None:
     assert DeletionVectors().agrees(found, declared, "") is agrees

@@ -28,6 +28,7 @@ def test_what_is_declared() -> None:
     ("name", "key", "value", "needed"),
     [
         ("deletion_vectors", "", "purged", True),
+        ("deletion_vectors", "", "dropped", True),
         ("deletion_vectors", "", "disabled", False),
         ("properties", "delta.compatibility.symlinkFormatManifest.enabled", "TRUE", True),
         ("properties", "delta.compatibility.symlinkFormatManifest.enabled", "false", False),

@@ -8,7 +8,7 @@ import pytest
 
 from tablectl.conflicts.effects import backfill_of, commits_of, effect_of
 from tablectl.conflicts.transactions import Kind, MetadataChange, ProtocolChange
-from tablectl.model.operations import ClusterBy, Purge, SetProperties, UnsetProperties
+from tablectl.model.operations import ClusterBy, DropFeature, Purge, SetProperties, UnsetProperties
 from tablectl.model.plan import Backfill, Basis, CommitEffect, ProtocolFact
 
 _BASIS = Basis(
@@ -56,6 +56,41 @@ def test_clustering_writes_its_domain_and_brings_two_features_once() -> None:
     first = effect_of(ClusterBy((("id",),)), _BASIS)
     assert first == CommitEffect(features=("clustering", "domainMetadata"), domains=("delta.clustering",))
     assert effect_of(ClusterBy(()), _MODERN) == CommitEffect(domains=("delta.clustering",))
+
+
+def test_a_feature_that_readers_must_know_leaves_its_checkpoints_protected() -> None:
+    assert effect_of(DropFeature("deletionVectors"), _MODERN) == CommitEffect(
+        features=("checkpointProtection",), drops=("deletionVectors",)
+    )
+    assert effect_of(DropFeature("rowTracking"), _MODERN) == CommitEffect(drops=("rowTracking",))
+    assert effect_of(DropFeature("deletionVectors", truncate_history=True), _MODERN) == CommitEffect(
+        drops=("deletionVectors",), truncates_history=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("operation", "kinds"),
+    [
+        (
+            DropFeature("deletionVectors"),
+            [Kind.TOMBSTONES, Kind.EMPTY, Kind.EMPTY, Kind.EMPTY, Kind.DROP_FEATURE],
+        ),
+        (
+            DropFeature("deletionVectors", truncate_history=True),
+            [Kind.TOMBSTONES, Kind.EMPTY, Kind.DROP_FEATURE],
+        ),
+        (
+            DropFeature("checkpointProtection", truncate_history=True),
+            [Kind.EMPTY, Kind.UNSET_PROPERTIES, Kind.DROP_FEATURE],
+        ),
+    ],
+    ids=str,
+)
+def test_a_feature_is_dropped_by_the_last_of_several_commits(operation: DropFeature, kinds: list[Kind]) -> None:
+    made = commits_of(effect_of(operation, _MODERN), _MODERN)
+    assert [commit.kind for commit in made] == kinds
+    assert made[-1].protocol is not None
+    assert made[-1].protocol.removes == (operation.name,)
 
 
 def test_a_purge_rewrites_files_and_no_metadata() -> None:

@@ -147,3 +147,30 @@ def test_delta_keys_fold_their_case_and_user_keys_do_not() -> None:
     assert table.property("delta.appendOnly") == "true"
     assert table.property("Owner") == "ann"
     assert table.property("owner") is None
+
+
+@pytest.mark.parametrize(
+    ("before", "features", "after"),
+    [
+        (Protocol(1, 2), _set("deletionVectors"), Protocol(1, 2)),
+        (
+            Protocol(3, 7, _set("deletionVectors"), _set("appendOnly", "deletionVectors", "invariants")),
+            _set("deletionVectors"),
+            Protocol(1, 2),
+        ),
+        (
+            Protocol(3, 7, _set("deletionVectors"), _set("deletionVectors", "clustering", "domainMetadata")),
+            _set("deletionVectors"),
+            Protocol(1, 7, _set(), _set("clustering", "domainMetadata")),
+        ),
+        (
+            Protocol(3, 7, _set("deletionVectors", "v2Checkpoint"), _set("deletionVectors", "v2Checkpoint")),
+            _set("deletionVectors"),
+            Protocol(3, 7, _set("v2Checkpoint"), _set("v2Checkpoint")),
+        ),
+    ],
+)
+def test_a_feature_that_leaves_takes_the_numbers_it_needed_with_it(
+    before: Protocol, features: frozenset[str], after: Protocol
+) -> None:
+    assert before.lowered(features) == after

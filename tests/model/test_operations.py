@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tablectl.model.names import parse_table
-from tablectl.model.operations import ClusterBy, Operation, Purge, SetProperties, UnsetProperties, render
+from tablectl.model.operations import ClusterBy, DropFeature, Operation, Purge, SetProperties, UnsetProperties, render
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,11 @@ from tablectl.model.operations import ClusterBy, Operation, Purge, SetProperties
             "ALTER TABLE `lake`.`s`.`t`\nCLUSTER BY (`id`, `address`.`city`, `a.b`)",
         ),
         (Purge(), "REORG TABLE `lake`.`s`.`t`\nAPPLY (PURGE)"),
+        (DropFeature("deletionVectors"), "ALTER TABLE `lake`.`s`.`t`\nDROP FEATURE `deletionVectors`"),
+        (
+            DropFeature("a`b", truncate_history=True),
+            "ALTER TABLE `lake`.`s`.`t`\nDROP FEATURE `a``b` TRUNCATE HISTORY",
+        ),
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
 )

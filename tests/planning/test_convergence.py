@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from tablectl.attributes.base import Step
 from tablectl.attributes.policy import ATTRIBUTES, Policy
-from tablectl.model.live import NOTHING_SET, Client, LiveTable, Protocol
+from tablectl.model.live import NOTHING_SET, Client, LiveTable, MarkedPart, Marks, Protocol, Truncation
 from tablectl.model.operations import (
     MAPPING_KEY,
     ClusterBy,
+    DropFeature,
     Operation,
+    OptimizeData,
     Purge,
     RemoveMapping,
     SetProperties,
@@ -37,6 +39,8 @@ _VERBS: dict[type[Operation], str] = {
     ClusterBy: "CLUSTER BY",
     Purge: "REORG",
     RemoveMapping: "REMOVE COLUMN MAPPING",
+    DropFeature: "DROP FEATURE",
+    OptimizeData: "OPTIMIZE",
 }
 _KEYS: dict[str, tuple[str, ...]] = {
     "delta.appendOnly": ("true", "false", "TRUE"),
@@ -66,12 +70,25 @@ clients = st.lists(
 ).map(tuple)
 
 
+counted = st.integers(0, 5)
+parts = st.builds(MarkedPart, columns=st.none() | columns, files=counted, bytes=counted)
+every_marks = st.lists(parts, max_size=3, unique_by=lambda part: part.columns).map(
+    lambda each: Marks(parts=tuple(each), older=Marks(parts=tuple(each)).loose())
+)
+options = st.builds(
+    Options,
+    optimize=st.sampled_from(["never", "incremental", "full"]),
+    truncate_history=st.booleans(),
+    rewrite=st.just("allowed"),
+)
+
+
 @st.composite
 def policies(draw: st.DrawFn) -> Policy:
     """Any policy over the columns and keys above."""
     body: dict[str, Any] = {
         "isolation": draw(st.sampled_from([None, "Serializable", "default"])),
-        "deletion_vectors": draw(st.sampled_from([None, "enabled", "disabled", "purged"])),
+        "deletion_vectors": draw(st.sampled_from([None, "enabled", "disabled", "purged", "dropped"])),
         "clustering": draw(st.none() | st.just("none") | columns),
         "row_tracking": draw(st.sampled_from([None, "enabled", "disabled"])),
         "column_mapping": draw(st.sampled_from([None, "name", "none"])),
@@ -110,6 +127,7 @@ def tables(draw: st.DrawFn) -> dict[str, Any]:
         "properties": properties,
         "vectors": vectors if "deletionVectors" in features else 0,
         "clustering": clustered if "clustering" in features else None,
+        "marks": draw(every_marks),
         "clients": draw(clients),
         "schema_writers": draw(st.booleans()),
         "overwrites": draw(st.booleans()),
@@ -128,11 +146,21 @@ def operate(table: LiveTable, operation: Operation) -> LiveTable:
         case UnsetProperties(keys):
             return replace(table, properties={key: text for key, text in properties.items() if key not in keys})
         case ClusterBy(paths):
-            return replace(table, clustering=paths)
+            marks = table.marks and replace(table.marks, older=table.marks.loose())
+            return replace(table, clustering=paths, marks=marks)
         case Purge():
             return replace(table, vectors=0)
         case RemoveMapping():
             return operate(table, SetProperties(((MAPPING_KEY, "none"),)))
+        case OptimizeData(full):
+            assert table.marks is not None
+            columns = tuple(".".join(path) for path in table.clustering or ())
+            kept = () if full else tuple(part for part in table.marks.parts if part.columns not in {None, columns})
+            total = sum(part.files for part in table.marks.parts if part not in kept)
+            done = MarkedPart(columns=columns, files=total, bytes=total)
+            return replace(table, marks=Marks(parts=(*kept, done)))
+        case DropFeature(name):
+            return replace(table, protocol=table.protocol.lowered(frozenset({name})))
 
 
 def steps_of(statement: Statement, plan: TablePlan) -> list[Step]:
@@ -156,26 +184,36 @@ def execute(table: LiveTable, statement: Statement, plan: TablePlan) -> LiveTabl
     return replace(table, protocol=raised, version=table.version + 1)
 
 
-def converged(policy: Policy, table: LiveTable) -> LiveTable | None:
+def asked(table: LiveTable, options: Options) -> LiveTable:
+    """The table as it is read for a policy with these options."""
+    marked = table.protocol.has("deletionVectors") or table.protocol.has("checkpointProtection")
+    truncation = Truncation() if options.truncate_history and marked else None
+    return replace(table, optimize=options.optimize, truncation=truncation)
+
+
+def converged(policy: Policy, table: LiveTable, options: Options = REWRITE) -> LiveTable | None:
     """The table once a plan ran; ``None`` where the plan refuses the table."""
-    plan = plan_table(policy, table, "oss", REWRITE)
+    table = asked(table, options)
+    plan = plan_table(policy, table, "oss", options)
     if plan is None:
         return table
     if plan.refusals:
         return None
     for statement in plan.statements:
         table = execute(table, statement, plan)
-    return table
+    return asked(table, options)
 
 
 @settings(max_examples=150, deadline=None)
-@given(facts=tables(), policy=policies())
-def test_after_all_statements_nothing_is_left(live: Live, facts: dict[str, Any], policy: Policy) -> None:
-    before = live(**facts)
-    after = converged(policy, before)
+@given(facts=tables(), policy=policies(), options=options)
+def test_after_all_statements_nothing_is_left(
+    live: Live, facts: dict[str, Any], policy: Policy, options: Options
+) -> None:
+    before = asked(live(**facts), options)
+    after = converged(policy, before, options)
     if after is not None:
         assert diff(policy, after) == ()
-        plan = plan_table(policy, before, "oss", REWRITE)
+        plan = plan_table(policy, before, "oss", options)
         assert plan is None or after.protocol == plan.protocol_after.protocol()
 
 
@@ -215,24 +253,26 @@ def test_statements_run_in_phases_each_change_served_and_no_key_twice(
 
 
 @settings(max_examples=150, deadline=None)
-@given(facts=tables(), policy=policies(), data=st.data())
+@given(facts=tables(), policy=policies(), options=options, data=st.data())
 def test_a_run_stopped_anywhere_goes_on_from_there(
-    live: Live, facts: dict[str, Any], policy: Policy, data: st.DataObject
+    live: Live, facts: dict[str, Any], policy: Policy, options: Options, data: st.DataObject
 ) -> None:
-    table = live(**facts)
-    plan = plan_table(policy, table, "oss", REWRITE)
+    table = asked(live(**facts), options)
+    plan = plan_table(policy, table, "oss", options)
     if plan is None or plan.refusals:
         return
     for statement in plan.statements[: data.draw(st.integers(0, len(plan.statements)))]:
-        table = execute(table, statement, plan)
+        table = asked(execute(table, statement, plan), options)
     standings = {change.id: standing(change, table) for change in plan.changes}
     assert Standing.STALE not in standings.values()
     pending = tuple(current(change, table) for change in plan.changes if standings[change.id] is Standing.PENDING)
-    basis = Basis.of(table)
+    basis = Basis.of(table, options)
     rest = replace(plan, changes=pending, basis=basis, statements=derive(pending, basis, table.name, "oss"))
     for statement in rest.statements:
         table = execute(table, statement, rest)
-    assert diff(policy, table) == ()
+    if "clustering" in {change.id for change in pending}:  # whose data can be looked at only once it is made
+        table = converged(policy, asked(table, options), options) or table
+    assert diff(policy, asked(table, options)) == ()
 
 
 @settings(max_examples=150, deadline=None)

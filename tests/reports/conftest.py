@@ -187,6 +187,13 @@ def _run() -> RunReport:
             ),
             TableRun(name="lake.sales.ledger", outcome=Outcome.ALREADY),
             TableRun(
+                name="lake.sales.fees",
+                outcome=Outcome.WAITING,
+                message="deletion_vectors: due at 2026-11-22 11:02:00 UTC, when history is old enough to be given up",
+                hint="apply again then",
+                commits=(_commit(4, "REORG"), _commit(5, "SET TBLPROPERTIES")),
+            ),
+            TableRun(
                 name="lake.sales.clicks",
                 outcome=Outcome.STALE,
                 message="clustering was none and is [page]",

@@ -9,10 +9,11 @@ from tablectl.model.live import Client, Commit, LiveTable, Protocol
 from tablectl.model.names import parse_table
 from tablectl.model.plan import Change, TableFailure
 from tablectl.model.schema import Schema
+from tablectl.model.text import time_text
 from tablectl.planning.drift import Difference, Drift, TableDrift
 from tablectl.reports.drift_json import drift_json
 from tablectl.reports.drift_text import drift_text
-from tablectl.reports.style import Style, time_text
+from tablectl.reports.style import Style
 from tablectl.specs.policies import read_specs
 from tablectl.specs.reading import Reading
 from tablectl.specs.tree import Source

@@ -62,7 +62,7 @@ def test_whoever_committed_and_whatever_their_clock_says(at: int, when: str) -> 
 def test_hostile_text_reaches_no_terminal_raw(run_report: RunReport) -> None:
     evil = "a\x1b[2J\n\tb\u202e\x9b"
     commit = CommitRun(version=1, operation=evil, user=evil, at=1)
-    table = run_report.tables[3]
+    table = run_report.tables[4]
     sent = replace(table.statements[0], sql=f"ALTER TABLE `{evil}`\nCLUSTER BY NONE")
     hostile = replace(table, name=evil, message=evil, hint=evil, foreign=(commit,), statements=(sent,))
     later = replace(run_report.tables[0], later=(evil,))

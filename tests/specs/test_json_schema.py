@@ -69,7 +69,6 @@ def test_it_takes_what_the_reader_takes(read: Read) -> None:
         "{version: 1, tables: {a.b: {clusterin: [a]}}}",
         "{version: 1, tables: {a.b: {isolation: serializable}}}",
         "{version: 1, tables: {a.b: {deletion_vectors: off}}}",
-        "{version: 1, tables: {a.b: {deletion_vectors: dropped}}}",
         "{version: 1, tables: {a.b: {clustering: id}}}",
         "{version: 1, tables: {a.b: {clustering: []}}}",
         "{version: 1, tables: {a.b: {clustering: [a, b, c, d, e]}}}",

@@ -42,14 +42,7 @@ def test_what_is_taken(read: Read, entry: str, name: str, value: object) -> None
         ),
         (
             "deletion_vectors: off",
-            ('3:27: "off" is no value of `deletion_vectors`\n  hint: known here: enabled, disabled, purged'),
-        ),
-        (
-            "deletion_vectors: dropped",
-            (
-                "3:27: `deletion_vectors: dropped` is not supported yet\n"
-                "  hint: for now `deletion_vectors` takes one of enabled, disabled, purged"
-            ),
+            ('3:27: "off" is no value of `deletion_vectors`\n  hint: known here: enabled, disabled, purged, dropped'),
         ),
         (
             "clustering: auto",

@@ -9,24 +9,28 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tablectl.model.errors import EngineError, LiveError
-from tablectl.model.live import Client, Commit, LiveTable, Protocol
+from tablectl.model.live import Client, Commit, LiveTable, MarkedPart, Marks, Protocol, Truncation
 from tablectl.model.names import TableName, parse_table
+from tablectl.model.options import Optimize
 from tablectl.model.schema import Field, Schema
 from tablectl.window.stamp import Stamp
 from tests.look_back import with_look_back
 
-# A parser of the four statements
+# A parser of the statements
 
 
 @dataclass(frozen=True)
 class Sql:
-    """One statement: ``verb`` is SET, UNSET, CLUSTER or REORG."""
+    """One statement: ``verb`` is SET, UNSET, CLUSTER, REORG, OPTIMIZE or DROP FEATURE."""
 
     verb: str
     table: tuple[str, ...]
     values: tuple[tuple[str, str], ...] = ()
     keys: tuple[str, ...] = ()
     columns: tuple[tuple[str, ...], ...] = ()
+    feature: str = ""
+    truncates: bool = False
+    full: bool = False
 
 
 _TOKEN = re.compile(
@@ -93,7 +97,13 @@ class _Tokens:
 def parse_sql(sql: str) -> Sql:
     """A statement as Spark would read it; anything but the four forms fails the test."""
     tokens = _Tokens(sql)
-    if tokens.next_is("REORG"):
+    if tokens.next_is("OPTIMIZE"):
+        tokens.words("OPTIMIZE")
+        parsed = Sql("OPTIMIZE", tokens.name())
+        if tokens.next_is("FULL"):
+            tokens.words("FULL")
+            parsed = replace(parsed, full=True)
+    elif tokens.next_is("REORG"):
         tokens.words("REORG TABLE")
         parsed = Sql("REORG", tokens.name())
         tokens.words("APPLY")
@@ -112,6 +122,13 @@ def _altered(tokens: _Tokens, table: tuple[str, ...]) -> Sql:
     if tokens.next_is("UNSET"):
         tokens.words("UNSET TBLPROPERTIES IF EXISTS")
         return Sql("UNSET", table, keys=tokens.listed(tokens.text))
+    if tokens.next_is("DROP"):
+        tokens.words("DROP FEATURE")
+        (feature,) = tokens.name()
+        truncates = tokens.next_is("TRUNCATE")
+        if truncates:
+            tokens.words("TRUNCATE HISTORY")
+        return Sql("DROP FEATURE", table, feature=feature, truncates=truncates)
     tokens.words("CLUSTER BY")
     if tokens.next_is("NONE"):
         tokens.words("NONE")
@@ -154,6 +171,13 @@ COLUMNS = Schema(
 )
 
 
+DAY = 24 * 60 * 60 * 1000
+
+
+def _uses_vectors(live: LiveTable) -> bool:
+    return bool(live.vectors) or live.properties.get("delta.enableDeletionVectors", "").lower() == "true"
+
+
 @dataclass
 class FakeTable:
     """One table: every version of it, and who made it."""
@@ -161,6 +185,8 @@ class FakeTable:
     name: TableName
     states: list[LiveTable]
     history: list[Commit]
+    at: Callable[[int], int] = lambda version: 1_700_000_000_000 + version
+    """When a version is committed."""
     checksums: bool = True
     """Whether vectors are known without counting."""
     moved_to: str = ""
@@ -176,9 +202,7 @@ class FakeTable:
         """One commit; without facts it changes data alone."""
         version = self.live.version + 1
         self.states.append(replace(self.live, version=version, **with_look_back(facts)))
-        self.history.append(
-            Commit(version, 1_700_000_000_000 + version, operation, user, SPARK, stamp, bool(facts), not facts)
-        )
+        self.history.append(Commit(version, self.at(version), operation, user, SPARK, stamp, bool(facts), not facts))
 
     def set_property(self, key: str, value: str | None, user: str = "ben") -> None:
         """Somebody else's ALTER."""
@@ -187,6 +211,17 @@ class FakeTable:
 
     def commits_of(self, run: str) -> list[Commit]:
         return [commit for commit in self.history if f'"run":"{run}"' in commit.user_metadata]
+
+    def truncation(self, live: LiveTable) -> Truncation | None:
+        """When history may be given up: a day after the newest version that had the feature in use, or lost it."""
+        if not live.protocol.has("deletionVectors") and not live.protocol.has("checkpointProtection"):
+            return None
+        marks = [
+            commit.timestamp
+            for state, commit in zip(self.states, self.history, strict=True)
+            if state.version <= live.version and (_uses_vectors(state) or commit.operation == "DROP FEATURE")
+        ]
+        return Truncation(max(marks) + DAY if marks else 0)
 
     @property
     def stamped(self) -> list[Commit]:
@@ -218,7 +253,16 @@ class FakeLake:
         self.tables[location] = table
         return table
 
-    def read(self, name: TableName, location: str, *, version: int | None = None, counts: bool = False) -> LiveTable:
+    def read(
+        self,
+        name: TableName,
+        location: str,
+        *,
+        version: int | None = None,
+        counts: bool = False,
+        truncation: bool = False,
+        marks: Optimize | None = None,
+    ) -> LiveTable:
         with self.lock:
             table = self.tables[location]
             if version is None:
@@ -227,7 +271,9 @@ class FakeLake:
                 raise LiveError(f"{location}: {table.broken}")
             live = table.live if version is None else self._at(table, version)
             known = counts or table.checksums or not live.protocol.has("deletionVectors")
-            return live if known else replace(live, vectors=None)
+            live = live if known else replace(live, vectors=None)
+            live = replace(live, marks=live.marks if marks else None, optimize=marks or "never")
+            return replace(live, truncation=table.truncation(live) if truncation else None)
 
     @staticmethod
     def _at(table: FakeTable, version: int) -> LiveTable:
@@ -258,6 +304,10 @@ class FakeEngine:
     before: Hook = lambda _table, _sql: None
     after: Hook = lambda _table, _sql: None
     midway: Callable[[FakeTable], None] = lambda _table: None
+    inside: Hook = lambda _table, _operation: None
+    """Runs before each commit of a statement that makes several."""
+    now: Callable[[], int] = lambda: 1_700_000_000_000
+    """Milliseconds since the epoch, by the clock that Delta asks."""
     closed: int = 0
     shared: bool = True
     stores: dict[str, str] = field(default_factory=dict)
@@ -293,12 +343,19 @@ class FakeEngine:
             if live.vectors:
                 self._commit(table, "REORG", vectors=0)
             return
+        if sql.verb == "OPTIMIZE":
+            self._optimize(table, full=sql.full)
+            return
+        if sql.verb == "DROP FEATURE":
+            self._drop(table, sql)
+            return
         protocol = live.protocol.raised(features_of(sql))
         if sql.verb == "CLUSTER":
             missing = [column for column in sql.columns if live.schema.find(column) is None]
             if missing or live.partition_columns:
                 raise EngineError(f"cannot cluster by {missing}", "", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA")
-            self._commit(table, "CLUSTER BY", clustering=sql.columns, protocol=protocol)
+            marks = live.marks and replace(live.marks, older=live.marks.loose())
+            self._commit(table, "CLUSTER BY", clustering=sql.columns, protocol=protocol, marks=marks)
         else:
             if ("delta.enableRowTracking", "true") in sql.values:
                 self._backfill(table, live.protocol.raised(frozenset({"rowTracking", "domainMetadata"})))
@@ -320,6 +377,42 @@ class FakeEngine:
         if not any(commit.operation == "ROW TRACKING BACKFILL" for commit in table.history):
             self._commit(table, "ROW TRACKING BACKFILL")
             self.midway(table)
+
+    def _optimize(self, table: FakeTable, *, full: bool) -> None:
+        """What is not clustered, and with FULL all that is so by other columns, gets the present ones (delta.md 5)."""
+        live = table.live
+        columns = tuple(".".join(path) for path in live.clustering or ())
+        if not columns and full:
+            raise EngineError("no clustering columns", "", "DELTA_OPTIMIZE_FULL_NOT_SUPPORTED")
+        marks = live.marks or Marks()
+        kept = tuple(part for part in marks.parts if not full and part.columns not in {None, columns})
+        taken = [part for part in marks.parts if part not in kept]
+        if all(part.columns == columns for part in taken):
+            return
+        files, size = sum(part.files for part in taken), sum(part.bytes for part in taken)
+        done = MarkedPart(columns=columns, files=files, bytes=size)
+        self._commit(table, "OPTIMIZE", marks=Marks(parts=(*kept, done)))
+
+    def _drop(self, table: FakeTable, sql: Sql) -> None:
+        """Commit by commit, and between any two of them the process may be killed (delta.md 1.3)."""
+        live = table.live
+        if not live.protocol.has(sql.feature):
+            raise EngineError(f"no {sql.feature}", "", "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT")
+        used = sql.feature == "deletionVectors" and _uses_vectors(live)
+        if used:
+            left = {key: value for key, value in live.properties.items() if key != "delta.enableDeletionVectors"}
+            self._commit(table, "UNSET TBLPROPERTIES", properties=left)
+            self._commit(table, "REORG", vectors=0)
+        for step in ("Deletion Vector Tombstones", *["Empty Commit"] * (1 if sql.truncates else 3)):
+            self.inside(table, step)
+            self._commit(table, step, vectors=table.live.vectors)
+        truncation = table.truncation(table.live)
+        if sql.truncates and truncation is not None and truncation.due > self.now():
+            raise EngineError("not yet", "wait", "DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST")
+        self.inside(table, "DROP FEATURE")
+        added = frozenset({"checkpointProtection"} if not sql.truncates else ())
+        protocol = table.live.protocol.raised(added).lowered(frozenset({sql.feature}))
+        self._commit(table, "DROP FEATURE", protocol=protocol)
 
     def _commit(self, table: FakeTable, operation: str, **facts: Any) -> None:
         table.commit(operation, "apply", self.stamp.text(), **facts)

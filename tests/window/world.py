@@ -8,11 +8,12 @@ from threading import Event
 from typing import Any
 
 from tablectl.attributes.policy import Policy
-from tablectl.model.live import Protocol
+from tablectl.model.live import LiveTable, Protocol
 from tablectl.model.options import NO_OPTIONS, Options
 from tablectl.model.plan import TablePlan
 from tablectl.planning.table import plan_table
 from tablectl.window.acquire import acquire
+from tablectl.window.clock import milliseconds
 from tablectl.window.events import Event as Told
 from tablectl.window.lease import Lease
 from tablectl.window.report import TableRun
@@ -51,6 +52,7 @@ class World:
     sent: list[str] = field(default_factory=list)
     before: Hook = lambda _table, _sql: None
     after: Hook = lambda _table, _sql: None
+    inside: Hook = lambda _table, _operation: None
     tick: Callable[[str], None] = lambda _event: None
     """Told of each step, of each statement before its effect, between its commits, and after it."""
 
@@ -60,17 +62,24 @@ class World:
         return table
 
     def plan(self, **policy: Any) -> TablePlan:
-        live = self.lake.read(self.table.name, self.table.live.location, counts=True)
-        plan = plan_table(Policy(**policy), live, "oss", self.options)
+        plan = plan_table(Policy(**policy), self.live(), "oss", self.options)
         assert plan is not None
         assert not plan.refusals
         return plan
+
+    def live(self) -> LiveTable:
+        """The table as a plan with these options reads it."""
+        truncates = self.options.truncate_history
+        marks = self.options.optimize if self.options.optimize != "never" else None
+        return self.lake.read(self.table.name, self.table.live.location, counts=True, truncation=truncates, marks=marks)
 
     def run(self, plan: TablePlan, run: str = "ann", lease: Lease | None = None) -> TableRun:
         lease = lease or self.lease(run)
         engine = FakeEngine(self.lake, Stamp(run, DIGEST, self.proceed), before=self._before, after=self._after)
         engine.sent = self.sent
         engine.midway = lambda _table: self._told("midway")
+        engine.inside = self._inside
+        engine.now = lambda: milliseconds(self.clock.utc())
         prove = lease.prove
 
         def proven(budget: float) -> None:
@@ -98,6 +107,10 @@ class World:
     def _after(self, table: FakeTable, sql: str) -> None:
         self._told("landed")
         self.after(table, sql)
+
+    def _inside(self, table: FakeTable, operation: str) -> None:
+        self._told("inside")
+        self.inside(table, operation)
 
     def _told(self, event: str) -> None:
         self.events.append(event)

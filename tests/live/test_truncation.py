@@ -1,0 +1,93 @@
+"""When history may be given up, by logs made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tablectl.model.live import LiveTable, Truncation
+from tests.live.log_actions import PLAIN, add, info, metadata, protocol
+
+Put = Callable[..., None]
+Read = Callable[..., LiveTable]
+
+HOUR = 60 * 60 * 1000
+DAY = 24 * HOUR
+START = 1_795_000_020_000
+"""A full minute."""
+VECTORS = protocol(3, 7, readers=("deletionVectors",))
+PROTECTED = protocol(1, 7, "checkpointProtection")
+VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4, "sizeInBytes": 40}
+ENABLED = metadata(**{"delta.enableDeletionVectors": "true"})
+OFF = metadata(**{"delta.enableDeletionVectors": "false"})
+
+
+def at(hours: float, operation: str = "WRITE") -> dict[str, Any]:
+    return info(operation=operation, timestamp=START + round(hours * HOUR))
+
+
+def removed(path: str, **more: Any) -> dict[str, Any]:
+    return {"remove": {"path": path, "dataChange": False, "size": 10, **more}}
+
+
+def truncation(read: Read) -> Truncation | None:
+    return read(truncation=True).truncation
+
+
+def test_a_table_without_either_feature_has_nothing_to_wait_for(put: Put, read: Read) -> None:
+    put(0, [at(0), PLAIN, metadata()])
+    assert truncation(read) is None
+
+
+def test_nobody_is_told_who_does_not_ask(put: Put, read: Read) -> None:
+    put(0, [at(0), VECTORS, ENABLED])
+    assert read().truncation is None
+
+
+@pytest.mark.parametrize(
+    "last", [[removed("a", deletionVector=VECTOR)], [add("a", 10, deletionVector=VECTOR)], [ENABLED]], ids=str
+)
+def test_a_day_after_the_last_commit_that_names_a_vector_or_has_them_on(
+    put: Put, read: Read, last: list[dict[str, Any]]
+) -> None:
+    put(0, [at(0), VECTORS, ENABLED])
+    put(1, [at(1), *last])
+    put(2, [at(2), OFF])
+    put(3, [at(3), add("b", 10)])
+    # Delta cuts to the minute, and files are a little younger than what their commits say.
+    assert truncation(read) == Truncation(START + HOUR + DAY + 2 * 60_000)
+
+
+def test_what_is_a_day_older_than_the_newest_commit_stands_in_nobodys_way(put: Put, read: Read) -> None:
+    put(0, [at(0), VECTORS, ENABLED])
+    put(1, [at(1), OFF])
+    put(2, [at(26)])
+    assert truncation(read) == Truncation(0)
+
+
+def test_the_tables_own_retention_counts(put: Put, read: Read) -> None:
+    own = {"delta.dropFeatureTruncateHistory.retentionDuration": "interval 2 hours"}
+    put(0, [at(0), VECTORS, metadata(**own, **{"delta.enableDeletionVectors": "true"})])
+    put(1, [at(1), metadata(**own)])
+    assert truncation(read) == Truncation(START + 2 * HOUR + 2 * 60_000)
+
+
+def test_a_retention_that_is_none_counts_as_a_day(put: Put, read: Read) -> None:
+    put(0, [at(0), VECTORS, ENABLED])
+    put(1, [at(1), metadata(**{"delta.dropFeatureTruncateHistory.retentionDuration": "soon"})])
+    assert truncation(read) == Truncation(START + DAY + 2 * 60_000)
+
+
+def test_protected_checkpoints_wait_for_the_commit_that_protects_them(put: Put, read: Read) -> None:
+    put(0, [at(0), VECTORS, metadata()])
+    put(1, [at(1), PROTECTED, metadata(**{"delta.requireCheckpointProtectionBeforeVersion": "1"})])
+    put(2, [at(2), add("a", 10)])
+    assert truncation(read) == Truncation(START + HOUR + DAY + 2 * 60_000)
+
+
+@pytest.mark.parametrize("version", ["0x1", "", "-1", "²"])
+def test_a_version_that_is_none_keeps_nobody(put: Put, read: Read, version: str) -> None:
+    put(0, [at(0), PROTECTED, metadata(**{"delta.requireCheckpointProtectionBeforeVersion": version})])
+    assert truncation(read) == Truncation(0)
