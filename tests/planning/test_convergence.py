@@ -140,6 +140,10 @@ def operate(table: LiveTable, operation: Operation) -> LiveTable:
     match operation:
         case SetProperties(pairs):
             for key, value in pairs:
+                if key.startswith("delta.feature."):  # no property: it only brings the feature
+                    feature = frozenset({key.removeprefix("delta.feature.")})
+                    table = replace(table, protocol=table.protocol.raised(feature))
+                    continue
                 same = [old for old in properties if key.startswith("delta.") and old.lower() == key.lower()]
                 properties = {old: text for old, text in properties.items() if old not in same} | {key: value}
             return replace(table, properties=properties)

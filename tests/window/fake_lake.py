@@ -155,7 +155,8 @@ def features_of(sql: Sql) -> frozenset[str]:
 
 def changed_properties(sql: Sql, properties: Mapping[str, str]) -> dict[str, str]:
     """The properties after a SET or UNSET."""
-    return {key: value for key, value in {**properties, **dict(sql.values)}.items() if key not in sql.keys}
+    values = {key: value for key, value in sql.values if not key.startswith("delta.feature.")}
+    return {key: value for key, value in {**properties, **values}.items() if key not in sql.keys}
 
 
 # Tables
