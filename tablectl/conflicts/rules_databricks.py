@@ -26,6 +26,8 @@ from tablectl.conflicts.transactions import (
 
 Version = tuple[int, ...]
 
+NOT_DOCUMENTED = "D98"
+"""The fact that says of what nothing is said."""
 _AUTOMATIC_ON_LIQUID: Version = (13, 3)
 _PREVIEW: Version = (14, 0)
 _GENERAL: Version = (14, 2)
@@ -127,7 +129,9 @@ def _metadata(winner: Winner, loser: Loser) -> Outcome | None:
         reason = "on Databricks every metadata change fails all concurrent writes (D15)"
         return fails(Conflict.METADATA_CHANGED, reason, "D15, D67")
     if set(winner.domains) - {ROW_TRACKING_DOMAIN}:
-        return Outcome(Result.UNKNOWN, "nothing is documented for CLUSTER BY on Databricks: it may fail", "D98")
+        return Outcome(
+            Result.UNKNOWN, "nothing is documented for CLUSTER BY on Databricks: it may fail", NOT_DOCUMENTED
+        )
     if loser.platform.identity:
         return fails(Conflict.METADATA_CHANGED, "tables with identity columns take no concurrent transactions", "D23")
     return None
@@ -210,7 +214,7 @@ def _undocumented(winner: Winner, loser: Loser) -> Outcome:
     kind = loser.kind if winner.kind in _GROUPS else winner.kind
     # "The OSS rules, marked not documented" (D98): their failure is a warning, their commit no promise.
     oss = decide_spark([winner], replace(loser, client=RELEASES[-1]))
-    source = f"D98, {oss.source}"
+    source = f"{NOT_DOCUMENTED}, {oss.source}"
     if oss.survives:
         reason = f"nothing is documented for {kind} on Databricks; open-source Delta lets it commit"
         return Outcome(Result.UNKNOWN, reason, source)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tablectl.conflicts.matrix import Cell, decide_pair
 from tablectl.conflicts.operations import OPERATIONS, Group, TableOperation, operation
-from tablectl.conflicts.rules_databricks import row_level
+from tablectl.conflicts.rules_databricks import NOT_DOCUMENTED, row_level
 from tablectl.conflicts.rules_oss import RELEASES
 from tablectl.conflicts.setting import LEVEL, VECTORS, Setting
 from tablectl.conflicts.transactions import Level
@@ -89,6 +89,8 @@ def _on_databricks(cell: Cell, setting: Setting) -> Iterator[str]:
 def _by_rows(cell: Cell, setting: Setting) -> bool:
     if cell.loser.group is not Group.ROWS or cell.winner.group is not Group.ROWS or cell.apart.conflict is None:
         return False
+    if cell.meeting.source.startswith(NOT_DOCUMENTED):
+        return False  # nobody says that rows would count there
     return all(row_level(each.loser(setting))[0] for each in cell.loser.transactions(setting, "a"))
 
 

@@ -190,6 +190,8 @@ def make_path_pattern(glob: str) -> PathPattern | TableName:
     for step in steps:
         check_glob(step)
     literal = [literal_text(step) for step in steps]
+    if {".", ".."} & set(literal):
+        raise NameSyntaxError(f"the path {glob!r} has a .. or . step: write the path it leads to")
     many = literal.index(None) if None in literal else len(steps)
     base = root[0] + "/".join(step or "" for step in literal[:many])
     return PathPattern(base, tuple(steps[many:])) if many < len(steps) else parse_table(f"delta.{quote_name(base)}")

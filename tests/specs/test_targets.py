@@ -59,6 +59,8 @@ def test_keys(text: str, target: object) -> None:
         ("lake..*", "unexpected '.'"),
         ("/data/*", "write a location as delta.`/data/\\*`"),
         ("lake.*.", "an empty part"),
+        ("delta.`/a/[.][.]/*`", "has a .. or . step"),
+        ("delta.`/*/[.]/b`", "has a .. or . step"),
         ("lake.${EMPTY}.*", "is empty"),
         ("lake.`a\0`.*", "NUL"),
         ("delta.`/a\0/*`", "NUL"),
