@@ -11,11 +11,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
+from typing import Any
 from uuid import uuid4
 
 from tablectl.attributes.policy import needs_marks, needs_size, needs_truncation, needs_vectors
 from tablectl.engine.port import Engine
 from tablectl.live.buckets import StoreOptions
+from tablectl.live.disk import free_bytes
 from tablectl.live.origin import MOST_COMMITS, Inquiry, trace_many
 from tablectl.live.reader import LOOK_BACK, Depth, Request, read_commits, read_many, read_table
 from tablectl.live.truncation import has_truncation
@@ -262,7 +264,8 @@ def make_outlook(
     ``locate`` is called only where neither the name nor the policy says where the table lies. Raises ``LiveError``
     where the table cannot be read.
     """
-    return outlook(read_live(name, spec, locate, stores), spec.policy if spec else None, dialect, clients)
+    live = read_live(name, spec, locate, stores)
+    return outlook(live, spec.policy, dialect, clients, spec.options) if spec else outlook(live, None, dialect, clients)
 
 
 def read_live(
@@ -321,6 +324,11 @@ class LogReader:
     def commits(self, location: str, *, after: int) -> tuple[Commit, ...]:
         """The commits above a version, newest first."""
         return read_commits(location, after=after, limit=_ALL_COMMITS, options=self.stores)
+
+    def free(self, location: str) -> int | None:
+        """Bytes that are free where a table lies, if that is a disk of this machine."""
+        path = canonical_location(location)
+        return free_bytes(path) if path.startswith("/") else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,6 +442,14 @@ class _NoEngine:
         raise EngineError(f"no engine was started to look up {table.text}")
 
     def execute(self, sql: str) -> None:
+        raise EngineError(f"no engine was started to run {sql}")
+
+    def overwrite(
+        self, table: TableName, columns: Sequence[tuple[str, Mapping[str, Any]]], partitions: Sequence[str]
+    ) -> None:
+        raise EngineError(f"no engine was started to write {table.text}")
+
+    def row(self, sql: str) -> tuple[str | None, ...]:
         raise EngineError(f"no engine was started to run {sql}")
 
     def close(self) -> None:

@@ -12,6 +12,9 @@ from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.options import NO_OPTIONS, Options
 from tablectl.model.plan import Basis, Change, Refusal, Rewrite, Value
 
+PARTITIONS = "(partitions)"
+"""What a step needs that must come after a change of the partition columns; no property has such a key."""
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -19,7 +22,9 @@ class Step:
 
     operation: Operation
     needs: tuple[str, ...] = ()
-    """Property keys, and domains, that must change before this step or with it where the same plan changes them."""
+    """Property keys, domains and ``PARTITIONS``: where the same plan changes them, they change before this step or
+    with it.
+    """
     undo: Operation | None = None
     undo_note: str = ""
     """What stays even after ``undo``, as a noun phrase."""
@@ -52,6 +57,8 @@ class Target:
     """What the policy says beside its attributes."""
     changes: frozenset[str] = frozenset()
     """The ids of all changes of the plan that are not made yet."""
+    operations: tuple[Operation, ...] = ()
+    """Everything that the plan does to the table."""
 
     def property(self, live: LiveTable, key: str) -> str | None:
         """A property as it will read after the plan."""

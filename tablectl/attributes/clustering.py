@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import TypeVar
 
-from tablectl.attributes.base import Action, Step, Target
+from tablectl.attributes.base import PARTITIONS, Action, Step, Target
 from tablectl.attributes.catalogue import parse_columns
 from tablectl.attributes.shape import Shape
 from tablectl.model.live import LiveTable, MarkedPart, Marks
@@ -27,7 +27,7 @@ from tablectl.model.names import (
     fold_column,
     parse_column,
 )
-from tablectl.model.operations import ClusterBy, OptimizeData
+from tablectl.model.operations import ClusterBy, OptimizeData, Repartition
 from tablectl.model.plan import Basis, Change, ColumnFact, Refusal, Rewrite, Value
 from tablectl.model.schema import Field, Schema
 
@@ -80,12 +80,12 @@ class Clustering:
         """Everything Delta would refuse, before any statement runs."""
         if change.key == DATA:
             return _check_data(change, live, target)
-        if live.partition_columns:
+        if live.partition_columns and Repartition(()) not in target.operations:
             columns = ", ".join(live.partition_columns)
             return Refusal(
                 change=change.id,
                 reason=f"the table is partitioned by {columns}; Delta clusters only tables without partitions",
-                way_out="drop `clustering` and declare `partitioning` as it is, or rewrite the table unpartitioned",
+                way_out="drop `clustering`, or declare `partitioning: none` and consent with `rewrite: allowed`",
                 condition="DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED",
             )
         if not isinstance(change.after, tuple):
@@ -98,7 +98,10 @@ class Clustering:
             return Action(change, (_optimize(change, basis),))
         note = "" if basis.clustered else "writer protocol 7 with the features clustering and domainMetadata"
         step = Step(
-            ClusterBy(_paths(change.after)), needs=STATS_KEYS, undo=ClusterBy(_paths(change.before)), undo_note=note
+            ClusterBy(_paths(change.after)),
+            needs=(*STATS_KEYS, PARTITIONS),
+            undo=ClusterBy(_paths(change.before)),
+            undo_note=note,
         )
         return Action(change, (step,))
 

@@ -1,14 +1,51 @@
-"""``partitioning``: the partition columns, in order. No ALTER changes them (delta.md 1.5): a difference is refused."""
+"""``partitioning``: the partition columns, in order. No ALTER changes them (delta.md 1.5): the whole table is written
+anew by one overwrite, and only where the policy says ``rewrite: allowed`` (docs/partitioning.md).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from tablectl.attributes.base import Action, Target
+from tablectl.attributes.base import Action, Step, Target
+from tablectl.attributes.consent import why_too_large
 from tablectl.attributes.shape import Shape
+from tablectl.model.columns import Column, columns_of
 from tablectl.model.live import LiveTable
 from tablectl.model.names import NameSyntaxError, column_text, parse_column
-from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.operations import ClusterBy, Repartition
+from tablectl.model.plan import Basis, Change, ColumnFact, Refusal, Value
+from tablectl.model.schema import Schema
+
+APPEND_ONLY = "delta.appendOnly"
+ROW_TRACKING = "delta.enableRowTracking"
+_TYPES = frozenset(
+    {"byte", "short", "integer", "long", "float", "double", "boolean", "date", "timestamp", "timestamp_ntz", "string"}
+)
+_KEPT = frozenset(
+    {
+        "allowColumnDefaults",
+        "appendOnly",
+        "changeDataFeed",
+        "checkConstraints",
+        "checkpointProtection",
+        "clustering",
+        "columnMapping",
+        "deletionVectors",
+        "domainMetadata",
+        "generatedColumns",
+        "identityColumns",
+        "inCommitTimestamp",
+        "invariants",
+        "rowTracking",
+        "timestampNtz",
+        "typeWidening",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+    }
+)
+"""Features that the rewrite was seen to keep what they stand for (docs/partitioning.md)."""
+_EXPLICIT = "delta.identity.allowExplicitInsert"
+_HARMLESS = "declare the partitioning that the table has"
 
 
 class Partitioning:
@@ -17,7 +54,7 @@ class Partitioning:
     name = "partitioning"
     shape = Shape(
         name=name,
-        description="Partition columns, in order. A difference from the live table is refused.",
+        description="Partition columns, in order. A change rewrites the table: refused without `rewrite: allowed`.",
         words=("none",),
         columns=True,
     )
@@ -31,31 +68,129 @@ class Partitioning:
         return _folded(found) == _folded(declared)
 
     def diff(self, declared: Value | Mapping[str, str | None], live: LiveTable) -> Iterable[Change]:
-        """At most one change, which ``check`` refuses."""
+        """At most one change, its columns spelled as the table spells them."""
         found = self.read(live, "")
-        if isinstance(declared, str | tuple) and not self.agrees(found, declared, ""):
-            yield Change(attribute=self.name, before=found, after=declared)
+        if not isinstance(declared, str | tuple) or self.agrees(found, declared, ""):
+            return
+        spelled, facts = _resolve(declared, live.schema)
+        yield Change(attribute=self.name, before=found, after=spelled, columns=facts)
 
     def check(self, change: Change, live: LiveTable, target: Target) -> Refusal | None:
-        """Always: only a rewrite of the whole table changes its partitions."""
-        now = f"partitioned by {', '.join(live.partition_columns)}" if live.partition_columns else "not partitioned"
-        return Refusal(
-            change=change.id,
-            reason=f"the table is {now}; Delta changes that only by rewriting the whole table",
-            way_out="declare the partitioning that the table has, or rewrite it yourself: "
-            "CREATE OR REPLACE TABLE … PARTITIONED BY (…) AS SELECT, which also resets most settings",
-            condition="DELTA_UNSUPPORTED_PARTITION_COLUMN_CHANGE",
-        )
+        """Without consent always; with it, what the rewrite would lose, and what Delta would refuse."""
+        reason, way_out, condition = next(_problems(change, live, target), ("", "", ""))
+        if not reason:
+            return None
+        return Refusal(change=change.id, reason=reason, way_out=way_out, condition=condition)
 
     def act(self, change: Change, basis: Basis) -> Action:
-        """Never called: ``check`` refuses every change."""
-        return Action(change, ())
+        """One overwrite of the whole table."""
+        back = Repartition(_names(change.before))
+        return Action(change, (Step(Repartition(_names(change.after)), undo=back),))
+
+
+_Problem = tuple[str, str, str]
+"""A reason, the way out, and the engine's error class."""
+
+
+def _problems(change: Change, live: LiveTable, target: Target) -> Iterator[_Problem]:
+    if target.options.rewrite != "allowed":
+        yield (
+            f"the table is {_described(live)}; Delta changes that only by rewriting the whole table",
+            f"{_HARMLESS}, or consent with `rewrite: allowed` and a `max_bytes`",
+            "DELTA_UNSUPPORTED_PARTITION_COLUMN_CHANGE",
+        )
+    large = why_too_large(change.id, "another partitioning", live, target)
+    if large is not None:
+        yield large.reason, large.way_out, large.condition
+    if target.dialect == "databricks":
+        yield "what a rewrite keeps is measured on open-source Delta only", f"{_HARMLESS}, or rewrite it yourself", ""
+    yield from _bad_columns(change, live)
+    yield from _lost(live, target)
+
+
+def _bad_columns(change: Change, live: LiveTable) -> Iterator[_Problem]:
+    names = _names(change.after)
+    for name in names:
+        found = live.schema.find((name,))
+        if found is None:
+            near = ", ".join(each.name for each in live.schema.fields[:8])
+            yield (
+                f"the table has no column {name}",
+                f"name a column of the table ({near})",
+                "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
+            )
+        elif not (found[1].type in _TYPES or found[1].type.startswith(("decimal", "char", "varchar"))):
+            kind = found[1].type
+            yield f"Delta cannot partition by column {name} of type {kind}", "choose a column of a plain type", ""
+    if len({name.casefold() for name in names}) < len(names):
+        yield "a column is named twice", "name each column once", ""
+    if len(names) == len(live.schema.fields):
+        condition = "DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION"
+        yield "no column would be left beside the partition columns", "name fewer columns", condition
+
+
+def _lost(live: LiveTable, target: Target) -> Iterator[_Problem]:
+    """What the rewrite would lose or touch though nobody declared it (docs/partitioning.md)."""
+    if live.clustering and not any(isinstance(each, ClusterBy) for each in target.operations):
+        columns = ", ".join(column_text(path) for path in live.clustering)
+        yield f"the table is clustered by {columns}, which a rewrite ends", "declare `clustering: none` too", ""
+    if (target.property(live, APPEND_ONLY) or "").lower() == "true":
+        way_out = f"declare {APPEND_ONLY}: null under `properties`"
+        yield "the table is append-only: Delta takes no overwrite", way_out, "DELTA_CANNOT_MODIFY_APPEND_ONLY"
+    if (target.property(live, ROW_TRACKING) or "").lower() == "true":
+        yield "row tracking is on, and the rewritten rows would get new row ids", "turn row tracking off first", ""
+    unknown = sorted((live.protocol.reader_features | live.protocol.writer_features) - _KEPT)
+    if unknown:
+        yield f"whether a rewrite keeps what {unknown[0]} stands for is not known", f"{_HARMLESS}, or drop it first", ""
+    try:
+        described = columns_of(live.schema.text)
+    except ValueError as error:
+        yield str(error), _HARMLESS, ""
+        return
+    for column in described:
+        yield from _lost_of(column)
+
+
+def _lost_of(column: Column) -> Iterator[_Problem]:
+    name = column_text(column.path)
+    if not column.nullable and column.reachable:
+        way_out = f"DROP NOT NULL and add a constraint CHECK ({name} IS NOT NULL), which a rewrite keeps"
+        yield f"column {name} is NOT NULL, which Delta drops in a rewrite and cannot set again", way_out, ""
+    elif not column.nullable:
+        yield f"{name} holds no NULL by its type, which a rewrite loses", _HARMLESS, ""
+    if "delta.identity.start" in column.metadata and column.metadata.get(_EXPLICIT) is not True:
+        reason = f"column {name} is GENERATED ALWAYS AS IDENTITY: Delta lets nobody write its values again"
+        yield reason, _HARMLESS, "DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED"
+
+
+def _described(live: LiveTable) -> str:
+    return f"partitioned by {', '.join(live.partition_columns)}" if live.partition_columns else "not partitioned"
+
+
+def _names(value: Value) -> tuple[str, ...]:
+    return tuple(map(_name, value)) if isinstance(value, tuple) else ()
+
+
+def _name(text: str) -> str:
+    """A column's name; what names no top-level column stands for itself, and is found in no table."""
+    try:
+        path = parse_column(text)
+    except NameSyntaxError:
+        return text
+    return path[0] if len(path) == 1 else text
+
+
+def _resolve(declared: str | tuple[str, ...], schema: Schema) -> tuple[Value, tuple[ColumnFact, ...]]:
+    if isinstance(declared, str):
+        return declared, ()
+    spelled, facts = [], []
+    for text in declared:
+        found = schema.find((_name(text),))
+        spelled.append(column_text(found[0]) if found else text)
+        if found:
+            facts.append(ColumnFact(column=spelled[-1], type=found[1].type))
+    return tuple(spelled), tuple(facts)
 
 
 def _folded(value: Value) -> object:
-    if not isinstance(value, tuple):
-        return value
-    try:
-        return tuple(parse_column(text)[0].casefold() if len(parse_column(text)) == 1 else text for text in value)
-    except NameSyntaxError:
-        return value
+    return tuple(name.casefold() for name in _names(value)) if isinstance(value, tuple) else value

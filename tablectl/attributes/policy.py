@@ -90,7 +90,12 @@ def needs_size(change: Change) -> bool:
     """Whether what a change costs follows from the table's files and bytes, so that they are counted where no checksum
     tells.
     """
-    return (change.attribute, change.after) in _BY_SIZE
+    return rewrites(change) or (change.attribute, change.after) in _BY_SIZE
+
+
+def rewrites(change: Change) -> bool:
+    """Whether a change writes the whole table anew."""
+    return change.attribute == Partitioning.name
 
 
 def needs_marks(name: str, declared: Value, live: LiveTable, options: Options) -> bool:

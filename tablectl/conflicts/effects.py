@@ -22,6 +22,7 @@ from tablectl.model.operations import (
     OptimizeData,
     Purge,
     RemoveMapping,
+    Repartition,
     SetProperties,
     UnsetProperties,
 )
@@ -73,6 +74,10 @@ def effect_of(operation: Operation, basis: Basis) -> CommitEffect:
             return CommitEffect(
                 features=(PROTECTION,) if protects else (), drops=(name,), truncates_history=truncate_history
             )
+        case Repartition():
+            # An overwrite empties the clustering of a clustered table (delta.md 1.4).
+            domains = (CLUSTERING_DOMAIN,) if basis.clustered else ()
+            return CommitEffect(rewrites_files=True, repartitions=True, domains=domains)
 
 
 def commits_of(effect: CommitEffect, basis: Basis) -> tuple[Winner, ...]:
@@ -103,7 +108,8 @@ def commits_of(effect: CommitEffect, basis: Basis) -> tuple[Winner, ...]:
         removed=(LIVE,) if effect.rewrites_files else (),
         # ALTERs read nothing and are recorded as blind appends (delta.md 2.4).
         blind=not effect.rewrites_files,
-        data_change=False,
+        data_change=effect.repartitions,
+        repartitions=effect.repartitions,
     )
     return (*before, last)
 
@@ -153,6 +159,8 @@ def _drop_commits(effect: CommitEffect) -> tuple[Winner, ...]:
 
 def _metadata(effect: CommitEffect, basis: Basis) -> MetadataChange | None:
     """Delta writes the metadata anew with every property and every feature, be it as it was."""
+    if effect.repartitions:
+        return MetadataChange(beyond=True, schema="other")
     if not (effect.sets or effect.removes or effect.features):
         return None
     turned_on = _turned_on(effect)
@@ -182,6 +190,8 @@ def _turned_on(effect: CommitEffect) -> set[str]:
 
 
 def _kind(effect: CommitEffect) -> Kind:
+    if effect.repartitions:
+        return Kind.OVERWRITE
     if effect.rewrites_files:
         if effect.clusters:
             return Kind.OPTIMIZE

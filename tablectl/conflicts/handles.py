@@ -11,6 +11,8 @@ with Delta Spark 4.4, where all other free changes leave older handles as they w
 
 def old_handles(effect: CommitEffect) -> str:
     """What fails through a ``DeltaTable`` that was made before a statement of this effect, for people; or nothing."""
+    if effect.repartitions:
+        return "everything fails through a DeltaTable or DataFrame that was made before: make it anew, inside the guard"
     if not any((key.lower(), value.lower()) in _BREAKS for key, value in effect.sets):
         return ""
     return "merge, update and delete fail through a DeltaTable that was made before: make it anew, inside the guard"

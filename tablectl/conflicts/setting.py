@@ -15,6 +15,7 @@ from tablectl.model.operations import (
     Operation,
     Purge,
     RemoveMapping,
+    Repartition,
     SetProperties,
     UnsetProperties,
 )
@@ -121,7 +122,7 @@ class Setting:
         """The same table once these operations ran."""
         properties = dict(self.properties)
         features: set[str] = set()
-        clustered = self.clustered
+        clustered, partitioned = self.clustered, self.partitioned
         for operation in operations:
             match operation:
                 case SetProperties(values):
@@ -132,12 +133,18 @@ class Setting:
                 case UnsetProperties(keys):
                     for key in keys:
                         _drop(properties, key)
-                case ClusterBy():
+                case ClusterBy(columns):
                     clustered = True
+                    # Delta clusters no partitioned table: whatever led here did away with the partitions.
+                    partitioned = partitioned and not columns
                     features |= {"clustering", "domainMetadata"}
                 case RemoveMapping():
                     _drop(properties, MAPPING_KEY)
                     properties[MAPPING_KEY] = "none"
+                case Repartition(parts):
+                    partitioned = bool(parts)
+                    # What is clustered no more stays so in its protocol.
+                    clustered = clustered and not partitioned
                 case Purge():
                     pass
         return replace(
@@ -145,6 +152,7 @@ class Setting:
             properties=MappingProxyType(properties),
             protocol=self.protocol.raised(frozenset(features)),
             clustered=clustered,
+            partitioned=partitioned,
         )
 
 

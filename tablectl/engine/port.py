@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from tablectl.model.errors import TablectlError
 from tablectl.model.names import TableName
@@ -39,6 +39,18 @@ class Engine(Protocol):
 
     def execute(self, sql: str) -> None:
         """Run one statement to its end. Every commit it makes carries the session's stamp."""
+        ...
+
+    def overwrite(
+        self, table: TableName, columns: Sequence[tuple[str, Mapping[str, Any]]], partitions: Sequence[str]
+    ) -> None:
+        """Write the whole table anew from itself, in one stamped commit: its columns in order, each with the metadata
+        that it shall keep, under these partition columns.
+        """
+        ...
+
+    def row(self, sql: str) -> tuple[str | None, ...]:
+        """The first row of a query, its values as texts."""
         ...
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ import os
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -74,6 +74,30 @@ class SparkEngine:
             self._session.sql(sql)
         except Exception as error:  # whatever Spark, py4j or gRPC raise is the engine's answer
             raise engine_error(error) from error
+
+    def overwrite(
+        self, table: TableName, columns: Sequence[tuple[str, Mapping[str, Any]]], partitions: Sequence[str]
+    ) -> None:
+        """One DataFrame write. Delta reads the table at the version that the commit replaces, and fails if another
+        commit comes in between: a table that is read and overwritten is the transaction's own (docs/partitioning.md).
+        """
+        try:
+            frame = self._session.table(table.sql)
+            kept = [frame[quote_name(name)].alias(name, metadata=dict(metadata)) for name, metadata in columns]
+            writer = frame.select(*kept).write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+            # Optimized writes: else each task would write a file of its own into each partition.
+            writer = writer.option("partitionOverwriteMode", "static").option("optimizeWrite", "true")
+            writer = writer.partitionBy(*partitions) if partitions else writer
+            if table.is_path:
+                writer.save(table.parts[0])
+            else:
+                writer.saveAsTable(table.sql)
+        except Exception as error:  # whatever Spark, py4j or gRPC raise is the engine's answer
+            raise engine_error(error) from error
+
+    def row(self, sql: str) -> tuple[str | None, ...]:
+        """The first row of a query."""
+        return tuple(None if value is None else str(value) for value in self._rows(sql)[0])
 
     def location(self, table: TableName) -> str:
         """By what the catalog itself says, else by ``DESCRIBE TABLE``, which loads the table's log for its answer."""

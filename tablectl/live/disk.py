@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -102,3 +103,11 @@ class DiskLog:
 
 def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
+
+
+def free_bytes(location: str) -> int | None:
+    """Bytes free on the disk of a location on this machine; ``None`` where nothing tells."""
+    try:
+        return shutil.disk_usage(location).free
+    except (OSError, ValueError):
+        return None

@@ -66,7 +66,20 @@ class OptimizeData:
     full: bool = False
 
 
-Operation = SetProperties | UnsetProperties | ClusterBy | Purge | RemoveMapping | DropFeature | OptimizeData
+@dataclass(frozen=True, slots=True)
+class Repartition:
+    """The whole table written anew under other partition columns; no columns is without partitions.
+
+    One commit of a DataFrame write: SQL has only REPLACE for it, which loses properties, constraints, generated and
+    identity columns. An overwrite loses NOT NULL and row ids alone (docs/partitioning.md).
+    """
+
+    columns: tuple[str, ...]
+
+
+Operation = (
+    SetProperties | UnsetProperties | ClusterBy | Purge | RemoveMapping | DropFeature | OptimizeData | Repartition
+)
 
 
 def render(operation: Operation, table: TableName) -> str:
@@ -89,7 +102,30 @@ def render(operation: Operation, table: TableName) -> str:
             return f"OPTIMIZE {table.sql}{' FULL' * full}"
         case DropFeature(name, truncate_history):
             return f"ALTER TABLE {table.sql}\nDROP FEATURE {quote_name(name)}{' TRUNCATE HISTORY' * truncate_history}"
+        case Repartition(columns):
+            return _overwrite(columns, table)
 
 
 def _list(items: list[str]) -> str:
     return f"({items[0]})" if len(items) == 1 else "(\n  " + ",\n  ".join(items) + "\n)"
+
+
+def _overwrite(columns: tuple[str, ...], table: TableName) -> str:
+    """The DataFrame write as Python. It is shown and never run: the engine makes the write from the operation."""
+    read = (
+        f"spark.read.format('delta').load({_python(table.parts[0])})"
+        if table.is_path
+        else f"spark.table({_python(table.sql)})"
+    )
+    save = f"save({_python(table.parts[0])})" if table.is_path else f"saveAsTable({_python(table.sql)})"
+    parts = f".partitionBy({', '.join(_python(column) for column in columns)})" if columns else ""
+    return (
+        f"({read}  # each column with its metadata, as the log has it then\n"
+        f"  .write.format('delta').mode('overwrite').option('overwriteSchema', True){parts}\n"
+        f"  .{save})"
+    )
+
+
+def _python(text: str) -> str:
+    """A literal on one line, with nothing in it that a reader would not see."""
+    return ascii(text)

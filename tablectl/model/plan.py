@@ -84,6 +84,8 @@ class CommitEffect:
     """Whether data files are written anew, their rows unchanged."""
     clusters: bool = False
     """Whether that is done to cluster them."""
+    repartitions: bool = False
+    """Whether the whole table is written anew under other partition columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +129,7 @@ class Statement:
         "REMOVE COLUMN MAPPING",
         "OPTIMIZE",
         "DROP FEATURE",
+        "OVERWRITE",
     ]
     sql: str
     phase: Phase
@@ -151,6 +154,8 @@ class Statement:
     """What fails through a ``DeltaTable`` that was made before; empty when nothing does."""
     rewrite: Rewrite | None = None
     backfill: Backfill | None = None
+    repartition: tuple[str, ...] | None = None
+    """The partition columns of a write that is no SQL: ``sql`` then shows the DataFrame write that the engine makes."""
     undo: tuple[str, ...] = ()
     """The SQL that takes it back; empty where ``undo_note`` says why there is none."""
     undo_note: str = ""

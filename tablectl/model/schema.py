@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from typing import Any
 
 from tablectl.model.names import ColumnPath, fold_column
@@ -34,6 +35,8 @@ class Schema:
     """The columns of a table, in order."""
 
     fields: tuple[Field, ...] = ()
+    text: str = dataclass_field(default="", compare=False, repr=False)
+    """The ``schemaString`` it was read from; empty where it was made otherwise."""
 
     def find(self, path: ColumnPath) -> tuple[ColumnPath, Field] | None:
         """The field at a path, found without regard to case, and the path as the table spells it."""
@@ -96,7 +99,7 @@ def parse_schema(text: str) -> Schema:
     root = json.loads(text)
     if not isinstance(root, dict) or root.get("type") != "struct":
         raise ValueError("the schema is not a struct")
-    return Schema(_parse_fields(root))
+    return Schema(_parse_fields(root), text)
 
 
 def _parse_fields(struct: dict[str, Any]) -> tuple[Field, ...]:

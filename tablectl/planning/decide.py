@@ -22,8 +22,10 @@ def refusals_for(
     changes: Sequence[Change], live: LiveTable, dialect: str, options: Options = NO_OPTIONS
 ) -> tuple[Refusal, ...]:
     """Every change that this table cannot take, seen in the light of all the others."""
+    actions = actions_for(changes, Basis.of(live, options))
+    operations = tuple(step.operation for action in actions for step in action.steps)
     ids = frozenset(change.id for change in changes)
-    target = Target(dialect, _properties_after(actions_for(changes, Basis.of(live, options))), options, ids)
+    target = Target(dialect, _properties_after(actions), options, ids, operations)
     found = (attribute(change.attribute).check(change, live, target) for change in changes)
     return tuple(refusal for refusal in found if refusal is not None)
 

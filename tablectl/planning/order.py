@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
-from tablectl.attributes.base import Action, Step
+from tablectl.attributes.base import PARTITIONS, Action, Step
 from tablectl.conflicts.effects import backfill_of, commits_of, effect_of
 from tablectl.conflicts.handles import old_handles
 from tablectl.conflicts.phases import phase_of
@@ -25,6 +25,7 @@ from tablectl.model.operations import (
     OptimizeData,
     Purge,
     RemoveMapping,
+    Repartition,
     SetProperties,
     UnsetProperties,
     render,
@@ -39,6 +40,7 @@ Verb = Literal[
     "REMOVE COLUMN MAPPING",
     "OPTIMIZE",
     "DROP FEATURE",
+    "OVERWRITE",
 ]
 
 
@@ -108,6 +110,8 @@ def _keys(operation: Operation) -> frozenset[str]:
             return frozenset(key.lower() for key in keys)
         case RemoveMapping():
             return frozenset({MAPPING_KEY.lower()})
+        case Repartition():
+            return frozenset({PARTITIONS})
         case ClusterBy():
             return frozenset({CLUSTERING_DOMAIN})
         case Purge() | OptimizeData() | DropFeature():
@@ -120,12 +124,24 @@ def _groups(units: list[_Unit]) -> Iterable[list[_Unit]]:
     """Units that share a statement, in the order of a phase: properties, what reads them, features that leave."""
     sets = [unit for unit in units if isinstance(unit.step.operation, SetProperties)]
     unsets = [unit for unit in units if isinstance(unit.step.operation, UnsetProperties)]
-    rest = [unit for unit in units if isinstance(unit.step.operation, ClusterBy | Purge | OptimizeData)]
-    rest += [unit for unit in units if isinstance(unit.step.operation, RemoveMapping)]
-    rest += [unit for unit in units if isinstance(unit.step.operation, DropFeature)]
+    rest = [unit for unit in units if not isinstance(unit.step.operation, SetProperties | UnsetProperties)]
+    rest.sort(key=_turn)
     unset_first = any(_needs(unit, other) for unit in sets for other in unsets)
     yield from (group for group in ((unsets, sets) if unset_first else (sets, unsets)) if group)
     yield from ([unit] for unit in rest)
+
+
+def _turn(unit: _Unit) -> int:
+    """What is made of a table's partitions comes before what needs them to be so, features that leave come last."""
+    match unit.step.operation:
+        case Repartition():
+            return 0
+        case RemoveMapping():
+            return 2
+        case DropFeature():
+            return 3
+        case _:
+            return 1
 
 
 def _statement(group: list[_Unit], phase: Phase, basis: Basis, table: TableName, dialect: str) -> Statement:
@@ -153,6 +169,7 @@ def _statement(group: list[_Unit], phase: Phase, basis: Basis, table: TableName,
         handles=old_handles(effect),
         rewrite=first.rewrite or _rewrite(operation, basis),
         backfill=backfill,
+        repartition=operation.columns if isinstance(operation, Repartition) else None,
         undo=tuple(render(undo, table) for undo in _undo(group)),
         undo_note="; ".join(dict.fromkeys(unit.step.undo_note for unit in group if unit.step.undo_note)),
     )
@@ -170,7 +187,7 @@ def _undo(group: list[_Unit]) -> list[Operation]:
     undos = [unit.step.undo for unit in group if unit.step.undo is not None]
     sets: list[Operation] = [undo for undo in undos if isinstance(undo, SetProperties)]
     unsets: list[Operation] = [undo for undo in undos if isinstance(undo, UnsetProperties)]
-    rest = [undo for undo in undos if isinstance(undo, ClusterBy | Purge | RemoveMapping | OptimizeData | DropFeature)]
+    rest = [undo for undo in undos if not isinstance(undo, SetProperties | UnsetProperties)]
     return [_merged(each) for each in (unsets, sets) if each] + rest
 
 
@@ -190,6 +207,8 @@ def _verb(operation: Operation) -> Verb:
             return "OPTIMIZE"
         case DropFeature():
             return "DROP FEATURE"
+        case Repartition():
+            return "OVERWRITE"
         case _:
             assert_never(operation)
 
@@ -201,7 +220,7 @@ def _slug(operation: Operation) -> str:
 
 
 def _rewrite(operation: Operation, basis: Basis) -> Rewrite | None:
-    if isinstance(operation, RemoveMapping):
+    if isinstance(operation, RemoveMapping | Repartition):
         return Rewrite(vectors=basis.vectors, everything=True, files_at_most=basis.files, bytes_at_most=basis.bytes)
     if not isinstance(operation, Purge):
         return None

@@ -10,6 +10,7 @@ from tablectl.conflicts.in_flight import Traffic
 from tablectl.conflicts.matrix import Matrix, matrix
 from tablectl.conflicts.setting import Setting
 from tablectl.model.live import Client, LiveTable
+from tablectl.model.options import NO_OPTIONS, Options
 from tablectl.model.plan import Basis, Change
 from tablectl.planning.decide import actions_for, refusals_for
 from tablectl.planning.diff import diff
@@ -44,13 +45,14 @@ def outlook(
     policy: Policy | None,
     dialect: str,
     clients: Sequence[tuple[Client, bool | None]] = (),
+    options: Options = NO_OPTIONS,
 ) -> Outlook:
     """The matrices of a live table, for the clients named, else for those that its history gives reason to expect.
 
     A client is named with whether it has Photon, ``None`` where nobody knows.
     """
     changes = diff(policy, live) if policy else ()
-    refused = tuple(refusal.change for refusal in refusals_for(changes, live, dialect))
+    refused = tuple(refusal.change for refusal in refusals_for(changes, live, dialect, options))
     expected = clients or [(client, None) for client in Traffic.of(Basis.of(live), dialect).clients]
     views: list[View] = []
     for client, photon in expected:
@@ -66,16 +68,8 @@ def outlook(
 
 
 def _after(changes: Sequence[Change], live: LiveTable, setting: Setting) -> Setting:
-    """The setting that the policy asks for, be it by a rewrite that tablectl does not make."""
-    operations = [step.operation for action in actions_for(changes, Basis.of(live)) for step in action.steps]
-    after = setting.after(operations)
-    for change in changes:
-        if change.attribute == "partitioning":
-            partitioned = isinstance(change.after, tuple)
-            after = replace(after, partitioned=partitioned, clustered=after.clustered and not partitioned)
-        if change.attribute == "clustering" and isinstance(change.after, tuple):
-            after = replace(after, partitioned=False)
-    return after
+    """The setting that the policy asks for, be it by a rewrite that is refused."""
+    return setting.after(step.operation for action in actions_for(changes, Basis.of(live)) for step in action.steps)
 
 
 def _alike(one: View, other: View) -> bool:

@@ -41,6 +41,10 @@ class LiveReader(Protocol):
         """The commits above a version, newest first."""
         ...
 
+    def free(self, location: str) -> int | None:
+        """Bytes that are free where a table lies; ``None`` where that cannot be told, as in a bucket."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:

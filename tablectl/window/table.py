@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tablectl.model.columns import own_metadata
 from tablectl.model.errors import EngineError, TablectlError, is_conflict
 from tablectl.model.live import LiveTable
 from tablectl.model.names import canonical_location
@@ -31,6 +32,7 @@ from tablectl.window.missing import (
     why_waiting,
 )
 from tablectl.window.report import Outcome, StatementRun, TableRun
+from tablectl.window.rewrite import check_rewritable, check_rewrites
 from tablectl.window.setting import EndError, Window, interrupted
 from tablectl.window.visit import Visit, ended, verified, was_reached
 
@@ -133,6 +135,7 @@ def _run_statements(visit: Visit) -> LiveTable | None:
             failed = None
         statement = _next(visit, [each for each in missing if each.id not in attempted])
         if statement is None:
+            check_rewrites(visit)
             return live
         check_allowed(plan, statement)
         if window.stop.is_set():
@@ -141,12 +144,13 @@ def _run_statements(visit: Visit) -> LiveTable | None:
         phase = planned_phase(plan, statement)
         if not visit.gate.admit(statement, phase):
             continue
+        check_rewritable(visit, statement, live)
         visit.lease.prove(window.budget)
-        error = _send(visit, statement, phase)
+        error = _send(visit, statement, phase, live)
         tries[statement.id] += 1
         if error is None:
             attempted.add(statement.id)
-        elif is_conflict(error.condition) and tries[statement.id] < _TRIES:
+        elif is_conflict(error.condition) and tries[statement.id] < _most_tries(statement):
             # Somebody committed at the same moment: read again, and decide again from what is there now.
             window.clock.sleep(0.1 * tries[statement.id] * random.uniform(0.5, 1.5))  # noqa: S311  # jitter, no secret
         else:
@@ -164,13 +168,22 @@ def _next(visit: Visit, missing: Sequence[Statement]) -> Statement | None:
     return None
 
 
-def _send(visit: Visit, statement: Statement, phase: Phase) -> EngineError | None:
+def _most_tries(statement: Statement) -> int:
+    """A rewrite of the whole table is too dear to be tried again against a writer that heeds no gate."""
+    return _TRIES if statement.repartition is None else 1
+
+
+def _send(visit: Visit, statement: Statement, phase: Phase, live: LiveTable) -> EngineError | None:
     clock = visit.window.clock
     visit.tell(f"before {statement.id}", f"{phase}: {statement.verb}")
     started, at = clock.monotonic(), milliseconds(clock.utc())
     error: EngineError | None = None
     try:
-        visit.window.engine.execute(statement.sql)
+        if statement.repartition is None:
+            visit.window.engine.execute(statement.sql)
+        else:
+            columns = own_metadata(live.schema.text)
+            visit.window.engine.overwrite(visit.plan.table, columns, statement.repartition)
     except EngineError as raised:
         error = raised
     if error and is_too_young(statement, error.condition):

@@ -2,13 +2,14 @@
 
 ``policy`` is one table's entry as users write it. ``live`` gives the facts that differ from ``conftest``'s table:
 ``properties``, ``protocol`` (reader, writer, features), ``partitions``, ``clustering``, ``vectors``, ``clients``,
-``columns`` (how many columns of type long there are instead), ``overwrites``, ``truncation``
-(when history is due). Expected is one of ``problems`` (parts of what specs report), ``nothing: true``, ``refusals``,
-or ``changes`` and ``statements``, exactly.
+``columns`` (how many columns of type long there are instead), ``overwrites``, ``truncation`` (when history is due),
+``schema`` (its fields, as Delta writes them). Expected is one of ``problems`` (parts of what specs report),
+``nothing: true``, ``refusals``, or ``changes`` and ``statements``, exactly.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from tablectl.model.errors import InputError
 from tablectl.model.live import READER_FEATURES, Client, LiveTable, Protocol, Truncation
 from tablectl.model.names import parse_column
 from tablectl.model.plan import Change, Refusal, Statement
-from tablectl.model.schema import Field, Schema
+from tablectl.model.schema import Field, Schema, parse_schema
 from tablectl.planning.table import plan_table
 from tablectl.specs.policies import read_specs
 from tablectl.specs.reading import Reading
@@ -91,6 +92,8 @@ def _facts(given: dict[str, Any]) -> dict[str, Any]:
         facts["truncation"] = Truncation(given["truncation"])
     if "columns" in given:
         facts["schema"] = Schema(tuple(Field(f"c{index}", "long") for index in range(1, facts.pop("columns") + 1)))
+    if "schema" in given:
+        facts["schema"] = parse_schema(json.dumps({"type": "struct", "fields": given["schema"]}))
     return facts
 
 

@@ -165,6 +165,14 @@ class LogEngine:
             if any(fnmatchcase(parts[2].lower(), glob.lower()) for glob in like.split("|"))
         }
 
+    def overwrite(
+        self, table: TableName, columns: Sequence[tuple[str, Mapping[str, Any]]], partitions: Sequence[str]
+    ) -> None:
+        raise AssertionError("these tables hold no data")
+
+    def row(self, sql: str) -> tuple[str | None, ...]:
+        raise AssertionError("these tables hold no data")
+
     def execute(self, sql: str) -> None:
         parsed = parse_sql(sql)
         path = Path(parsed.table[1]) if parsed.table[0] == "delta" else self._path(parsed.table)

@@ -8,7 +8,7 @@ import pytest
 
 from tablectl.conflicts.effects import backfill_of, commits_of, effect_of
 from tablectl.conflicts.transactions import Kind, MetadataChange, ProtocolChange
-from tablectl.model.operations import ClusterBy, DropFeature, Purge, SetProperties, UnsetProperties
+from tablectl.model.operations import ClusterBy, DropFeature, Purge, Repartition, SetProperties, UnsetProperties
 from tablectl.model.plan import Backfill, Basis, CommitEffect, ProtocolFact
 
 _BASIS = Basis(
@@ -143,3 +143,13 @@ def test_without_files_or_their_number_no_backfill_is_told() -> None:
     assert backfill_of(on, replace(_BASIS, files=0)) is None
     assert backfill_of(on, replace(_BASIS, files=None)) is None
     assert backfill_of(CommitEffect(sets=(("a", "true"),)), replace(_BASIS, files=3)) is None
+
+
+def test_a_repartition_is_a_full_overwrite_that_changes_the_table_itself() -> None:
+    effect = effect_of(Repartition(("day",)), _BASIS)
+    assert effect == CommitEffect(rewrites_files=True, repartitions=True)
+    (made,) = commits_of(effect, _BASIS)
+    assert (made.kind, made.repartitions, made.data_change, made.blind) == (Kind.OVERWRITE, True, True, False)
+    assert made.metadata == MetadataChange(beyond=True, schema="other")
+    clustered = replace(_BASIS, clustered=True)
+    assert effect_of(Repartition(()), clustered).domains == ("delta.clustering",)

@@ -20,6 +20,7 @@ from tablectl.model.operations import (
     OptimizeData,
     Purge,
     RemoveMapping,
+    Repartition,
     SetProperties,
     UnsetProperties,
 )
@@ -134,6 +135,16 @@ def tables(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
+def clustered(table: LiveTable, *, full: bool) -> Marks:
+    """What an OPTIMIZE leaves of a table's parts."""
+    assert table.marks is not None
+    columns = tuple(".".join(path) for path in table.clustering or ())
+    kept = () if full else tuple(part for part in table.marks.parts if part.columns not in {None, columns})
+    total = sum(part.files for part in table.marks.parts if part not in kept)
+    done = MarkedPart(columns=columns, files=total, bytes=total)
+    return Marks(parts=(*kept, done))
+
+
 def operate(table: LiveTable, operation: Operation) -> LiveTable:
     """What Delta makes of the table."""
     properties = dict(table.properties or NOTHING_SET)
@@ -157,14 +168,12 @@ def operate(table: LiveTable, operation: Operation) -> LiveTable:
         case RemoveMapping():
             return operate(table, SetProperties(((MAPPING_KEY, "none"),)))
         case OptimizeData(full):
-            assert table.marks is not None
-            columns = tuple(".".join(path) for path in table.clustering or ())
-            kept = () if full else tuple(part for part in table.marks.parts if part.columns not in {None, columns})
-            total = sum(part.files for part in table.marks.parts if part not in kept)
-            done = MarkedPart(columns=columns, files=total, bytes=total)
-            return replace(table, marks=Marks(parts=(*kept, done)))
+            return replace(table, marks=clustered(table, full=full))
         case DropFeature(name):
             return replace(table, protocol=table.protocol.lowered(frozenset({name})))
+        case Repartition(columns):
+            clustering = None if table.clustering is None else ()
+            return replace(table, partition_columns=columns, clustering=clustering, vectors=0)
 
 
 def steps_of(statement: Statement, plan: TablePlan) -> list[Step]:

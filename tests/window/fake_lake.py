@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -168,7 +169,18 @@ COLUMNS = Schema(
         Field("day", "date"),
         Field("place", "struct", fields=(Field("city", "string"),)),
         Field("tags", "map"),
-    )
+    ),
+    json.dumps(
+        {
+            "type": "struct",
+            "fields": [
+                {"name": "id", "type": "long"},
+                {"name": "day", "type": "date"},
+                {"name": "place", "type": {"type": "struct", "fields": [{"name": "city", "type": "string"}]}},
+                {"name": "tags", "type": {"type": "map", "keyType": "string", "valueType": "string"}},
+            ],
+        }
+    ),
 )
 
 
@@ -194,6 +206,8 @@ class FakeTable:
     """Where the catalog says that it lies, if elsewhere."""
     broken: str = ""
     """Why it cannot be read, if so."""
+    rows: list[int] = field(default_factory=lambda: [1])
+    """How many rows each version holds: a commit of data by others adds one."""
 
     @property
     def live(self) -> LiveTable:
@@ -202,8 +216,15 @@ class FakeTable:
     def commit(self, operation: str, user: str = "ben", stamp: str = "", **facts: Any) -> None:
         """One commit; without facts it changes data alone."""
         version = self.live.version + 1
+        self.rows.append(self.rows[-1] + (not facts))
         self.states.append(replace(self.live, version=version, **with_look_back(facts)))
         self.history.append(Commit(version, self.at(version), operation, user, SPARK, stamp, bool(facts), not facts))
+
+    def overwrite(self, stamp: str, kept: int, **facts: Any) -> None:
+        """The whole table written anew, with so many rows."""
+        self.commit("WRITE", "apply", stamp, **facts)
+        self.rows[-1] = kept
+        self.history[-1] = replace(self.history[-1], overwrites=True, changes_data=True)
 
     def set_property(self, key: str, value: str | None, user: str = "ben") -> None:
         """Somebody else's ALTER."""
@@ -236,6 +257,8 @@ class FakeLake:
     tables: dict[str, FakeTable] = field(default_factory=dict)
     on_read: Callable[[FakeTable], None] = lambda _table: None
     lock: threading.RLock = field(default_factory=threading.RLock)
+    disk: int | None = None
+    """Bytes free where the tables lie."""
 
     def add(self, text: str = "delta.`/lake/orders`", location: str = "", **facts: Any) -> FakeTable:
         name = parse_table(text)
@@ -280,6 +303,9 @@ class FakeLake:
     def _at(table: FakeTable, version: int) -> LiveTable:
         return next(state for state in table.states if state.version == version)
 
+    def free(self, location: str) -> int | None:
+        return self.disk
+
     def commits(self, location: str, *, after: int) -> tuple[Commit, ...]:
         with self.lock:
             if self.tables[location].broken:
@@ -312,6 +338,10 @@ class FakeEngine:
     closed: int = 0
     shared: bool = True
     stores: dict[str, str] = field(default_factory=dict)
+    loses: int = 0
+    """Rows that an overwrite does not write again."""
+    empty_texts: int = 0
+    asked: list[str] = field(default_factory=list)
 
     def log_store(self, scheme: str) -> str:
         return self.stores.get(scheme, "")
@@ -328,6 +358,34 @@ class FakeEngine:
             self.before(table, sql)
             self._run(table, parsed)
             self.after(table, sql)
+
+    def overwrite(
+        self, table: TableName, columns: Sequence[tuple[str, Mapping[str, Any]]], partitions: Sequence[str]
+    ) -> None:
+        found = self._find(table.parts if table.is_path else (table.catalog, *table.parts))
+        with self.lake.lock:
+            sql = f"OVERWRITE {', '.join(partitions)}"
+            self.sent.append(sql)
+            self.before(found, sql)
+            gone = [name for name, _ in columns if found.live.schema.find((name,)) is None]
+            if gone:
+                raise EngineError(f"there is no {gone[0]}", "", "UNRESOLVED_COLUMN.WITH_SUGGESTION")
+            kept = found.rows[-1] - self.loses
+            # As Delta does it: partitioned by others, clustered by nothing any more, no deletion vectors.
+            clustering = () if found.live.clustering is not None else None
+            found.overwrite(
+                self.stamp.text(), kept, partition_columns=tuple(partitions), clustering=clustering, vectors=0
+            )
+            self.after(found, sql)
+
+    def row(self, sql: str) -> tuple[str | None, ...]:
+        """The two queries that a rewrite asks: for empty texts, and for the checksums of a version."""
+        self.asked.append(sql)
+        if "count_if" in sql:
+            return (str(self.empty_texts),) * sql.count("count_if")
+        table, _, version = sql.partition("\nFROM ")[2].partition(" VERSION AS OF ")
+        found = self._find(tuple(part.strip("`") for part in table.split("`.`"))[1:])
+        return (str(found.rows[int(version)]),) * (2 * sql.count("count("))
 
     def close(self) -> None:
         self.closed += 1

@@ -47,6 +47,11 @@ class World:
     proceed: str = ""
     terms: Terms = field(default_factory=Terms)
     options: Options = NO_OPTIONS
+    engine: type[FakeEngine] = FakeEngine
+    loses: int = 0
+    """Rows that an overwrite does not write again."""
+    empty_texts: int = 0
+    asked: list[str] = field(default_factory=list)
     told: list[Told] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
     sent: list[str] = field(default_factory=list)
@@ -75,8 +80,9 @@ class World:
 
     def run(self, plan: TablePlan, run: str = "ann", lease: Lease | None = None) -> TableRun:
         lease = lease or self.lease(run)
-        engine = FakeEngine(self.lake, Stamp(run, DIGEST, self.proceed), before=self._before, after=self._after)
-        engine.sent = self.sent
+        engine = self.engine(self.lake, Stamp(run, DIGEST, self.proceed), before=self._before, after=self._after)
+        engine.sent, engine.asked = self.sent, self.asked
+        engine.loses, engine.empty_texts = self.loses, self.empty_texts
         engine.midway = lambda _table: self._told("midway")
         engine.inside = self._inside
         engine.now = lambda: milliseconds(self.clock.utc())

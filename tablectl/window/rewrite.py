@@ -1,0 +1,118 @@
+"""A whole table written anew: what is looked at before it, and what must be equal after it, before the gate opens.
+
+Whatever happens, no row is lost: the version before stays in the table's history until it is vacuumed, and the
+messages name the statement that brings it back.
+"""
+
+from __future__ import annotations
+
+from tablectl.model.columns import columns_of, differences
+from tablectl.model.errors import EngineError, LiveError
+from tablectl.model.live import LiveTable
+from tablectl.model.names import column_sql
+from tablectl.model.plan import Statement
+from tablectl.window.report import Outcome
+from tablectl.window.setting import EndError
+from tablectl.window.stamp import read_stamp
+from tablectl.window.visit import Visit
+
+_NO_HASH = ("map", "variant")
+"""What ``xxhash64`` does not take, at whatever depth: such columns are compared as JSON."""
+
+
+def check_rewritable(visit: Visit, statement: Statement, live: LiveTable) -> None:
+    """Raises ``EndError`` where the disk has no room for a second copy, or a partition would turn texts into NULL."""
+    if statement.repartition is None:
+        return
+    window, plan = visit.window, visit.plan
+    free = window.reader.free(plan.location)
+    if free is not None and live.bytes is not None and free < live.bytes:
+        message = f"the table's {live.bytes:,} bytes are written a second time, and its disk has {free:,} bytes left"
+        raise EndError(Outcome.REFUSED, message, "make room, and run the same command again")
+    texts = [name for name in statement.repartition if _is_text(live, name)]
+    if not texts:
+        return
+    counts = ", ".join(f"count_if({column_sql((name,))} = '')" for name in texts)
+    found = window.engine.row(f"SELECT {counts}\nFROM {plan.table.sql}")
+    for name, count in zip(texts, found, strict=True):
+        if count != "0":
+            message = f"column {name} holds {count} empty texts, and Delta stores those as NULL in a partition column"
+            raise EndError(Outcome.REFUSED, message, "partition by another column, or give these rows another value")
+
+
+def _is_text(live: LiveTable, name: str) -> bool:
+    found = live.schema.find((name,))
+    return found is not None and found[1].type.startswith(("string", "char", "varchar"))
+
+
+def check_rewrites(visit: Visit) -> None:
+    """Compares each rewrite of this plan with the version that it replaced: columns, properties, number of rows, and
+    checksums of every column and of whole rows. Raises ``EndError`` where anything differs.
+
+    A run that was killed between its rewrite and this check is made good by the next.
+    """
+    if not any(statement.repartition is not None for statement in visit.plan.statements):
+        return
+    window, plan = visit.window, visit.plan
+    commits = window.reader.commits(plan.location, after=plan.version)
+    for commit in commits:
+        stamp = read_stamp(commit.user_metadata)
+        if commit.overwrites and stamp is not None and stamp.plan == window.stamp.plan:
+            visit.tell("compare", f"compare versions {commit.version - 1} and {commit.version}")
+            wrong = _compared(visit, commit.version)
+            if wrong:
+                back = f"RESTORE TABLE {plan.table.sql} TO VERSION AS OF {commit.version - 1}"
+                message = f"version {commit.version} is not what version {commit.version - 1} was: {wrong}"
+                raise EndError(Outcome.UNVERIFIED, message, f"no row is lost: `{back}` brings the table back")
+
+
+def _compared(visit: Visit, version: int) -> str:
+    """What differs between a version and the one before it; empty where nothing does."""
+    try:
+        before, after = visit.read(version - 1), visit.read(version)
+        wrong = list(differences(before.schema.text, after.schema.text))
+        one, other = before.properties, after.properties
+        wrong += sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
+        if wrong:
+            return ", ".join(wrong)
+        names = [column_sql(column.path) for column in columns_of(before.schema.text) if len(column.path) == 1]
+        sums = [visit.window.engine.row(checksums(each, visit.plan.table.sql)) for each in (before, after)]
+    except (EngineError, LiveError) as error:
+        return f"the two could not be compared: {error.message}"
+    except ValueError as error:
+        return f"the two could not be compared: {error}"
+    pairs = list(zip(*sums, strict=True))
+    if pairs[0][0] != pairs[0][1]:
+        return f"it has {pairs[0][1]} rows instead of {pairs[0][0]}"
+    different = [index for index, (one, other) in enumerate(pairs) if one != other]
+    columns = dict.fromkeys(names[index // 2 - 1] for index in different if index > 1)
+    if columns:
+        return f"other values in {', '.join(columns)}"
+    return "the same values in other rows" if different else ""
+
+
+def checksums(live: LiveTable, table: str) -> str:
+    """The query for what two versions with the same rows have in common, in whatever order they come: the number of
+    rows, a checksum of whole rows, and for each top-level column the number of its values and their checksum.
+    """
+    columns = columns_of(live.schema.text)
+    hashed = {
+        column_sql(column.path): _hashable(
+            column_sql(column.path), [each.type for each in columns if each.path[0] == column.path[0]]
+        )
+        for column in columns
+        if len(column.path) == 1
+    }
+    parts = ["count(*)", _sum(", ".join(hashed.values()))]
+    for name, expression in hashed.items():
+        parts += [f"count({name})", _sum(expression)]
+    return f"SELECT {', '.join(parts)}\nFROM {table} VERSION AS OF {live.version}"
+
+
+def _hashable(column: str, types: list[str]) -> str:
+    return f"to_json(struct({column}))" if any(kind in _NO_HASH for kind in types) else column
+
+
+def _sum(expressions: str) -> str:
+    # A sum of hashes counts each row as often as it is there, as an exclusive or would not.
+    return f"sum(CAST(xxhash64({expressions}) AS DECIMAL(38, 0)))"
