@@ -265,7 +265,10 @@ def make_outlook(
     where the table cannot be read.
     """
     live = read_live(name, spec, locate, stores)
-    return outlook(live, spec.policy, dialect, clients, spec.options) if spec else outlook(live, None, dialect, clients)
+    if spec is None:
+        return outlook(live, None, dialect, clients)
+    # How large the table is was not read: it decides about the rewrite and not about conflicts.
+    return outlook(live, spec.policy, dialect, clients, replace(spec.options, max_bytes=None))
 
 
 def read_live(

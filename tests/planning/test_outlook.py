@@ -11,6 +11,7 @@ from tablectl.attributes.policy import Policy
 from tablectl.conflicts.matrix import Verdict
 from tablectl.conflicts.transactions import Level
 from tablectl.model.live import Client, LiveTable
+from tablectl.model.options import Options
 from tablectl.planning.outlook import Outlook, outlook
 
 OLD, NEW = Client("delta-spark", (3, 2, 0)), Client("delta-spark", (4, 4, 0))
@@ -69,6 +70,11 @@ def test_what_apply_refuses_is_shown_all_the_same(look: Callable[..., Outlook]) 
     assert found.refused == ("partitioning",)
     assert found.views[0].planned is not None
     assert found.views[0].planned.cell("update", "update").verdict is Verdict.DEPENDS
+
+
+def test_a_rewrite_with_consent_is_not_refused(live: Live) -> None:
+    found = outlook(live(), Policy(partitioning=("day",)), "oss", options=Options(rewrite="allowed"))
+    assert (found.refused, [view.planned and view.planned.setting.partitioned for view in found.views]) == ((), [True])
 
 
 def test_clustering_takes_the_place_of_partitions(look: Callable[..., Outlook]) -> None:
