@@ -145,19 +145,25 @@ def clustered(table: LiveTable, *, full: bool) -> Marks:
     return Marks(parts=(*kept, done))
 
 
+def with_properties(table: LiveTable, pairs: tuple[tuple[str, str], ...]) -> LiveTable:
+    """What a SET leaves."""
+    properties = dict(table.properties or NOTHING_SET)
+    for key, value in pairs:
+        if key.startswith("delta.feature."):  # no property: it only brings the feature
+            feature = frozenset({key.removeprefix("delta.feature.")})
+            table = replace(table, protocol=table.protocol.raised(feature))
+            continue
+        same = [old for old in properties if key.startswith("delta.") and old.lower() == key.lower()]
+        properties = {old: text for old, text in properties.items() if old not in same} | {key: value}
+    return replace(table, properties=properties)
+
+
 def operate(table: LiveTable, operation: Operation) -> LiveTable:
     """What Delta makes of the table."""
     properties = dict(table.properties or NOTHING_SET)
     match operation:
         case SetProperties(pairs):
-            for key, value in pairs:
-                if key.startswith("delta.feature."):  # no property: it only brings the feature
-                    feature = frozenset({key.removeprefix("delta.feature.")})
-                    table = replace(table, protocol=table.protocol.raised(feature))
-                    continue
-                same = [old for old in properties if key.startswith("delta.") and old.lower() == key.lower()]
-                properties = {old: text for old, text in properties.items() if old not in same} | {key: value}
-            return replace(table, properties=properties)
+            return with_properties(table, pairs)
         case UnsetProperties(keys):
             return replace(table, properties={key: text for key, text in properties.items() if key not in keys})
         case ClusterBy(paths):
