@@ -174,6 +174,7 @@ _SWITCHES: Mapping[tuple[str, str], str] = MappingProxyType(
         ("delta.enablerowtracking", "true"): "rowTracking",
         ("delta.columnmapping.mode", "name"): "columnMapping",
         ("delta.columnmapping.mode", "id"): "columnMapping",
+        **{(f"delta.enableicebergcompatv{each}", "true"): f"icebergCompatV{each}" for each in (1, 2, 3)},
     }
 )
 """Those of their values that bring a protocol feature, folded."""

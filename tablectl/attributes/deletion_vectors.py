@@ -14,12 +14,12 @@ from typing import Literal, get_args
 from tablectl.attributes.base import Action, Step, Target, put_back
 from tablectl.attributes.shape import Shape
 from tablectl.model.live import LiveTable
-from tablectl.model.operations import DropFeature, Purge, SetProperties
+from tablectl.model.operations import VECTORS_KEY, DropFeature, Purge, SetProperties, compat_key
 from tablectl.model.plan import Basis, Change, Refusal, Value
 
 DeletionVectorsValue = Literal["enabled", "disabled", "purged", "dropped"]
 
-KEY = "delta.enableDeletionVectors"
+KEY = VECTORS_KEY
 MANIFEST_KEY = "delta.compatibility.symlinkFormatManifest.enabled"
 BESIDE_MANIFEST = (
     "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED.PERSISTENT_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION"
@@ -30,6 +30,8 @@ RETENTION = "delta.dropFeatureTruncateHistory.retentionDuration"
 PROTECTED = "protected"
 _OFF = ("disabled", "purged", PROTECTED, "dropped")
 """What a table reads where no vectors are written, and each satisfies those before it."""
+_ICEBERG_KEYS = (compat_key(1), compat_key(2))
+"""Compatibilities with Iceberg that take no deletion vectors; V3 does (delta.md 1.3)."""
 
 
 class DeletionVectors:
@@ -49,7 +51,7 @@ class DeletionVectors:
         A table whose protocol never had the feature reads ``dropped``; with the feature and an unknown number of
         vectors it reads ``disabled``, since a REORG with nothing to purge makes no commit (delta.md 5).
         """
-        if (live.property(KEY) or "false").lower() == "true":
+        if _is_true(live.property(KEY)):
             return "enabled"
         if live.protocol.has(FEATURE):
             return "purged" if live.vectors == 0 else "disabled"
@@ -69,14 +71,20 @@ class DeletionVectors:
             yield Change(attribute=self.name, before=before, after=declared, via=_on_the_way(before, declared, live))
 
     def check(self, change: Change, live: LiveTable, target: Target) -> Refusal | None:
-        """Symlink manifests list whole files, so Delta refuses vectors beside them (delta.md 1.3)."""
-        manifest = target.property(live, MANIFEST_KEY) or "false"
-        if change.after == "enabled" and manifest.lower() == "true":
+        """Readers of symlink manifests and of Iceberg know no vectors, so Delta refuses them there (delta.md 1.3)."""
+        if change.after == "enabled" and _is_true(target.property(live, MANIFEST_KEY)):
             return Refusal(
                 change=change.id,
                 reason="the table writes symlink manifests, which cannot say that a row is deleted",
                 way_out=f"declare {MANIFEST_KEY}: false under `properties`, or leave deletion vectors off",
                 condition=BESIDE_MANIFEST,
+            )
+        if change.after == "enabled" and any(_is_true(target.property(live, key)) for key in _ICEBERG_KEYS):
+            return Refusal(
+                change=change.id,
+                reason="the table is, or shall be, readable as Iceberg, whose readers do not know deletion vectors",
+                way_out="declare `uniform: none` too, or leave deletion vectors off",
+                condition="DELTA_ICEBERG_COMPAT_VIOLATION.DELETION_VECTORS_SHOULD_BE_DISABLED",
             )
         return None
 
@@ -86,7 +94,9 @@ class DeletionVectors:
         off = SetProperties(((KEY, "false"),))
         if change.after == "enabled":
             note = "" if basis.protocol.protocol().has(FEATURE) else "the protocol feature deletionVectors"
-            return Action(change, (Step(on, needs=(MANIFEST_KEY,), undo=put_back(KEY, basis), undo_note=note),))
+            return Action(
+                change, (Step(on, needs=(MANIFEST_KEY, *_ICEBERG_KEYS), undo=put_back(KEY, basis), undo_note=note),)
+            )
         rewritten = "the files as rewritten, with the same rows"
         purges = change.after in {"purged", "dropped"}
         steps: list[Step] = []
@@ -127,3 +137,7 @@ def _drops(change: Change, basis: Basis) -> Iterable[Step]:
         yield Step(drop, needs=(KEY,), undo=undo, undo_note=lost if truncate else stays, due=due, id="drop")
     if truncate and basis.protocol.protocol().has(PROTECTION):
         yield Step(DropFeature(PROTECTION, truncate_history=True), undo_note=lost, due=due, id="drop-protection")
+
+
+def _is_true(value: str | None) -> bool:
+    return (value or "false").lower() == "true"

@@ -15,6 +15,7 @@ from tablectl.attributes.isolation import Isolation, IsolationValue
 from tablectl.attributes.partitioning import Partitioning
 from tablectl.attributes.properties import Properties
 from tablectl.attributes.row_tracking import RowTracking, RowTrackingValue
+from tablectl.attributes.uniform import Uniform, UniformValue
 from tablectl.model.live import LiveTable
 from tablectl.model.options import Options
 from tablectl.model.plan import Change, Value
@@ -35,6 +36,7 @@ class Policy:
     partitioning: Columns | Literal["none"] | None = None
     row_tracking: RowTrackingValue | None = None
     column_mapping: ColumnMappingValue | None = None
+    uniform: UniformValue | None = None
     properties: Mapping[str, str | None] | None = None
 
     def __post_init__(self) -> None:
@@ -63,12 +65,13 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     Partitioning(),
     RowTracking(),
     ColumnMapping(),
+    Uniform(),
     Properties(),
 )
 """One entry per field of ``Policy``, in the same order."""
 
 
-_BY_SIZE = frozenset({(RowTracking.name, "enabled"), (ColumnMapping.name, "none")})
+_BY_SIZE = frozenset({(RowTracking.name, "enabled"), (ColumnMapping.name, "none"), (Uniform.name, "iceberg_v2")})
 CLUSTERED_DATA = f"{Clustering.name}.{DATA}"
 """The id of the change that has data follow the clustering columns."""
 
@@ -80,6 +83,8 @@ def needs_vectors(name: str, key: str, declared: Value) -> bool:
     match name:
         case DeletionVectors.name:
             return declared in {"purged", "dropped"}
+        case Uniform.name:
+            return declared == "iceberg_v1"
         case Properties.name:
             return key == MANIFEST_KEY and str(declared).lower() == "true"
         case _:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from tablectl.attributes.catalogue import feature_of
@@ -15,6 +16,7 @@ from tablectl.conflicts.transactions import (
 )
 from tablectl.model.live import READER_FEATURES
 from tablectl.model.operations import (
+    FORMATS_KEY,
     MAPPING_KEY,
     ClusterBy,
     DropFeature,
@@ -25,6 +27,7 @@ from tablectl.model.operations import (
     Repartition,
     SetProperties,
     UnsetProperties,
+    UpgradeUniform,
 )
 from tablectl.model.plan import Backfill, Basis, CommitEffect
 
@@ -65,8 +68,10 @@ def effect_of(operation: Operation, basis: Basis) -> CommitEffect:
             return CommitEffect(features=missing, domains=(CLUSTERING_DOMAIN,))
         case Purge():
             return CommitEffect(rewrites_files=True)
+        case UpgradeUniform():
+            return _uniform_effect(operation, basis)
         case RemoveMapping():
-            return CommitEffect(sets=((MAPPING_KEY, "none"),), rewrites_files=True)
+            return CommitEffect(sets=operation.values, rewrites_files=True)
         case OptimizeData():
             return CommitEffect(rewrites_files=True, clusters=True)
         case DropFeature(name, truncate_history):
@@ -88,6 +93,8 @@ def commits_of(effect: CommitEffect, basis: Basis) -> tuple[Winner, ...]:
     """
     if effect.drops:
         return _drop_commits(effect)
+    if effect.uniform:
+        return _uniform_commits(effect, basis)
     metadata = _metadata(effect, basis)
     features = effect.features
     before: tuple[Winner, ...] = ()
@@ -112,6 +119,32 @@ def commits_of(effect: CommitEffect, basis: Basis) -> tuple[Winner, ...]:
         repartitions=effect.repartitions,
     )
     return (*before, last)
+
+
+def _uniform_effect(upgrade: UpgradeUniform, basis: Basis) -> CommitEffect:
+    brought = ("columnMapping", f"icebergCompatV{upgrade.version}")
+    return CommitEffect(
+        sets=tuple(pair for pair in upgrade.values if pair[0] != MAPPING_KEY or basis.mapping == "none"),
+        features=tuple(feature for feature in brought if not basis.protocol.protocol().has(feature)),
+        uniform=upgrade.version,
+        rewrites_files=upgrade.version > 1 and basis.files != 0,
+    )
+
+
+def _uniform_commits(effect: CommitEffect, basis: Basis) -> tuple[Winner, ...]:
+    """The compatibility with what it needs, the files anew, the format."""
+    settings = replace(effect, sets=tuple(pair for pair in effect.sets if pair[0] != FORMATS_KEY), rewrites_files=False)
+    first = Winner(
+        kind=Kind.UPGRADE_UNIFORM,
+        metadata=_metadata(settings, basis),
+        protocol=ProtocolChange(adds=effect.features) if effect.features else None,
+        blind=True,
+        data_change=False,
+    )
+    files = Winner(kind=Kind.REORG, added=(NEW,), removed=(LIVE,), data_change=False)
+    formats = MetadataChange(sets=((FORMATS_KEY, "iceberg"),))
+    last = Winner(kind=Kind.SET_PROPERTIES, metadata=formats, blind=True, data_change=False)
+    return (first, files, last) if effect.rewrites_files else (first, last)
 
 
 def backfill_of(effect: CommitEffect, basis: Basis) -> Backfill | None:

@@ -10,7 +10,6 @@ from tablectl.attributes.catalogue import feature_of
 from tablectl.conflicts.transactions import Level, Platform
 from tablectl.model.live import NOTHING_SET, Client, LiveTable, Protocol
 from tablectl.model.operations import (
-    MAPPING_KEY,
     ClusterBy,
     Operation,
     Purge,
@@ -18,6 +17,7 @@ from tablectl.model.operations import (
     Repartition,
     SetProperties,
     UnsetProperties,
+    UpgradeUniform,
 )
 from tablectl.model.plan import Basis, ProtocolFact
 
@@ -125,11 +125,11 @@ class Setting:
         clustered, partitioned = self.clustered, self.partitioned
         for operation in operations:
             match operation:
-                case SetProperties(values):
-                    for key, value in values:
+                case SetProperties() | RemoveMapping() | UpgradeUniform():
+                    for key, value in operation.values:
                         _drop(properties, key)
                         properties[key] = value
-                    features |= {feature for key, value in values if (feature := feature_of(key, value))}
+                    features |= {feature for key, value in operation.values if (feature := feature_of(key, value))}
                 case UnsetProperties(keys):
                     for key in keys:
                         _drop(properties, key)
@@ -138,9 +138,6 @@ class Setting:
                     # Delta clusters no partitioned table: whatever led here did away with the partitions.
                     partitioned = partitioned and not columns
                     features |= {"clustering", "domainMetadata"}
-                case RemoveMapping():
-                    _drop(properties, MAPPING_KEY)
-                    properties[MAPPING_KEY] = "none"
                 case Repartition(parts):
                     partitioned = bool(parts)
                     # What is clustered no more stays so in its protocol.

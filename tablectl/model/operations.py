@@ -8,6 +8,14 @@ from tablectl.model.names import ColumnPath, TableName, column_sql
 from tablectl.model.sql import quote_name, quote_text
 
 MAPPING_KEY = "delta.columnMapping.mode"
+VECTORS_KEY = "delta.enableDeletionVectors"
+FORMATS_KEY = "delta.universalFormat.enabledFormats"
+ATOMIC_KEY = "delta.universalFormat.iceberg.atomicConversion.supported"
+
+
+def compat_key(version: int) -> str:
+    """The property of a version of Delta's Iceberg compatibility."""
+    return f"delta.enableIcebergCompatV{version}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +54,11 @@ class RemoveMapping:
     With any other key in the SET, Delta makes a second commit (delta.md 1.7), so it stands alone.
     """
 
+    @property
+    def values(self) -> tuple[tuple[str, str], ...]:
+        """The properties as it leaves them."""
+        return ((MAPPING_KEY, "none"),)
+
 
 @dataclass(frozen=True, slots=True)
 class DropFeature:
@@ -77,16 +90,45 @@ class Repartition:
     columns: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class UpgradeUniform:
+    """``REORG TABLE … APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = n))``: up to three commits (delta.md 1.10).
+
+    Sent again, it goes on where it was broken off.
+    """
+
+    version: int
+
+    @property
+    def values(self) -> tuple[tuple[str, str], ...]:
+        """The properties as it leaves them; a table that maps by ``id`` it does not take."""
+        return (
+            (compat_key(self.version), "true"),
+            (MAPPING_KEY, "name"),
+            (VECTORS_KEY, "false"),
+            (ATOMIC_KEY, "true"),
+            (FORMATS_KEY, "iceberg"),
+        )
+
+
 Operation = (
-    SetProperties | UnsetProperties | ClusterBy | Purge | RemoveMapping | DropFeature | OptimizeData | Repartition
+    SetProperties
+    | UnsetProperties
+    | ClusterBy
+    | Purge
+    | RemoveMapping
+    | UpgradeUniform
+    | DropFeature
+    | OptimizeData
+    | Repartition
 )
 
 
 def render(operation: Operation, table: TableName) -> str:
     """The statement's SQL: the table on the first line, what is done to it below, so that reviews read well."""
     match operation:
-        case SetProperties(values):
-            pairs = [f"{quote_text(key)} = {quote_text(value)}" for key, value in values]
+        case SetProperties() | RemoveMapping():
+            pairs = [f"{quote_text(key)} = {quote_text(value)}" for key, value in operation.values]
             return f"ALTER TABLE {table.sql}\nSET TBLPROPERTIES {_list(pairs)}"
         case UnsetProperties(keys):
             return f"ALTER TABLE {table.sql}\nUNSET TBLPROPERTIES IF EXISTS {_list([quote_text(key) for key in keys])}"
@@ -96,8 +138,8 @@ def render(operation: Operation, table: TableName) -> str:
             return f"ALTER TABLE {table.sql}\nCLUSTER BY ({', '.join(column_sql(column) for column in columns)})"
         case Purge():
             return f"REORG TABLE {table.sql}\nAPPLY (PURGE)"
-        case RemoveMapping():
-            return render(SetProperties(((MAPPING_KEY, "none"),)), table)
+        case UpgradeUniform(version):
+            return f"REORG TABLE {table.sql}\nAPPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = {version}))"
         case OptimizeData(full):
             return f"OPTIMIZE {table.sql}{' FULL' * full}"
         case DropFeature(name, truncate_history):

@@ -9,6 +9,7 @@ from typing import Literal
 from tablectl.model.lint import Severity
 from tablectl.model.live import Client, LiveTable, Marks, Protocol
 from tablectl.model.names import TableName, parse_table
+from tablectl.model.operations import MAPPING_KEY, VECTORS_KEY
 from tablectl.model.options import NO_OPTIONS, Options
 
 Value = str | tuple[str, ...] | None
@@ -80,6 +81,8 @@ class CommitEffect:
     """Whether history is given up with them."""
     domains: tuple[str, ...] = ()
     """Metadata domains written."""
+    uniform: int = 0
+    """The version of Iceberg compatibility that a chain of commits brings; 0 without."""
     rewrites_files: bool = False
     """Whether data files are written anew, their rows unchanged."""
     clusters: bool = False
@@ -130,6 +133,7 @@ class Statement:
         "OPTIMIZE",
         "DROP FEATURE",
         "OVERWRITE",
+        "UPGRADE UNIFORM",
     ]
     sql: str
     phase: Phase
@@ -150,6 +154,8 @@ class Statement:
     """The operations of the commits expected, at most, in their order."""
     readers: tuple[ReaderKind, ...] = ()
     """Which streams that read the table stop at it, all of them able to restart but ``every``."""
+    implies: tuple[str, ...] = ()
+    """What it makes of other attributes, in the words of a policy: ``column_mapping: name``."""
     handles: str = ""
     """What fails through a ``DeltaTable`` that was made before; empty when nothing does."""
     rewrite: Rewrite | None = None
@@ -298,6 +304,16 @@ class Basis:
             truncation=live.truncation.due if live.truncation else 0,
             options=options,
         )
+
+    @property
+    def mapping(self) -> str:
+        """How columns are mapped: ``none``, ``name`` or ``id``."""
+        return (self.stored_text(MAPPING_KEY) or "none").lower()
+
+    @property
+    def writes_vectors(self) -> bool:
+        """Whether new deletes may write deletion vectors."""
+        return (self.stored_text(VECTORS_KEY) or "false").lower() == "true"
 
     def stored_text(self, key: str) -> str | None:
         """The text of a property that an attribute speaks for; ``None`` where it is not set."""

@@ -8,7 +8,12 @@ from types import MappingProxyType
 from tablectl.attributes.base import Action, Target
 from tablectl.attributes.policy import attribute
 from tablectl.model.live import LiveTable
-from tablectl.model.operations import MAPPING_KEY, RemoveMapping, SetProperties, UnsetProperties
+from tablectl.model.operations import (
+    RemoveMapping,
+    SetProperties,
+    UnsetProperties,
+    UpgradeUniform,
+)
 from tablectl.model.options import NO_OPTIONS, Options
 from tablectl.model.plan import Basis, Change, Refusal
 
@@ -35,10 +40,8 @@ def _properties_after(actions: Sequence[Action]) -> Mapping[str, str | None]:
     for action in actions:
         for step in action.steps:
             match step.operation:
-                case SetProperties(values):
-                    after.update({key.lower(): value for key, value in values})
-                case RemoveMapping():
-                    after[MAPPING_KEY.lower()] = "none"
+                case SetProperties() | RemoveMapping() | UpgradeUniform():
+                    after.update({key.lower(): value for key, value in step.operation.values})
                 case UnsetProperties(keys):
                     after.update({key.lower(): None for key in keys})
                 case _:

@@ -18,7 +18,6 @@ from tablectl.conflicts.readers import stopped_readers
 from tablectl.conflicts.transactions import CLUSTERING_DOMAIN, Kind
 from tablectl.model.names import TableName
 from tablectl.model.operations import (
-    MAPPING_KEY,
     ClusterBy,
     DropFeature,
     Operation,
@@ -28,6 +27,7 @@ from tablectl.model.operations import (
     Repartition,
     SetProperties,
     UnsetProperties,
+    UpgradeUniform,
     render,
 )
 from tablectl.model.plan import Basis, Phase, Rewrite, Statement, strictest
@@ -41,6 +41,7 @@ Verb = Literal[
     "OPTIMIZE",
     "DROP FEATURE",
     "OVERWRITE",
+    "UPGRADE UNIFORM",
 ]
 
 
@@ -106,10 +107,10 @@ def _keys(operation: Operation) -> frozenset[str]:
     match operation:
         case SetProperties(values):
             return frozenset(key.lower() for key, _ in values)
+        case RemoveMapping() | UpgradeUniform():
+            return frozenset(key.lower() for key, _ in operation.values)
         case UnsetProperties(keys):
             return frozenset(key.lower() for key in keys)
-        case RemoveMapping():
-            return frozenset({MAPPING_KEY.lower()})
         case Repartition():
             return frozenset({PARTITIONS})
         case ClusterBy():
@@ -136,7 +137,7 @@ def _turn(unit: _Unit) -> int:
     match unit.step.operation:
         case Repartition():
             return 0
-        case RemoveMapping():
+        case RemoveMapping() | UpgradeUniform():
             return 2
         case DropFeature():
             return 3
@@ -166,6 +167,7 @@ def _statement(group: list[_Unit], phase: Phase, basis: Basis, table: TableName,
         fails=verdict.fails,
         commits=tuple(commit.kind for commit in commits for _ in range(batches.get(commit.kind, 1))),
         readers=stopped_readers(commits),
+        implies=_implied(operation, basis),
         handles=old_handles(effect),
         rewrite=first.rewrite or _rewrite(operation, basis),
         backfill=backfill,
@@ -201,6 +203,8 @@ def _verb(operation: Operation) -> Verb:
             return "CLUSTER BY"
         case Purge():
             return "REORG"
+        case UpgradeUniform():
+            return "UPGRADE UNIFORM"
         case RemoveMapping():
             return "REMOVE COLUMN MAPPING"
         case OptimizeData():
@@ -219,8 +223,16 @@ def _slug(operation: Operation) -> str:
     return _verb(operation).split(maxsplit=1)[0].lower()
 
 
+def _implied(operation: Operation, basis: Basis) -> tuple[str, ...]:
+    if not isinstance(operation, UpgradeUniform):
+        return ()
+    mapping = ("column_mapping: name",) if basis.mapping == "none" else ()
+    return (*mapping, "deletion_vectors: disabled") if basis.writes_vectors else mapping
+
+
 def _rewrite(operation: Operation, basis: Basis) -> Rewrite | None:
-    if isinstance(operation, RemoveMapping | Repartition):
+    upgrades = isinstance(operation, UpgradeUniform) and operation.version > 1
+    if upgrades or isinstance(operation, RemoveMapping | Repartition):
         return Rewrite(vectors=basis.vectors, everything=True, files_at_most=basis.files, bytes_at_most=basis.bytes)
     if not isinstance(operation, Purge):
         return None

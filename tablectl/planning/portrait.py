@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tablectl.attributes.catalogue import OWNED, canonical_key, find_known, why_refused
+from tablectl.attributes.catalogue import canonical_key, find_known, why_refused
 from tablectl.attributes.clustering import MAX_COLUMNS, Clustering
 from tablectl.attributes.column_mapping import ColumnMapping
 from tablectl.attributes.deletion_vectors import KEY as VECTORS_KEY
@@ -16,16 +16,26 @@ from tablectl.attributes.policy import attribute
 from tablectl.attributes.properties import Properties
 from tablectl.attributes.row_tracking import KEY as ROW_TRACKING_KEY
 from tablectl.attributes.row_tracking import RowTracking
+from tablectl.attributes.uniform import COMPAT_KEYS, Uniform
 from tablectl.model.live import LiveTable
 from tablectl.model.names import DEFAULT_CATALOG, NameSyntaxError
-from tablectl.model.operations import MAPPING_KEY
+from tablectl.model.operations import FORMATS_KEY, MAPPING_KEY
 from tablectl.specs.identifiers import read_column, read_location, why_unusable
 from tablectl.specs.policy_file import Declared, TableEntry
 from tablectl.specs.shapes import SHAPES
 from tablectl.specs.variables import Variables, escape_variables
 from tablectl.specs.writing import table_key
 
-_HERE = frozenset({MAPPING_KEY.lower(), ISOLATION_KEY.lower(), VECTORS_KEY.lower(), ROW_TRACKING_KEY.lower()})
+_HERE = frozenset(
+    {
+        FORMATS_KEY.lower(),
+        MAPPING_KEY.lower(),
+        *(key.lower() for key in COMPAT_KEYS),
+        ISOLATION_KEY.lower(),
+        VECTORS_KEY.lower(),
+        ROW_TRACKING_KEY.lower(),
+    }
+)
 """Properties that an attribute tells."""
 _Told = Declared | str
 """A declaration, or why there is none."""
@@ -69,6 +79,11 @@ def _attributes(live: LiveTable) -> Iterator[_Told]:
         yield RowTracking.name, "", "enabled" if enabled else "disabled"
     if live.property(MAPPING_KEY) is not None:
         yield _word(ColumnMapping.name, live)
+    if Uniform().read(live, "") != "none":
+        yield _word(Uniform.name, live)
+    formats = live.property(FORMATS_KEY)
+    if formats and formats.strip().lower() != "iceberg":
+        yield f"{FORMATS_KEY} is {formats}, which no policy can declare"
 
 
 def _word(name: str, live: LiveTable) -> _Told:
@@ -112,8 +127,7 @@ def _why_not(stored: str, key: str, value: str | None, dialect: str) -> str:
     """Why a property cannot be declared as it is stored; empty where it can."""
     refused = why_refused(stored, dialect)
     if refused:
-        owner = OWNED.get(stored.lower())
-        return f"{stored} belongs to the attribute {owner}, which cannot be declared yet" if owner else refused[0]
+        return refused[0]
     if value is None:
         return f"{stored} is an old name of {key}, under which policies would not find it"
     if unusable := why_unusable(stored) or why_unusable(value):

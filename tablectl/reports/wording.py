@@ -328,6 +328,7 @@ def statement_facts(statement: Statement) -> list[tuple[str, str]]:
         ("only if", f"{statement.only_if} when its turn comes" if statement.only_if else ""),
         ("due", due_text(statement)),
         ("why", statement.reason),
+        ("implies", ", ".join(statement.implies)),
         ("fails", statement.fails),
         ("handles", statement.handles),
         ("commits", commits_text(statement.commits) if len(statement.commits) > 1 else ""),

@@ -14,7 +14,7 @@ from tablectl.specs.merge import Declared
 from tablectl.specs.options import LATER_OPTIONS, OPTIONS
 from tablectl.specs.properties import refused_hint
 from tablectl.specs.reading import Given, Reading
-from tablectl.specs.shapes import LATER_ATTRIBUTES, SHAPES
+from tablectl.specs.shapes import SHAPES
 from tablectl.specs.tree import Entry, ListNode, MapNode, Node, Scalar, Source, kind_of
 from tablectl.specs.values import read_attribute
 from tablectl.specs.wording import did_you_mean, shown
@@ -33,7 +33,6 @@ _TABLE_ONLY: Mapping[str, str] = MappingProxyType(
         "unmanaged": "defaults inherit nothing: leave out what is not managed",
     }
 )
-_LATER = (*LATER_ATTRIBUTES, *LATER_KEYS)
 _OF_A_PATTERN: Mapping[str, str] = MappingProxyType({"location": "a location belongs to one table, not to a pattern"})
 
 
@@ -91,7 +90,7 @@ def _read_entries(
         elif entry.key in OPTIONS:
             declared.update(OPTIONS[entry.key].read(entry, reading))
         elif entry.key not in known:
-            reading.refuse(entry, _LATER, known, {**_misplaced(entry.key, reading), **elsewhere})
+            reading.refuse(entry, LATER_KEYS, known, {**_misplaced(entry.key, reading), **elsewhere})
         elif entry.key == "tags":
             declared.update(_read_tags(entry, reading))
         elif entry.key == "location":
@@ -171,7 +170,7 @@ def check_unmanaged(block: Block, inherited: frozenset[str], reading: Reading) -
 
 
 def _why_not_inherited(text: str, inherited: frozenset[str], dialect: str) -> tuple[str, str]:
-    if text in _LATER:
+    if text in LATER_KEYS:
         return f"`{text}` is not supported yet", "remove it"
     if text.lower() in OWNED:
         return f"{shown(text)} has an attribute of its own", f"write {OWNED[text.lower()]}"

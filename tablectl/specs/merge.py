@@ -10,7 +10,7 @@ from tablectl.attributes.policy import Policy, attribute
 from tablectl.model.errors import Problem
 from tablectl.specs.options import OPTIONS
 from tablectl.specs.reading import Given
-from tablectl.specs.shapes import EXCLUSIVE, SHAPES
+from tablectl.specs.shapes import CONTRADICTIONS, EXCLUSIVE, SHAPES
 from tablectl.specs.tree import Source
 
 Declared = Mapping[str, Given]
@@ -106,10 +106,15 @@ def effective(heard: Sequence[Heard]) -> Declared:
 
 
 def check_exclusive(heard: Sequence[Heard]) -> Problem | None:
-    """Clustering and partitioning exclude each other unless one is ``none``.
+    """Clustering and partitioning exclude each other unless one is ``none``, and some values each other.
 
     The problem lies where the stronger of the two is given.
     """
+    said = {(each.key, each.won.given.value): each for each in heard if each.won.given}
+    for pair in CONTRADICTIONS:
+        found = sorted((said[each] for each in pair if each in said), key=lambda each: each.rank)
+        if len(found) == len(pair):
+            return _contradiction(*found)
     listed = sorted((each for each in heard if each.key in EXCLUSIVE and _lists(each)), key=lambda each: each.rank)
     if len(listed) < 2:
         return None
@@ -117,6 +122,12 @@ def check_exclusive(heard: Sequence[Heard]) -> Problem | None:
     message = f"`{name}` and `{other}` exclude each other, and `{other}` stands at {elsewhere}"
     hint = f"remove one, or declare it `none`; `unmanaged: [{other}]` cancels an inherited one"
     return source.problem(message, hint)
+
+
+def _contradiction(one: Heard, other: Heard) -> Problem:
+    first, second = (f"`{each.key}: {each.won.given and each.won.given.value}`" for each in (one, other))
+    message = f"{first} and {second} exclude each other, and {second} stands at {other.won.source}"
+    return one.won.source.problem(message, f"change one; `unmanaged: [{other.key}]` cancels an inherited one")
 
 
 def _lists(heard: Heard) -> bool:

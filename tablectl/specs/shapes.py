@@ -18,11 +18,15 @@ MOST_COLUMNS: Mapping[str, int] = MappingProxyType({"clustering": MAX_COLUMNS})
 TOP_LEVEL = frozenset({"partitioning"})
 """Attributes whose columns cannot be fields of a struct."""
 
+CONTRADICTIONS = tuple(
+    (("uniform", version), other)
+    for version in ("iceberg_v1", "iceberg_v2")
+    for other in (("deletion_vectors", "enabled"), ("column_mapping", "none"))
+)
+"""Pairs of values, each with its attribute, that no table has at once."""
+
 EXCLUSIVE = ("clustering", "partitioning")
 """At most one of these lists columns."""
-
-LATER_ATTRIBUTES = ("uniform",)
-"""Attributes of the design that are not built yet."""
 
 LATER_WORDS = frozenset({("clustering", "auto")})
 """Values of the design that are not built yet."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from tablectl.attributes.policy import CLUSTERED_DATA, needs_truncation, needs_vectors, rewrites
+from tablectl.attributes.policy import CLUSTERED_DATA, needs_size, needs_truncation, needs_vectors, rewrites
 from tablectl.model.errors import TablectlError
 from tablectl.model.live import Commit, LiveTable
 from tablectl.model.plan import Phase, Statement, TablePlan
@@ -79,7 +79,10 @@ class Visit:
     def read(self, version: int | None = None) -> LiveTable:
         """The live table, with what else the changes ask for."""
         plan, options = self.plan, self.plan.basis.options
-        counts = any(rewrites(each) or needs_vectors(each.attribute, each.key, each.after) for each in plan.changes)
+        limited = options.max_bytes is not None and any(map(needs_size, plan.changes))
+        counts = limited or any(
+            rewrites(each) or needs_vectors(each.attribute, each.key, each.after) for each in plan.changes
+        )
         truncation = any(needs_truncation(change.attribute, change.after, options) for change in plan.changes)
         follows = options.optimize != "never" and any(change.id == CLUSTERED_DATA for change in plan.changes)
         marks = options.optimize if follows else None

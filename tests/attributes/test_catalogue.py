@@ -19,7 +19,7 @@ from tablectl.attributes.catalogue import (
     parse_interval,
     why_refused,
 )
-from tablectl.specs.shapes import LATER_ATTRIBUTES, SHAPES
+from tablectl.specs.shapes import SHAPES
 
 _DAY = 86_400_000_000
 
@@ -141,7 +141,7 @@ def test_no_known_key_is_refused() -> None:
 
 
 def test_owned_keys_name_attributes_that_are_there_or_will_be() -> None:
-    assert set(OWNED.values()) <= {*SHAPES, *LATER_ATTRIBUTES}
+    assert set(OWNED.values()) <= set(SHAPES)
 
 
 def test_keys_in_deltas_own_spelling() -> None:

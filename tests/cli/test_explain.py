@@ -50,7 +50,7 @@ lake.sales.orders
   location                     /lake/orders   policies/sales.yaml:11
 
   not managed, since no policy names it: deletion_vectors, partitioning,
-                                         row_tracking, column_mapping
+                                         row_tracking, column_mapping, uniform
 """
     )
 
@@ -80,7 +80,14 @@ def test_a_table_that_only_a_pattern_matches_needs_no_catalog(cli: Cli, sales: R
             }
         ],
     }
-    assert found["not_named"] == ["deletion_vectors", "clustering", "partitioning", "row_tracking", "column_mapping"]
+    assert found["not_named"] == [
+        "deletion_vectors",
+        "clustering",
+        "partitioning",
+        "row_tracking",
+        "column_mapping",
+        "uniform",
+    ]
 
 
 @pytest.mark.parametrize(

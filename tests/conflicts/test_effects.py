@@ -8,7 +8,16 @@ import pytest
 
 from tablectl.conflicts.effects import backfill_of, commits_of, effect_of
 from tablectl.conflicts.transactions import Kind, MetadataChange, ProtocolChange
-from tablectl.model.operations import ClusterBy, DropFeature, Purge, Repartition, SetProperties, UnsetProperties
+from tablectl.model.operations import (
+    ClusterBy,
+    DropFeature,
+    Purge,
+    RemoveMapping,
+    Repartition,
+    SetProperties,
+    UnsetProperties,
+    UpgradeUniform,
+)
 from tablectl.model.plan import Backfill, Basis, CommitEffect, ProtocolFact
 
 _BASIS = Basis(
@@ -153,3 +162,34 @@ def test_a_repartition_is_a_full_overwrite_that_changes_the_table_itself() -> No
     assert made.metadata == MetadataChange(beyond=True, schema="other")
     clustered = replace(_BASIS, clustered=True)
     assert effect_of(Repartition(()), clustered).domains == ("delta.clustering",)
+
+
+def test_the_upgrade_to_iceberg_is_settings_files_and_format() -> None:
+    effect = effect_of(UpgradeUniform(2), _BASIS)
+    first, files, last = commits_of(effect, _BASIS)
+    assert first.metadata is not None
+    assert dict(first.metadata.sets)["delta.columnMapping.mode"] == "name"
+    assert first.protocol == ProtocolChange(adds=("columnMapping", "icebergCompatV2"))
+    assert (files.kind, files.data_change, first.blind) == (Kind.REORG, False, True)
+    assert last.metadata == MetadataChange(sets=(("delta.universalFormat.enabledFormats", "iceberg"),))
+
+
+def test_without_files_or_for_v1_nothing_is_rewritten_and_a_mapping_stays() -> None:
+    for version, files in ((1, 3), (2, 0)):
+        basis = replace(_BASIS, files=files, stored=(("delta.columnMapping.mode", "NAME"),))
+        effect = effect_of(UpgradeUniform(version), basis)
+        assert "delta.columnMapping.mode" not in dict(effect.sets)
+        assert [commit.kind for commit in commits_of(effect, basis)] == [Kind.UPGRADE_UNIFORM, Kind.SET_PROPERTIES]
+
+
+def test_a_mapping_is_new_in_top_level_fields_alone_where_no_column_holds_a_struct() -> None:
+    on = effect_of(SetProperties((("delta.columnMapping.mode", "name"),)), _BASIS)
+    schemas = [commits_of(on, replace(_BASIS, nested=nested))[0].metadata for nested in (False, True)]
+    assert [change and change.schema for change in schemas] == ["mapping", "other"]
+
+
+def test_a_mapping_is_removed_in_one_commit_that_rewrites_everything() -> None:
+    (made,) = commits_of(effect_of(RemoveMapping(), _BASIS), _BASIS)
+    assert (made.kind, made.blind, made.data_change) == (Kind.REMOVE_MAPPING, False, False)
+    assert made.metadata == MetadataChange(sets=(("delta.columnMapping.mode", "none"),), schema="other")
+    assert (len(made.added), len(made.removed)) == (1, 1)

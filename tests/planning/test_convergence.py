@@ -6,13 +6,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tablectl.attributes.base import Step
 from tablectl.attributes.policy import ATTRIBUTES, Policy
 from tablectl.model.live import NOTHING_SET, Client, LiveTable, MarkedPart, Marks, Protocol, Truncation
 from tablectl.model.operations import (
+    ATOMIC_KEY,
+    FORMATS_KEY,
     MAPPING_KEY,
     ClusterBy,
     DropFeature,
@@ -23,6 +25,8 @@ from tablectl.model.operations import (
     Repartition,
     SetProperties,
     UnsetProperties,
+    UpgradeUniform,
+    compat_key,
 )
 from tablectl.model.options import Options
 from tablectl.model.plan import Basis, Phase, Statement, TablePlan
@@ -30,6 +34,7 @@ from tablectl.planning.decide import actions_for
 from tablectl.planning.diff import diff
 from tablectl.planning.freshness import Standing, current, standing
 from tablectl.planning.table import derive, plan_table
+from tablectl.specs.shapes import CONTRADICTIONS
 from tests.window.fake_lake import changed_properties, parse_sql
 
 Live = Callable[..., LiveTable]
@@ -42,6 +47,7 @@ _VERBS: dict[type[Operation], str] = {
     RemoveMapping: "REMOVE COLUMN MAPPING",
     DropFeature: "DROP FEATURE",
     OptimizeData: "OPTIMIZE",
+    UpgradeUniform: "UPGRADE UNIFORM",
 }
 _KEYS: dict[str, tuple[str, ...]] = {
     "delta.appendOnly": ("true", "false", "TRUE"),
@@ -57,8 +63,13 @@ _KEYS: dict[str, tuple[str, ...]] = {
 REWRITE = Options(rewrite="allowed")
 _VECTORS = "delta.enableDeletionVectors"
 _LEVEL = "delta.isolationLevel"
+_MANIFEST = "delta.compatibility.symlinkFormatManifest.enabled"
 _CLUSTERING = frozenset({"clustering", "domainMetadata"})
-_ROW_TRACKING = frozenset({"rowTracking", "domainMetadata"})
+_BRINGS = {
+    "clustering": _CLUSTERING,
+    "rowTracking": {"domainMetadata"},
+    "icebergCompatV2": {"columnMapping"},
+}
 
 columns = st.lists(st.sampled_from(["id", "Customer", "day"]), min_size=1, max_size=3, unique=True).map(tuple)
 values = {key: st.sampled_from(texts) for key, texts in _KEYS.items()}
@@ -93,8 +104,10 @@ def policies(draw: st.DrawFn) -> Policy:
         "clustering": draw(st.none() | st.just("none") | columns),
         "row_tracking": draw(st.sampled_from([None, "enabled", "disabled"])),
         "column_mapping": draw(st.sampled_from([None, "name", "none"])),
+        "uniform": draw(st.sampled_from([None, "none", "iceberg_v1", "iceberg_v2"])),
         "properties": draw(st.fixed_dictionaries({}, optional={key: st.none() | each for key, each in values.items()})),
     }
+    assume(not any(all(body[name] == value for name, value in pair) for pair in CONTRADICTIONS))
     return Policy(**body)
 
 
@@ -103,9 +116,13 @@ def tables(draw: st.DrawFn) -> dict[str, Any]:
     """Facts of any table that Delta could have made, as far as they belong together."""
     properties = draw(st.fixed_dictionaries({}, optional=values))
     features = draw(
-        st.sets(st.sampled_from(["deletionVectors", "v2Checkpoint", "clustering", "rowTracking", "columnMapping"]))
+        st.sets(
+            st.sampled_from(
+                ["deletionVectors", "v2Checkpoint", "clustering", "rowTracking", "columnMapping", "icebergCompatV2"]
+            )
+        )
     )
-    brought = [each for each in (_CLUSTERING, _ROW_TRACKING) if each & features]
+    brought = [needed for feature, needed in _BRINGS.items() if feature in features]
     protocol = Protocol(1, 2).raised(frozenset(features).union(*brought))
     if draw(st.booleans()):
         levels = ["Serializable", "serializable", "WriteSerializable"]
@@ -122,6 +139,13 @@ def tables(draw: st.DrawFn) -> dict[str, Any]:
         properties.update({key: text for key, text in pair if text})
     if "columnMapping" in features:
         properties[MAPPING_KEY] = draw(st.sampled_from(["name", "NAME", "none"]))
+    if "icebergCompatV2" in features:
+        switches = [("true", "iceberg"), ("true", None), ("false", None), (None, None)]
+        compat, formats = draw(st.sampled_from(switches))
+        properties.update({key: text for key, text in ((compat_key(2), compat), (FORMATS_KEY, formats)) if text})
+        if compat == "true":
+            properties |= {MAPPING_KEY: "name", _VECTORS: "false"}
+            properties.pop(_MANIFEST, None)
     clustered = draw(st.just(()) | columns.map(lambda names: tuple((name,) for name in names)))
     return {
         "protocol": protocol,
@@ -158,12 +182,18 @@ def with_properties(table: LiveTable, pairs: tuple[tuple[str, str], ...]) -> Liv
     return replace(table, properties=properties)
 
 
+def _upgraded(table: LiveTable, upgrade: UpgradeUniform) -> LiveTable:
+    others = [key for each in (1, 2) if each != upgrade.version and (key := compat_key(each)) in table.properties]
+    upgraded = operate(table, SetProperties((*upgrade.values, *((key, "false") for key in others))))
+    return replace(upgraded, vectors=0) if upgrade.version > 1 else upgraded
+
+
 def operate(table: LiveTable, operation: Operation) -> LiveTable:
     """What Delta makes of the table."""
     properties = dict(table.properties or NOTHING_SET)
     match operation:
-        case SetProperties(pairs):
-            return with_properties(table, pairs)
+        case SetProperties() | RemoveMapping():
+            return with_properties(table, operation.values)
         case UnsetProperties(keys):
             return replace(table, properties={key: text for key, text in properties.items() if key not in keys})
         case ClusterBy(paths):
@@ -171,8 +201,8 @@ def operate(table: LiveTable, operation: Operation) -> LiveTable:
             return replace(table, clustering=paths, marks=marks)
         case Purge():
             return replace(table, vectors=0)
-        case RemoveMapping():
-            return operate(table, SetProperties(((MAPPING_KEY, "none"),)))
+        case UpgradeUniform():
+            return _upgraded(table, operation)
         case OptimizeData(full):
             return replace(table, marks=clustered(table, full=full))
         case DropFeature(name):
@@ -243,8 +273,10 @@ def test_nothing_undeclared_is_touched(live: Live, facts: dict[str, Any], policy
     after = converged(policy, before)
     if after is None:
         return
+    upgraded = policy.uniform in {"iceberg_v1", "iceberg_v2"}
     for entry in ATTRIBUTES:
-        if getattr(policy, entry.name) is None and entry.name != "properties":
+        implied = upgraded and entry.name in {"column_mapping", "deletion_vectors"}
+        if getattr(policy, entry.name) is None and entry.name != "properties" and not implied:
             assert entry.read(after, "") == entry.read(before, "")
     for key in _KEYS:
         if key not in (policy.properties or {}):
@@ -264,7 +296,8 @@ def test_statements_run_in_phases_each_change_served_and_no_key_twice(
     assert {change for each in plan.statements for change in each.serves} == {change.id for change in plan.changes}
     ids = [statement.id for statement in plan.statements]
     assert len(set(ids)) == len(ids)
-    touched = [key for each in plan.statements for key in (*dict(each.effect.sets), *each.effect.removes)]
+    plain = [each.effect for each in plan.statements if not each.effect.uniform]
+    touched = [key for each in plain for key in (*dict(each.sets), *each.removes)]
     assert len(set(touched)) == len(touched)
     for phase in Phase:
         verbs = [each.verb for each in plan.statements if each.phase is phase and each.verb != "REORG"]
@@ -312,6 +345,8 @@ def take_back(table: LiveTable, plan: TablePlan) -> LiveTable:
         sql = parse_sql(text)
         if sql.verb == "CLUSTER":
             table = replace(table, clustering=sql.columns)
+        elif sql.verb == "UPGRADE":
+            table = operate(table, UpgradeUniform(int(sql.values[0][1])))
         else:
             table = replace(table, properties=changed_properties(sql, table.properties))
         vectors, manifest = (
@@ -328,6 +363,9 @@ def _properties(table: LiveTable, plan: TablePlan) -> dict[str, str]:
     assert not lost or any("cannot set" in each.undo_note for each in plan.statements if "isolation" in each.serves)
     # What an interrupted DROP FEATURE left is lifted for good.
     lost |= {"delta.rowTrackingSuspended" for each in plan.changes if each.before == "suspended"}
+    if any(each.id == "uniform" for each in plan.changes):
+        # What the upgrade implies, which its undo note names.
+        lost |= {_VECTORS, MAPPING_KEY, ATOMIC_KEY, *(compat_key(each) for each in (1, 2))}
     # What takes a mapping away writes `none`, which is what every engine takes where nothing is set.
     none = ("delta.columnMapping.mode", "none")
     return {key: text for key, text in table.properties.items() if key not in lost and (key, text) != none}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tablectl.attributes.policy import Policy
@@ -81,6 +81,8 @@ def test_what_is_adopted_is_no_drift_any_more(
     changes = diff(spec.policy, table)
     drift = Drift(tables=(table_drift(spec, table, changes, [Origin()] * len(changes)),))
     adoption = Adopter("oss", "spark_catalog", Variables(), read).adopt({"p.yaml": text}, wishes(drift))
+    # A chain that was broken off is nothing that a policy could say.
+    assume(not any(change.before == "iceberg_v2 begun" for change in changes))
     assert adoption.left == ()
     after = read({"p.yaml": adoption.texts.get("p.yaml", text)})
     now = spec_for(after, table.name)

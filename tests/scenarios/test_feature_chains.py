@@ -1,5 +1,6 @@
-"""Attributes that are chains of commits, on real tables: broken off between any two commits, the next apply goes on; the
-same rows before and after, as Spark and as a reader of its own (``deltalake``) have them.
+"""Attributes that are chains of commits, on real tables: broken off between any two, the next apply goes on.
+
+The rows are the same before and after, as Spark and as a reader of its own (``deltalake``) have them.
 """
 
 from __future__ import annotations
@@ -118,3 +119,44 @@ def test_a_mapping_there_and_back_and_there(lake: Lake) -> None:
     lake.sql("OPTIMIZE {t} FULL")
     lake.reached("column_mapping: name")
     assert lake.rows() == before
+
+
+def test_iceberg_v2_broken_off_between_its_commits_and_back_to_vectors_without_a_mapping(lake: Lake) -> None:
+    start = lake.create("id, array(id) AS list", "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    lake.sql("DELETE FROM {t} WHERE id % 3 = 0")
+    before = lake.rows()
+    chain = ["REORG TABLE UPGRADE UNIFORM", "REORG", "SET TBLPROPERTIES"]
+    broken = lake.apply("uniform: iceberg_v2", breaking=2)
+    assert broken.exit_code == 5, broken
+    assert lake.since(start + 1) in (chain[:1], chain[:2]), "files are committed by threads of their own"
+    assert lake.rows() == before
+    lake.reached("uniform: iceberg_v2")
+    assert lake.since(start + 1) == chain
+    lake.sql("INSERT INTO {t} VALUES (100, array(7))")
+    after = [*before, (100, [7])]
+    assert lake.rows() == deltalake_rows(lake.table) == after
+    lake.reached("uniform: none, deletion_vectors: enabled, column_mapping: none, rewrite: allowed")
+    assert lake.since(start + 5) == ["UNSET TBLPROPERTIES", "SET TBLPROPERTIES", "REMOVE COLUMN MAPPING"]
+    assert lake.rows() == after
+    lake.reached("uniform: iceberg_v2")
+    assert lake.rows() == after
+
+
+@pytest.mark.slow
+def test_iceberg_v1_then_v2_then_v1(lake: Lake) -> None:
+    start = lake.create()
+    before = lake.rows()
+    lake.reached("uniform: iceberg_v1")
+    broken = lake.apply("uniform: iceberg_v2", breaking=2)
+    assert broken.exit_code == 5, broken
+    lake.reached("uniform: iceberg_v2")
+    assert lake.since(start + 2) == [
+        "UNSET TBLPROPERTIES",
+        "REORG TABLE UPGRADE UNIFORM",
+        "REORG",
+        "SET TBLPROPERTIES",
+    ]
+    lake.reached("uniform: iceberg_v1")
+    lake.reached("uniform: none")
+    assert lake.since(start + 6) == ["REORG TABLE UPGRADE UNIFORM", "UNSET TBLPROPERTIES"]
+    assert lake.rows() == deltalake_rows(lake.table) == before

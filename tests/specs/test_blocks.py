@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from tablectl.specs.blocks import LATER_KEYS
-from tablectl.specs.shapes import LATER_ATTRIBUTES
 from tablectl.specs.spec import Specs
 
 Read = Callable[..., Specs]
@@ -21,7 +20,7 @@ def test_location_and_tags(read: Read) -> None:
     assert str(spec.sources["location"]) == "policies.yaml:4:5"
 
 
-@pytest.mark.parametrize("key", [*LATER_ATTRIBUTES, *LATER_KEYS])
+@pytest.mark.parametrize("key", LATER_KEYS)
 @pytest.mark.parametrize("where", ["defaults:\n  {}: x", "tables:\n  a.b:\n    {}: x"])
 def test_what_is_not_built_yet_is_never_ignored(wrong: Wrong, key: str, where: str) -> None:
     (said,) = wrong("version: 1\n" + where.replace("{}", key))
@@ -74,7 +73,7 @@ def test_what_is_not_built_yet_is_never_ignored(wrong: Wrong, key: str, where: s
             "unmanaged: [delta.isolationLevel]",
             ('3:21: "delta.isolationLevel" has an attribute of its own\n  hint: write isolation'),
         ),
-        ("unmanaged: [uniform]", "3:21: `uniform` is not supported yet\n  hint: remove it"),
+        ("unmanaged: [window]", "3:21: `window` is not supported yet\n  hint: remove it"),
         (
             "unmanaged: [isolation], isolation: default",
             (

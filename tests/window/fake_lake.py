@@ -22,7 +22,7 @@ from tests.look_back import with_look_back
 
 @dataclass(frozen=True)
 class Sql:
-    """One statement: ``verb`` is SET, UNSET, CLUSTER, REORG, OPTIMIZE or DROP FEATURE."""
+    """One statement: ``verb`` is SET, UNSET, CLUSTER, REORG, UPGRADE, OPTIMIZE or DROP FEATURE."""
 
     verb: str
     table: tuple[str, ...]
@@ -108,11 +108,26 @@ def parse_sql(sql: str) -> Sql:
         tokens.words("REORG TABLE")
         parsed = Sql("REORG", tokens.name())
         tokens.words("APPLY")
-        assert tokens.listed(lambda: tokens.take("word")) == ("PURGE",)
+        parsed = _reorganised(tokens, parsed)
     else:
         tokens.words("ALTER TABLE")
         parsed = _altered(tokens, tokens.name())
     tokens.end()
+    return parsed
+
+
+def _reorganised(tokens: _Tokens, parsed: Sql) -> Sql:
+    tokens.take("mark", "(")
+    if tokens.next_is("PURGE"):
+        tokens.words("PURGE")
+    else:
+        tokens.words("UPGRADE UNIFORM")
+        tokens.take("mark", "(")
+        tokens.words("ICEBERG_COMPAT_VERSION")
+        tokens.take("mark", "=")
+        parsed = replace(parsed, verb="UPGRADE", values=(("version", tokens.take("word")),))
+        tokens.take("mark", ")")
+    tokens.take("mark", ")")
     return parsed
 
 
@@ -398,6 +413,9 @@ class FakeEngine:
 
     def _run(self, table: FakeTable, sql: Sql) -> None:
         live = table.live
+        if sql.verb == "UPGRADE":
+            self._upgrade(table, sql.values[0][1])
+            return
         if sql.verb == "REORG":
             if live.vectors:
                 self._commit(table, "REORG", vectors=0)
@@ -425,6 +443,25 @@ class FakeEngine:
                 return
             left = changed_properties(sql, live.properties)
             self._commit(table, f"{sql.verb} TBLPROPERTIES", properties=left, protocol=protocol)
+
+    def _upgrade(self, table: FakeTable, version: str) -> None:
+        """As Delta: the compatibility where it is not on, for V2 the files, the format where it is not set."""
+        key = f"delta.enableIcebergCompatV{version}"
+        if table.live.properties.get(key) != "true":
+            others = {f"delta.enableIcebergCompatV{each}": "false" for each in "12" if each != version}
+            off = {each: text for each, text in others.items() if each in table.live.properties}
+            sets = {key: "true", "delta.columnMapping.mode": "name", "delta.enableDeletionVectors": "false", **off}
+            features = frozenset({"columnMapping", f"icebergCompatV{version}"})
+            properties = {**table.live.properties, **sets}
+            protocol = table.live.protocol.raised(features)
+            self._commit(table, "REORG TABLE UPGRADE UNIFORM", properties=properties, protocol=protocol)
+            self.midway(table)
+        if version == "2" and not any(each.operation == "REORG" for each in table.history):
+            self._commit(table, "REORG", vectors=0)
+            self.midway(table)
+        if "delta.universalFormat.enabledFormats" not in table.live.properties:
+            formats = {"delta.universalFormat.enabledFormats": "iceberg"}
+            self._commit(table, "SET TBLPROPERTIES", properties={**table.live.properties, **formats})
 
     def _backfill(self, table: FakeTable, protocol: Protocol) -> None:
         """As Delta: the protocol where it lacks the feature, then every file, as long as none of them has ids."""

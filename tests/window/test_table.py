@@ -601,6 +601,13 @@ def _world(**facts: Any) -> World:
 
 
 MANY = {"owner.team": "web", "delta.logRetentionDuration": "interval 60 days", "a": None, "b": None}
+ICEBERG_V1: dict[str, Any] = {
+    "properties": {
+        "delta.enableIcebergCompatV1": "true",
+        "delta.universalFormat.enabledFormats": "iceberg",
+        "delta.columnMapping.mode": "name",
+    }
+}
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "one": ({}, {"isolation": "Serializable"}),
     "free": ({"clustering": (("id",),)}, {"deletion_vectors": "enabled", "clustering": ("day",)}),
@@ -631,6 +638,10 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"partitioning": "none", "clustering": ("id",), "isolation": "Serializable"},
     ),
     "partitioned instead": ({"clustering": (("id",),)}, {"partitioning": ("day",), "clustering": "none"}),
+    "uniform v1": ({"schema": without("tags")}, {"uniform": "iceberg_v1", "properties": {"owner.team": "web"}}),
+    "uniform v2": (WITH_VECTORS, {"uniform": "iceberg_v2", "isolation": "Serializable"}),
+    "uniform v1 to v2": (ICEBERG_V1, {"uniform": "iceberg_v2", "isolation": "Serializable"}),
+    "uniform none": (ICEBERG_V1, {"uniform": "none", "deletion_vectors": "enabled", "column_mapping": "none"}),
     "all": (
         {**WITH_VECTORS, "clustering": (("id",),), "properties": {"delta.enableDeletionVectors": "true", "a": "1"}},
         {

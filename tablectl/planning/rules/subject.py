@@ -114,6 +114,9 @@ def declared_properties(policy: Policy) -> dict[str, str | None]:
     uniform = policy.declared().get("uniform")
     if isinstance(uniform, str):
         found |= {key: "true" if value == uniform else None for value, key in _UNIFORM_VALUES.items()}
+        if uniform in _UNIFORM_VALUES:
+            # The upgrade turns them off by itself.
+            found.setdefault(VECTORS_KEY.lower(), "false")
     return found
 
 

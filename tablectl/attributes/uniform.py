@@ -1,0 +1,196 @@
+"""``uniform``: whether readers of Iceberg can read the table, and by which version of Delta's Iceberg compatibility
+(delta.md 1.10, docs/uniform.md).
+
+REORG … UPGRADE UNIFORM is a chain: the compatibility with what it needs, for V2 the files anew, and last the format.
+``iceberg_v2 begun`` is a table that has the first and not the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal, get_args
+
+from tablectl.attributes.base import Action, Step, Target
+from tablectl.attributes.consent import why_too_large
+from tablectl.attributes.shape import Shape
+from tablectl.model.live import LiveTable
+from tablectl.model.names import column_text
+from tablectl.model.operations import (
+    FORMATS_KEY,
+    MAPPING_KEY,
+    VECTORS_KEY,
+    Operation,
+    SetProperties,
+    UnsetProperties,
+    UpgradeUniform,
+    compat_key,
+)
+from tablectl.model.plan import Basis, Change, Refusal, Value
+
+UniformValue = Literal["iceberg_v1", "iceberg_v2", "none"]
+
+COMPAT_KEYS = tuple(compat_key(version) for version in (1, 2, 3))
+_BEGUN = " begun"
+_MANIFEST_KEY = "delta.compatibility.symlinkFormatManifest.enabled"
+_VIOLATION = "DELTA_ICEBERG_COMPAT_VIOLATION"
+_NOT_IN_V1 = frozenset({"array", "map", "void"})
+_IN_V2 = frozenset(
+    {"byte", "short", "integer", "long", "float", "double", "string", "binary", "boolean", "date", "timestamp"}
+    | {"timestamp_ntz", "array", "map", "struct"}
+)
+
+
+class Uniform:
+    """See the module."""
+
+    name = "uniform"
+    shape = Shape(
+        name=name,
+        description="`iceberg_v1`, `iceberg_v2`: readable as Iceberg; maps columns by name and turns deletion vectors "
+        "off, and V2 rewrites all files. `none`: not readable as Iceberg.",
+        words=get_args(UniformValue),
+    )
+
+    def read(self, live: LiveTable, key: str) -> Value:
+        """``iceberg_v1``, ``iceberg_v2``, ``iceberg_v3``, each of them ``begun``, or ``none``."""
+        version = next((each for each in (1, 2, 3) if _is_true(live.property(compat_key(each)))), 0)
+        if not version:
+            return "none"
+        return f"iceberg_v{version}" if "iceberg" in _formats(live) else f"iceberg_v{version}{_BEGUN}"
+
+    def agrees(self, found: Value, declared: Value, key: str) -> bool:
+        """Equal; a chain that was begun is neither where it came from nor where it goes."""
+        return found == declared
+
+    def diff(self, declared: Value | Mapping[str, str | None], live: LiveTable) -> Iterable[Change]:
+        """At most one change, with the states between the commits of its chain."""
+        found = self.read(live, "")
+        if isinstance(declared, str) and not self.agrees(found, declared, ""):
+            between = [] if declared == "none" else [f"{declared}{_BEGUN}"]
+            if (found, declared) == ("iceberg_v1", "iceberg_v2"):
+                between.insert(0, f"{found}{_BEGUN}")
+            yield Change(attribute=self.name, before=found, after=declared, via=tuple(between))
+
+    def check(self, change: Change, live: LiveTable, target: Target) -> Refusal | None:
+        """What Delta would refuse, and what it would not notice."""
+        problems = _against_any(change, live) if change.after == "none" else _against_upgrade(change, live, target)
+        return next(problems, None)
+
+    def act(self, change: Change, basis: Basis) -> Action:
+        """The chain in one statement, which goes on where it was broken off; or the properties unset."""
+        before, after = _version(change.before), _version(change.after)
+        begun = str(change.before).endswith(_BEGUN)
+        if not after:
+            keys = (compat_key(before),) if begun else (compat_key(before), FORMATS_KEY)
+            undo = None if begun else UpgradeUniform(before)
+            stays = (
+                f"the protocol features icebergCompatV{before} and columnMapping, the column mapping, "
+                "and deletion vectors off"
+            )
+            return Action(change, (Step(UnsetProperties(keys), undo=undo, undo_note=stays),))
+        steps: list[Step] = []
+        if change.before == "iceberg_v1" and after > before:
+            # Else a run that is broken off before the files are rewritten would look like one that came to its end.
+            iceberg = SetProperties(((FORMATS_KEY, "iceberg"),))
+            steps.append(Step(UnsetProperties((FORMATS_KEY,)), undo=iceberg))
+        needs = (FORMATS_KEY, VECTORS_KEY, MAPPING_KEY, _MANIFEST_KEY)
+        undo_up = _undo(before, after, begun=begun)
+        steps.append(Step(UpgradeUniform(after), needs=needs, undo=undo_up, undo_note=_stays(after, basis)))
+        return Action(change, tuple(steps))
+
+
+def _undo(before: int, after: int, *, begun: bool) -> Operation:
+    if begun:
+        return UnsetProperties((FORMATS_KEY,))
+    return UpgradeUniform(before) if before else UnsetProperties((compat_key(after), FORMATS_KEY))
+
+
+def _stays(version: int, basis: Basis) -> str:
+    missing = [
+        each for each in (f"icebergCompatV{version}", "columnMapping") if not basis.protocol.protocol().has(each)
+    ]
+    parts = [f"the protocol feature{'s' * (len(missing) > 1)} {' and '.join(missing)}"] if missing else []
+    if basis.mapping == "none":
+        parts.append("the column mapping")
+    if basis.writes_vectors:
+        parts.append("deletion vectors off")
+    if version > 1:
+        parts.append("the files as rewritten, with the same rows")
+    return ", ".join(parts) or "the commits of a chain that was begun"
+
+
+def _version(value: Value) -> int:
+    """3 of ``iceberg_v3 begun``, 0 of ``none``."""
+    text = str(value).removesuffix(_BEGUN)
+    return int(text.removeprefix("iceberg_v")) if text != "none" else 0
+
+
+def _formats(live: LiveTable) -> set[str]:
+    return {each.strip().lower() for each in (live.property(FORMATS_KEY) or "").split(",")} - {""}
+
+
+def _against_any(change: Change, live: LiveTable) -> Iterator[Refusal]:
+    if _version(change.before) == len(COMPAT_KEYS):
+        yield Refusal(
+            change=change.id,
+            reason="the table has Iceberg compatibility V3, which Delta does not turn off again",
+            way_out="leave `uniform` out of the policy",
+        )
+    others = sorted(_formats(live) - {"iceberg"})
+    if others:
+        yield Refusal(
+            change=change.id,
+            reason=f"the table is readable as {', '.join(others)} too, and Delta keeps all formats in one property",
+            way_out=f"change {FORMATS_KEY} yourself, or leave `uniform` out of the policy",
+        )
+
+
+def _against_upgrade(change: Change, live: LiveTable, target: Target) -> Iterator[Refusal]:
+    yield from _against_any(change, live)
+    version = _version(change.after)
+    if (live.property(MAPPING_KEY) or "").lower() == "id":
+        yield Refusal(
+            change=change.id,
+            reason="the table maps its columns by id, and the upgrade would set `name`",
+            way_out=f"set {compat_key(version)} and {FORMATS_KEY} yourself; Iceberg takes the mapping by id as well",
+            condition="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
+        )
+    if _is_true(target.property(live, _MANIFEST_KEY)):
+        yield Refusal(
+            change=change.id,
+            reason="the table writes symlink manifests, whose readers do not know the mapped names in the data files",
+            way_out=f"declare {_MANIFEST_KEY}: false under `properties`, or leave `uniform` out",
+            condition="DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING",
+        )
+    bad = next((each for each in live.schema.every_field() if not _readable(each[1].type, version)), None)
+    if bad:
+        yield Refusal(
+            change=change.id,
+            reason=f"column {column_text(bad[0])} is of type {bad[1].type}, which Iceberg compatibility V{version} "
+            "does not take",
+            way_out="`uniform: iceberg_v2` takes arrays and maps" if version == 1 else "leave `uniform` out",
+            condition=f"{_VIOLATION}.UNSUPPORTED_DATA_TYPE",
+        )
+    if version == 1 and live.vectors != 0:
+        count = "an unknown number of" if live.vectors is None else str(live.vectors)
+        yield Refusal(
+            change=change.id,
+            reason=f"the table has {count} deletion vectors: V1 rewrites no file, and readers of Iceberg would see "
+            "the deleted rows; Delta 4.4 does not notice",
+            way_out="declare `deletion_vectors: purged` and apply that first; or `uniform: iceberg_v2`",
+            condition=f"{_VIOLATION}.DELETION_VECTORS_NOT_PURGED",
+        )
+    if version > 1:
+        refused = why_too_large(change.id, "the upgrade", live, target)
+        if refused:
+            yield refused
+
+
+def _readable(kind: str, version: int) -> bool:
+    if version == 1:
+        return kind not in _NOT_IN_V1
+    return kind in _IN_V2 or kind.startswith(("decimal", "char", "varchar", "string"))
+
+
+def _is_true(value: str | None) -> bool:
+    return (value or "false").lower() == "true"
