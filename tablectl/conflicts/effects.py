@@ -56,11 +56,7 @@ def effect_of(operation: Operation, basis: Basis) -> CommitEffect:
     protocol = basis.protocol.protocol()
     match operation:
         case SetProperties(values):
-            brought = {feature for key, value in values if (feature := feature_of(key, value))}
-            if "rowTracking" in brought:
-                brought |= set(_ROW_TRACKING_FEATURES)
-            missing = tuple(sorted(feature for feature in brought if not protocol.has(feature)))
-            return CommitEffect(sets=values, features=missing)
+            return _set_effect(values, basis)
         case UnsetProperties(keys):
             return CommitEffect(removes=keys)
         case ClusterBy():
@@ -119,6 +115,15 @@ def commits_of(effect: CommitEffect, basis: Basis) -> tuple[Winner, ...]:
         repartitions=effect.repartitions,
     )
     return (*before, last)
+
+
+def _set_effect(values: tuple[tuple[str, str], ...], basis: Basis) -> CommitEffect:
+    brought = {feature for key, value in values if (feature := feature_of(key, value))}
+    if "rowTracking" in brought:
+        brought |= set(_ROW_TRACKING_FEATURES)
+    protocol = basis.protocol.protocol()
+    missing = tuple(sorted(feature for feature in brought if not protocol.has(feature)))
+    return CommitEffect(sets=values, features=missing)
 
 
 def _uniform_effect(upgrade: UpgradeUniform, basis: Basis) -> CommitEffect:
