@@ -3,7 +3,9 @@
 ``policy`` is one table's entry as users write it. ``live`` gives the facts that differ from ``conftest``'s table:
 ``properties``, ``protocol`` (reader, writer, features), ``partitions``, ``clustering``, ``vectors``, ``clients``,
 ``columns`` (how many columns of type long there are instead), ``overwrites``, ``truncation`` (when history is due),
-``schema`` (its fields, as Delta writes them). Expected is one of ``problems`` (parts of what specs report),
+``schema`` (its fields, as Delta writes them),
+``marks`` (columns, files and bytes of data clustered alike), ``older`` (files and bytes of what is loose and as old as
+the columns), ``optimize`` as the policy has it. Expected is one of ``problems`` (parts of what specs report),
 ``nothing: true``, ``refusals``, or ``changes`` and ``statements``, exactly.
 """
 
@@ -19,7 +21,7 @@ import yaml
 
 from tablectl.attributes.policy import ATTRIBUTES
 from tablectl.model.errors import InputError
-from tablectl.model.live import READER_FEATURES, Client, LiveTable, Protocol, Truncation
+from tablectl.model.live import READER_FEATURES, Client, LiveTable, MarkedPart, Marks, Protocol, Truncation
 from tablectl.model.names import parse_column
 from tablectl.model.plan import Change, Refusal, Statement
 from tablectl.model.schema import Field, Schema, parse_schema
@@ -88,6 +90,12 @@ def _facts(given: dict[str, Any]) -> dict[str, Any]:
     if "clients" in given:
         named = (text.partition(" ") for text in given["clients"])
         facts["clients"] = tuple(Client(name, tuple(map(int, v.split("."))) if v else ()) for name, _, v in named)
+    if "marks" in given:
+        parts = [
+            MarkedPart(columns=each[0] and tuple(each[0]), files=each[1], bytes=each[2]) for each in given["marks"]
+        ]
+        files, size = facts.pop("older", (0, 0))
+        facts["marks"] = Marks(parts=tuple(parts), older=MarkedPart(files=files, bytes=size))
     if "truncation" in given:
         facts["truncation"] = Truncation(given["truncation"])
     if "columns" in given:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from tablectl.attributes.base import Target
-from tablectl.attributes.clustering import STATS_KEYS, has_statistics
+from tablectl.attributes.clustering import STATS_KEYS, Clustering, has_statistics
 from tablectl.model.live import LiveTable
+from tablectl.model.plan import Basis, Change
 
 _COUNT, _NAMES = STATS_KEYS
 
@@ -46,3 +47,9 @@ def test_the_plan_outranks_the_live_table(live: Callable[..., LiveTable]) -> Non
     named, unset = Target("oss", {_NAMES.lower(): "id"}), Target("oss", {_NAMES.lower(): None})
     assert has_statistics(("id",), table.schema, lambda key: named.property(table, key))
     assert has_statistics(("id",), table.schema, lambda key: unset.property(table, key))
+
+
+def test_no_plan_has_data_optimized_that_its_policy_does_not_ask_for(live: Callable[..., LiveTable]) -> None:
+    change = Change(attribute="clustering", key="data", before="outdated", after="clustered")
+    with pytest.raises(ValueError, match="not asked for"):
+        Clustering().act(change, Basis.of(live()))

@@ -87,6 +87,8 @@ def test_what_a_policy_can_ask_for(name: str, key: str, after: Value) -> None:
         ("clustering", "", "id"),
         ("clustering", "", ("",)),
         ("clustering", "", ()),
+        ("clustering", "data", "outdated"),
+        ("clustering", "date", "clustered"),
         ("properties", "", "x"),
         ("properties", "a", ("x",)),
         ("properties", "delta.enableDeletionVectors", "true"),
