@@ -201,7 +201,9 @@ def cluster_mark(tags: object, provider: object) -> str:
     if isinstance(tags, list):  # Parquet's way to have a map
         known = dict(each for each in tags if isinstance(each, tuple))
     mark = known.get(_ZCUBE_COLUMNS)
-    return mark[:_MARK_LIMIT] if isinstance(mark, str) and isinstance(known.get(_ZCUBE), str) else ""
+    if isinstance(mark, str) and isinstance(known.get(_ZCUBE), str):
+        return mark[:_MARK_LIMIT]
+    return "[]" if provider == _LIQUID else ""
 
 
 def vector_id(value: object) -> str:

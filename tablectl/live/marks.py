@@ -73,5 +73,5 @@ def _columns(mark: str) -> tuple[str, ...] | None:
         columns = json.loads(mark)
     except (ValueError, RecursionError):
         return (mark,)
-    known = isinstance(columns, list) and columns and all(isinstance(each, str) for each in columns)
+    known = isinstance(columns, list) and all(isinstance(each, str) for each in columns)
     return tuple(columns) if known else (mark,)

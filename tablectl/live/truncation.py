@@ -1,8 +1,9 @@
-"""What keeps history from being given up: how young the last commit is that a dropped feature left its mark on.
+"""What keeps history from being given up: the age of the first checkpoint after a feature left its last mark.
 
 Delta deletes commits and checkpoints older than ``delta.dropFeatureTruncateHistory.retentionDuration``, a day unless
-set, by the minute; until no commit that is left names deletion vectors, or none is left that checkpoints are protected
-for, ``DROP FEATURE … TRUNCATE HISTORY`` fails (delta.md 1.3). Clocks are those of the commits.
+set, by the minute, up to the newest checkpoint that is as old; until no commit that is left names deletion vectors, or
+none is left that checkpoints are protected for, ``DROP FEATURE … TRUNCATE HISTORY`` fails, and leaves a checkpoint
+(delta.md 1.3; measured with Delta 4.4). Clocks are those of the commits.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 _ENABLED = "delta.enabledeletionvectors"
 _DAY = 24 * 60 * 60 * 1000
 _MINUTE = 60 * 1000
-_MOST = 10_000
+_MOST = 1000
 """Commits that are looked through; a bound, so that an absurd log ends somewhere."""
 
 
@@ -31,19 +32,33 @@ def has_truncation(live: LiveTable) -> bool:
 
 
 def find_truncation(live: LiveTable, history: History) -> Truncation | None:
-    """When history may be given up, for a table that has reason to; the newest mark of either feature decides."""
+    """When history may be given up, for a table that has reason to.
+
+    Delta keeps what it needs to read any version that is young enough, so the oldest checkpoint behind the last mark
+    must be a day old. Where there is none, nothing is waited for: the drop itself makes one, and fails.
+    """
     if not has_truncation(live):
         return None
-    retention = _retention(live)
-    marks = [_vectors_mark(live, history, retention)] if live.protocol.has(VECTORS) else []
-    marks += [_protection_mark(live, history)] if live.protocol.has(PROTECTION) else []
-    newest = max(marks)
-    return Truncation(_due(newest, retention) if newest else 0)
+    first = 0
+    if live.protocol.has(VECTORS):
+        first = _last_mark(live, history) + 1
+    if live.protocol.has(PROTECTION):
+        first = max(first, _protected_before(live))
+    log = history.log
+    checkpoints = sorted(each.version for each in parse_listing(log.names()).checkpoints)
+    version = next((each for each in checkpoints if each >= first), None)
+    if version is None or version > live.version or not first:
+        return Truncation()
+    try:
+        at = read_commit(log, commit_name(version), version).commit.timestamp
+    except VanishedError:
+        return Truncation()
+    return Truncation(_due(at, _retention(live)) if at else 0)
 
 
-def _due(mark: int, retention: int) -> int:
-    """The first full minute by which Delta takes a commit for old enough; files are a little younger than commits."""
-    return (mark // _MINUTE + 2) * _MINUTE + retention
+def _due(checkpoint: int, retention: int) -> int:
+    """The first full minute by which Delta takes it for old enough; files are a little younger than their commits."""
+    return (checkpoint // _MINUTE + 2) * _MINUTE + retention
 
 
 def _retention(live: LiveTable) -> int:
@@ -53,24 +68,20 @@ def _retention(live: LiveTable) -> int:
         return _DAY
 
 
-def _vectors_mark(live: LiveTable, history: History, retention: int) -> int:
-    """When the newest commit was made that names a vector, or has them on; 0 where none does that is young enough."""
-    log, newest = history.log, 0
+def _last_mark(live: LiveTable, history: History) -> int:
+    """The newest version that names a vector, or has them on; -1 where none in reach does."""
+    log = history.log
     commits = parse_listing(log.names()).commits
     for version in range(live.version, max(live.version - _MOST, -1), -1):
         if version not in commits:
-            return 0
+            return -1
         try:
             commit = read_commit(log, commit_name(version), version, with_files=True)
         except VanishedError:
-            return 0
-        at = commit.commit.timestamp
+            return -1
         if _marked(commit):
-            return at
-        newest = newest or at
-        if at and at < newest - retention:
-            return 0
-    return 0
+            return version
+    return -1
 
 
 def _marked(commit: ParsedCommit) -> bool:
@@ -79,14 +90,7 @@ def _marked(commit: ParsedCommit) -> bool:
     return enabled or any(file.key[1] for file in commit.files)
 
 
-def _protection_mark(live: LiveTable, history: History) -> int:
-    """When the newest commit was made that checkpoints are protected for; 0 where it is gone."""
+def _protected_before(live: LiveTable) -> int:
+    """The first version whose checkpoint needs no protection."""
     text = live.property(_PROTECTED_BEFORE) or ""
-    log = history.log
-    if not text.isdecimal() or not text.isascii():
-        return 0
-    version = min(int(text), live.version)
-    try:
-        return read_commit(log, commit_name(version), version).commit.timestamp
-    except VanishedError:
-        return 0
+    return min(int(text), live.version) if text.isdecimal() and text.isascii() else 0

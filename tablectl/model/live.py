@@ -198,7 +198,7 @@ class MarkedPart:
     """Data files that are clustered alike."""
 
     columns: tuple[str, ...] | None = None
-    """By which columns, as the files say; ``None`` not at all."""
+    """By which columns, as the files say; ``()`` by some that they do not name, ``None`` not at all."""
     files: int = 0
     bytes: int = 0
 
@@ -218,7 +218,7 @@ class Marks:
 
     def outside(self, columns: tuple[str, ...]) -> MarkedPart:
         """What is not clustered by some columns."""
-        return self._sum(lambda part: part.columns != columns)
+        return self._sum(lambda part: part.columns not in {(), columns})
 
     def loose(self) -> MarkedPart:
         """What is not clustered at all."""
@@ -226,7 +226,7 @@ class Marks:
 
     def others(self, columns: tuple[str, ...]) -> MarkedPart:
         """What is clustered by other columns."""
-        return self._sum(lambda part: part.columns not in {None, columns})
+        return self._sum(lambda part: part.columns not in {None, (), columns})
 
     def _sum(self, wanted: Callable[[MarkedPart], bool]) -> MarkedPart:
         parts = [part for part in self.parts if wanted(part)]

@@ -142,8 +142,8 @@ class Statement:
     only_if: Literal["", "vectors remain"] = ""
     """What must hold in the live table when its turn comes; empty runs it always."""
     due: int | None = None
-    """Milliseconds since the epoch before which it is not sent, since history must age first; 0 where that is counted
-    from the statements before it, ``None`` where it waits for nothing.
+    """Milliseconds since the epoch before which it is not sent, since history must age first; 0 where that begins with
+    this very plan, ``None`` where it waits for nothing.
     """
     serves: tuple[str, ...]
     """The ids of the changes it is for."""

@@ -295,7 +295,7 @@ def due_text(statement: Statement) -> str:
     if statement.due is None:
         return ""
     if not statement.due:
-        return "a day after the statements above, by another apply: history must age first"
+        return "a day after the first apply, which makes the checkpoint for it, by another one: history must age first"
     return f"at {time_text(statement.due)}, when history is old enough; an apply before then leaves it"
 
 

@@ -133,7 +133,7 @@ def _run_statements(visit: Visit) -> LiveTable | None:
             check_landed(*failed, missing)
             attempted.add(failed[0].id)
             failed = None
-        statement = _next(visit, [each for each in missing if each.id not in attempted])
+        statement = _next(visit, missing, attempted)
         if statement is None:
             check_rewrites(visit)
             return live
@@ -157,14 +157,15 @@ def _run_statements(visit: Visit) -> LiveTable | None:
             failed = statement, error
 
 
-def _next(visit: Visit, missing: Sequence[Statement]) -> Statement | None:
-    """The first statement that need not wait for history to age."""
+def _next(visit: Visit, missing: Sequence[Statement], attempted: set[str]) -> Statement | None:
+    """The first statement that was not sent yet and need not wait for history to age."""
     now = milliseconds(visit.window.clock.utc())
     for statement in missing:
         why = why_waiting(statement, now)
-        if not why:
+        if why:
+            visit.wait_for(statement, why)
+        elif statement.id not in attempted:
             return statement
-        visit.wait_for(statement, why)
     return None
 
 

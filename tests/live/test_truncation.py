@@ -46,44 +46,49 @@ def test_nobody_is_told_who_does_not_ask(put: Put, read: Read) -> None:
     assert read().truncation is None
 
 
+def checkpoint(put: Put, version: int) -> None:
+    put(f"{version:020d}.checkpoint.parquet", b"only its name is looked at")
+
+
 @pytest.mark.parametrize(
     "last", [[removed("a", deletionVector=VECTOR)], [add("a", 10, deletionVector=VECTOR)], [ENABLED]], ids=str
 )
-def test_a_day_after_the_last_commit_that_names_a_vector_or_has_them_on(
+def test_a_day_after_the_first_checkpoint_behind_the_last_commit_that_names_a_vector_or_has_them_on(
     put: Put, read: Read, last: list[dict[str, Any]]
 ) -> None:
     put(0, [at(0), VECTORS, ENABLED])
     put(1, [at(1), *last])
-    put(2, [at(2), OFF])
-    put(3, [at(3), add("b", 10)])
+    checkpoint(put, 1)
+    put(2, [at(2), VECTORS, OFF])
+    for version in (3, 4):
+        put(version, [at(version), VECTORS, OFF])
+        checkpoint(put, version)
+    put(5, [at(5), VECTORS, OFF])
     # Delta cuts to the minute, and files are a little younger than what their commits say.
-    assert truncation(read) == Truncation(START + HOUR + DAY + 2 * 60_000)
+    assert truncation(read) == Truncation(START + 3 * HOUR + DAY + 2 * 60_000)
 
 
-def test_what_is_a_day_older_than_the_newest_commit_stands_in_nobodys_way(put: Put, read: Read) -> None:
+def test_without_a_checkpoint_nothing_is_waited_for_since_the_drop_makes_one(put: Put, read: Read) -> None:
     put(0, [at(0), VECTORS, ENABLED])
     put(1, [at(1), OFF])
-    put(2, [at(26)])
-    assert truncation(read) == Truncation(0)
+    assert truncation(read) == Truncation()
 
 
-def test_the_tables_own_retention_counts(put: Put, read: Read) -> None:
-    own = {"delta.dropFeatureTruncateHistory.retentionDuration": "interval 2 hours"}
-    put(0, [at(0), VECTORS, metadata(**own, **{"delta.enableDeletionVectors": "true"})])
-    put(1, [at(1), metadata(**own)])
-    assert truncation(read) == Truncation(START + 2 * HOUR + 2 * 60_000)
+def test_the_tables_own_retention_counts_and_one_that_is_none_is_a_day(put: Put, read: Read) -> None:
+    for text, span in (("interval 2 hours", 2 * HOUR), ("soon", DAY)):
+        put(0, [at(0), VECTORS, ENABLED])
+        put(1, [at(1), VECTORS, metadata(**{"delta.dropFeatureTruncateHistory.retentionDuration": text})])
+        checkpoint(put, 1)
+        put(2, [at(2), VECTORS, metadata(**{"delta.dropFeatureTruncateHistory.retentionDuration": text})])
+        assert truncation(read) == Truncation(START + HOUR + span + 2 * 60_000)
 
 
-def test_a_retention_that_is_none_counts_as_a_day(put: Put, read: Read) -> None:
-    put(0, [at(0), VECTORS, ENABLED])
-    put(1, [at(1), metadata(**{"delta.dropFeatureTruncateHistory.retentionDuration": "soon"})])
-    assert truncation(read) == Truncation(START + DAY + 2 * 60_000)
-
-
-def test_protected_checkpoints_wait_for_the_commit_that_protects_them(put: Put, read: Read) -> None:
+def test_protected_checkpoints_wait_for_the_first_that_needs_no_protection(put: Put, read: Read) -> None:
+    protected = metadata(**{"delta.requireCheckpointProtectionBeforeVersion": "1"})
     put(0, [at(0), VECTORS, metadata()])
-    put(1, [at(1), PROTECTED, metadata(**{"delta.requireCheckpointProtectionBeforeVersion": "1"})])
-    put(2, [at(2), add("a", 10)])
+    put(1, [at(1), PROTECTED, protected])
+    checkpoint(put, 1)
+    put(2, [at(2), PROTECTED, protected])
     assert truncation(read) == Truncation(START + HOUR + DAY + 2 * 60_000)
 
 

@@ -36,9 +36,12 @@ class Lake:
     def sql(self, text: str) -> None:
         self.spark.sql(text.replace("{t}", f"delta.`{self.table}`"))
 
+    def write_policy(self, policy: str) -> None:
+        (self.root / "p.yaml").write_text(f"version: 1\ntables: {{'delta.`{self.table}`': {{{policy}}}}}\n", "utf-8")
+
     def apply(self, policy: str, breaking: int = 0) -> Any:
         """An apply; ``breaking`` is the number of the commit that does not come about, from 1."""
-        (self.root / "p.yaml").write_text(f"version: 1\ntables: {{'delta.`{self.table}`': {{{policy}}}}}\n", "utf-8")
+        self.write_policy(policy)
         control = Control(notify=Breaking(self.spark, breaking).at_statements) if breaking else Control()
         return tablectl.apply(self.root / "p.yaml", directory=self.root, spark=self.spark, control=control)
 

@@ -250,15 +250,18 @@ class FakeTable:
         return [commit for commit in self.history if f'"run":"{run}"' in commit.user_metadata]
 
     def truncation(self, live: LiveTable) -> Truncation | None:
-        """When history may be given up: a day after the newest version that had the feature in use, or lost it."""
+        """When history may be given up: a day after the first checkpoint since the feature was in use, or was lost."""
         if not live.protocol.has("deletionVectors") and not live.protocol.has("checkpointProtection"):
             return None
-        marks = [
+        known = [pair for pair in zip(self.states, self.history, strict=True) if pair[0].version <= live.version]
+        marks = [state.version for state, commit in known if _uses_vectors(state) or commit.operation == "DROP FEATURE"]
+        checkpoints = ("Empty Commit", "DROP FEATURE")
+        since = [
             commit.timestamp
-            for state, commit in zip(self.states, self.history, strict=True)
-            if state.version <= live.version and (_uses_vectors(state) or commit.operation == "DROP FEATURE")
+            for state, commit in known
+            if commit.operation in checkpoints and state.version >= max(marks, default=0)
         ]
-        return Truncation(max(marks) + DAY if marks else 0)
+        return Truncation(min(since) + DAY if since else 0)
 
     @property
     def stamped(self) -> list[Commit]:
@@ -499,11 +502,11 @@ class FakeEngine:
             left = {key: value for key, value in live.properties.items() if key != "delta.enableDeletionVectors"}
             self._commit(table, "UNSET TBLPROPERTIES", properties=left)
             self._commit(table, "REORG", vectors=0)
+        truncation = table.truncation(table.live)
         for step in ("Deletion Vector Tombstones", *["Empty Commit"] * (1 if sql.truncates else 3)):
             self.inside(table, step)
             self._commit(table, step, vectors=table.live.vectors)
-        truncation = table.truncation(table.live)
-        if sql.truncates and truncation is not None and truncation.due > self.now():
+        if sql.truncates and truncation is not None and not 0 < truncation.due <= self.now():
             raise EngineError("not yet", "wait", "DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST")
         self.inside(table, "DROP FEATURE")
         added = frozenset({"checkpointProtection"} if not sql.truncates else ())

@@ -1,0 +1,116 @@
+"""Vectors dropped and data clustered anew, on real tables: broken off, gone on with, and a day later."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+import tablectl
+from tablectl.window.clock import SystemClock
+from tablectl.workflow import Control
+from tests.scenarios.test_feature_chains import Lake, deltalake_rows, lake  # noqa: F401  # the fixture
+
+pytestmark = pytest.mark.spark
+
+VECTORS = "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
+DAY = timedelta(hours=25)
+
+
+class Tomorrow(SystemClock):
+    """The clock of an apply that runs a day later."""
+
+    def utc(self) -> datetime:
+        return datetime.now(UTC) + DAY
+
+
+def a_day_later(lake: Lake, policy: str) -> Any:  # noqa: F811
+    """The same policy applied when its log is a day old, to Delta by the age of its files."""
+    for file in (lake.table / "_delta_log").glob("*.*"):
+        old = file.stat().st_mtime - DAY.total_seconds()
+        os.utime(file, (old, old))
+    lake.write_policy(policy)
+    return tablectl.apply(
+        lake.root / "p.yaml", directory=lake.root, spark=lake.spark, control=Control(clock=Tomorrow())
+    )
+
+
+def with_vectors(lake: Lake) -> tuple[int, list[tuple[Any, ...]]]:  # noqa: F811
+    start = lake.create("id, id * 2 AS two", VECTORS)
+    lake.sql("DELETE FROM {t} WHERE id % 10 = 3")
+    return start + 1, lake.rows()
+
+
+def test_vectors_are_dropped_though_the_drop_breaks_off_inside(lake: Lake) -> None:  # noqa: F811
+    start, before = with_vectors(lake)
+    broken = lake.apply("deletion_vectors: dropped", breaking=5)
+    assert broken.exit_code == 5, broken
+    chain = ["REORG", "SET TBLPROPERTIES", "Deletion Vector Tombstones", "Empty Commit"]
+    assert lake.since(start) == chain
+    lake.sql("INSERT INTO {t} SELECT 100, 200")
+    lake.reached("deletion_vectors: dropped")
+    again = ["Deletion Vector Tombstones", *["Empty Commit"] * 3, "DROP FEATURE"]
+    assert lake.since(start) == [*chain, "WRITE", *again]
+    protocol = lake.commit(start + len(chain) + 1 + len(again))["protocol"]
+    assert (protocol["minReaderVersion"], "checkpointProtection" in protocol["writerFeatures"]) == (1, True)
+    assert lake.rows() == deltalake_rows(lake.table) == [*before, (100, 200)]
+
+
+def test_with_history_given_up_nothing_stays_behind(lake: Lake) -> None:  # noqa: F811
+    policy = "deletion_vectors: dropped, truncate_history: true"
+    start, before = with_vectors(lake)
+    first = lake.apply(policy)
+    assert (first.exit_code, [str(table.outcome) for table in first.tables]) == (0, ["waiting"]), first
+    assert lake.since(start) == ["REORG", "SET TBLPROPERTIES", "Deletion Vector Tombstones", "Empty Commit"]
+    (table,) = tablectl.plan(lake.root / "p.yaml", directory=lake.root).tables
+    (statement,) = table.statements
+    made = lake.commit(start + 4)["commitInfo"]["timestamp"]
+    assert statement.due is not None
+    assert 24 * 3600 * 1000 <= statement.due - made <= 24 * 3600 * 1000 + 120_000
+    assert lake.apply(policy).tables[0].commits == ()
+    last = a_day_later(lake, policy)
+    assert (last.exit_code, [str(table.outcome) for table in last.tables]) == (0, ["applied"]), last
+    assert tablectl.plan(lake.root / "p.yaml", directory=lake.root).tables == ()
+    log = sorted((lake.table / "_delta_log").glob("*.json"))
+    assert f"{start + 1:020d}.json" not in {file.name for file in log}, "history was given up"
+    assert '"minReaderVersion":1,"minWriterVersion":2' in log[-1].read_text()
+    assert lake.rows() == deltalake_rows(lake.table) == before
+
+
+def test_data_follows_new_columns_after_a_stop_in_between(lake: Lake) -> None:  # noqa: F811
+    policy = "clustering: [two], optimize: full"
+    start = lake.create("id, id * 2 AS two", "CLUSTER BY (id)")
+    lake.sql("OPTIMIZE {t}")
+    before = lake.rows()
+    broken = lake.apply(policy, breaking=2)
+    assert (broken.exit_code, lake.since(start + 1)) == (5, ["CLUSTER BY"]), broken
+    lake.sql("INSERT INTO {t} SELECT 100, 200")
+    (table,) = tablectl.plan(lake.root / "p.yaml", directory=lake.root).tables
+    assert [change.id for change in table.changes] == ["clustering.data"]
+    lake.reached(policy)
+    assert lake.since(start + 1) == ["CLUSTER BY", "WRITE", "OPTIMIZE"]
+    assert lake.commit(start + 4)["add"]["tags"]["ZCUBE_ZORDER_BY"] == '["two"]'
+    lake.sql("INSERT INTO {t} SELECT 101, 202")
+    assert tablectl.plan(lake.root / "p.yaml", directory=lake.root).tables == (), "new data asks for nothing"
+    assert lake.rows() == deltalake_rows(lake.table) == [*before, (100, 200), (101, 202)]
+    lake.sql("INSERT OVERWRITE {t} SELECT id, id FROM range(3)")
+    (drifted,) = tablectl.drift(lake.root / "p.yaml", directory=lake.root).tables
+    found = drifted.differences[0]
+    assert (found.change.before, found.change.after) == ("none", ("two",))
+    assert found.origin.commit is not None
+    assert (found.origin.commit.version, found.origin.commit.overwrites) == (start + 6, True)
+    lake.reached(policy)
+    assert lake.since(start + 6) == ["CLUSTER BY", "OPTIMIZE"]
+
+
+def test_only_what_nobody_clustered_follows_where_that_is_asked(lake: Lake) -> None:  # noqa: F811
+    start = lake.create("id, named_struct('x', id) AS s", "CLUSTER BY (id)")
+    lake.sql("OPTIMIZE {t}")
+    lake.sql("INSERT INTO {t} SELECT 100, named_struct('x', 1L)")
+    lake.reached("clustering: [s.x], optimize: incremental")
+    assert lake.since(start + 2) == ["CLUSTER BY", "OPTIMIZE"]
+    assert lake.commit(start + 4)["add"]["tags"]["ZCUBE_ZORDER_BY"] == '["s.x"]'
+    marks = tablectl.plan(lake.root / "p.yaml", directory=lake.root)
+    assert marks.tables == ()
