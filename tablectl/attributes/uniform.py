@@ -116,7 +116,7 @@ def _stays(version: int, basis: Basis) -> str:
         parts.append("deletion vectors off")
     if version > 1:
         parts.append("the files as rewritten, with the same rows")
-    return ", ".join(parts) or "the commits of a chain that was begun"
+    return ", ".join(parts)
 
 
 def _version(value: Value) -> int:
