@@ -54,6 +54,15 @@ _TABLES = {
         ('delta.isolationLevel' = 'Serializable', 'delta.deletedFileRetentionDuration' = 'interval 14 days')""",
         "SELECT id, CAST(id AS DECIMAL(10,2)) FROM range(1000)",
     ),
+    "refunds": (
+        """(refund_id BIGINT, return_id BIGINT) USING delta
+        TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')""",
+        "SELECT id, id * 3 FROM range(1000)",
+    ),
+    "visits": (
+        "(visit_id BIGINT, day DATE, month STRING) USING delta PARTITIONED BY (day)",
+        "SELECT id, DATE'2026-01-01' + CAST(id % 12 AS INT), '2026-01' FROM range(1000)",
+    ),
     "sessions": (
         "(session_id BIGINT, day DATE, month STRING) USING delta PARTITIONED BY (day)",
         "SELECT id, DATE'2026-01-01' + CAST(id % 4 AS INT), '2026-01' FROM range(1000)",
@@ -79,12 +88,13 @@ def demo_command(directory: Path, out: Output) -> ExitCode:
 
 
 def build_lake(engine: Engine, lake: Path) -> None:
-    """The tables, with data; rows of ``returns`` are deleted behind deletion vectors."""
+    """The tables, with data; rows of ``returns`` and ``refunds`` are deleted behind deletion vectors."""
     for name, (columns, rows) in _TABLES.items():
         table = f"delta.{quote_name(str(lake / name))}"
         engine.execute(f"CREATE TABLE {table} {columns}")
         engine.execute(f"INSERT INTO {table} {rows}")
-    engine.execute(f"DELETE FROM delta.{quote_name(str(lake / 'returns'))} WHERE return_id % 10 = 3")  # noqa: S608  # quoted
+    for name in ("returns", "refunds"):
+        engine.execute(f"DELETE FROM delta.{quote_name(str(lake / name))} WHERE return_id % 10 = 3")  # noqa: S608  # quoted
 
 
 def demo_policies() -> Path:
