@@ -33,7 +33,9 @@ def leaves(feature: str) -> Leaves:
 
     A feature that is not known here counts as one that stays.
     """
-    if feature in _HISTORY | _TRUNCATES:
+    if feature in _TRUNCATES:
+        return "truncating"
+    if feature in _HISTORY:
         return "with history"
     return "freely" if feature in _FREELY else "never"
 

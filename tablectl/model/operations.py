@@ -160,10 +160,12 @@ def _overwrite(columns: tuple[str, ...], table: TableName) -> str:
         else f"spark.table({_python(table.sql)})"
     )
     save = f"save({_python(table.parts[0])})" if table.is_path else f"saveAsTable({_python(table.sql)})"
-    parts = f".partitionBy({', '.join(_python(column) for column in columns)})" if columns else ""
+    parts = f"\n  .partitionBy({', '.join(_python(column) for column in columns)})" if columns else ""
     return (
-        f"({read}  # each column with its metadata, as the log has it then\n"
-        f"  .write.format('delta').mode('overwrite').option('overwriteSchema', True){parts}\n"
+        f"({read}\n"
+        "  # each column with its metadata, as the log has it then\n"
+        "  .write.format('delta').mode('overwrite')\n"
+        f"  .option('overwriteSchema', True){parts}\n"
         f"  .{save})"
     )
 

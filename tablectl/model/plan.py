@@ -217,7 +217,7 @@ class ProtocolFact:
         return Protocol(self.reader, self.writer, frozenset(self.reader_features), frozenset(self.writer_features))
 
 
-Leaves = Literal["never", "with history", "freely"]
+Leaves = Literal["never", "truncating", "with history", "freely"]
 """How a feature leaves a protocol: not at all; by DROP FEATURE that leaves ``checkpointProtection`` behind, or takes
 the history with it; by DROP FEATURE alone.
 """

@@ -56,6 +56,7 @@ _OUTCOMES = {
 _LEAVES: Mapping[Leaves, str] = MappingProxyType(
     {
         "never": "can never be dropped",
+        "truncating": "can be dropped, together with the history",
         "with history": "can be dropped, but leaves checkpointProtection behind or takes the history with it",
         "freely": "can be dropped",
     }

@@ -133,7 +133,7 @@ class _Fate:
     [
         _Fate("clustering", "never"),
         _Fate("deletionVectors", "with history"),
-        _Fate("checkpointProtection", "with history"),
+        _Fate("checkpointProtection", "truncating"),
         _Fate("columnMapping", "with history"),
         _Fate("timestampNtz", "never"),
         _Fate("rowTracking", "freely"),

@@ -51,20 +51,20 @@ def test_sql(operation: Operation, sql: str) -> None:
     assert render(operation, parse_table("lake.s.t")) == sql
 
 
-_NOTE = "  # each column with its metadata, as the log has it then"
-_WRITE = "\n  .write.format('delta').mode('overwrite').option('overwriteSchema', True)"
+_NOTE = "\n  # each column with its metadata, as the log has it then"
+_WRITE = "\n  .write.format('delta').mode('overwrite')\n  .option('overwriteSchema', True)"
 
 
 def test_an_overwrite_is_shown_as_the_dataframe_write_that_it_is() -> None:
     begin, end = f"(spark.table('`lake`.`s`.`t`'){_NOTE}{_WRITE}", "\n  .saveAsTable('`lake`.`s`.`t`'))"
     table = parse_table("lake.s.t")
     assert render(Repartition(()), table) == f"{begin}{end}"
-    assert render(Repartition(("day", "it's")), table) == f"{begin}.partitionBy('day', \"it's\"){end}"
+    assert render(Repartition(("day", "it's")), table) == f"{begin}\n  .partitionBy('day', \"it's\"){end}"
 
 
 def test_a_path_table_is_written_to_its_path() -> None:
     begin, end = f"(spark.read.format('delta').load('/lake/a b'){_NOTE}", "\n  .save('/lake/a b'))"
-    assert render(Repartition(("day",)), parse_table("delta.`/lake/a b`")) == f"{begin}{_WRITE}.partitionBy('day'){end}"
+    assert render(Repartition(("day",)), parse_table("delta.`/lake/a b`")) == f"{begin}{_WRITE}\n  .partitionBy('day'){end}"
 
 
 def test_what_readers_would_not_see_is_spelled_out() -> None:
