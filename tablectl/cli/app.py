@@ -241,7 +241,7 @@ def lint(
     format: CheckedOpt = Checked.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
-    """Look for settings that do harm, on every table, be there anything to change or not.
+    """Look for settings that do harm. On every table, be there anything to change or not.
 
     Example: tablectl lint --select 'lake.sales.*'
     """
@@ -346,7 +346,7 @@ def drift(
     report: ReportOpt = None,
     remote: RemoteOpt = None,
 ) -> int:
-    """What is not as declared, and which commit brought it: who, when, with which operation. Exits with 2 if anything.
+    """What is not as declared, and who brought it. The commit, when, with which operation. Exits with 2 if anything.
 
     Example: tablectl drift --select 'lake.sales.*'
     """
@@ -374,7 +374,7 @@ def import_(
     format: FormatOpt = Format.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
-    """Write policies from live tables: planning them changes nothing.
+    """Write policies from live tables. Planning them changes nothing.
 
     Example: tablectl import 'lake.sales.*' --output policies/sales.yaml
     """
@@ -412,7 +412,7 @@ def explain(
     format: FormatOpt = Format.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
-    """What the policies say about a table, line by line; or what an exception, a level or a finding means.
+    """What holds for a table, or what a word means. The policies line by line; an exception, a level, a finding.
 
     Examples: tablectl explain lake.sales.orders; tablectl explain delta.appendOnly; tablectl explain L004
     """
@@ -476,7 +476,7 @@ def conflicts(
     format: FormatOpt = Format.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
-    """Who fails whom on a table: as it is, and as its policy would make it.
+    """Who fails whom on a table, and what would avoid it. As it is, and as its policy would make it.
 
     Example: tablectl conflicts lake.sales.orders
     """
@@ -499,7 +499,7 @@ def init(
     format: FormatOpt = Format.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
-    """Start a repository: configuration, first policies, a workflow for CI, a pre-commit hook. Writes over nothing.
+    """Start a repository. Configuration, first policies, a workflow for CI, a pre-commit hook. Writes over nothing.
 
     Example: tablectl init lake-policies 'lake.sales.*'
     """
@@ -516,7 +516,7 @@ def schema(
         Subject, typer.Option("--of", help="Policy files; or what `plan`, `apply` and `drift` give with --format json.")
     ] = Subject.POLICIES,
 ) -> int:
-    """Print the JSON Schema of policy files, for editors; or that of plans, runs and drift, for programs.
+    """Print the JSON Schema of policies, for editors. Or that of plans, runs and drift, for programs.
 
     Example: tablectl schema > policies.schema.json
     """
@@ -529,7 +529,7 @@ def completion(
     ctx: typer.Context,
     shell: Annotated[complete.Shell, typer.Argument(metavar="bash|zsh|fish", help="The shell.")],
 ) -> int:
-    """Print what makes a shell complete commands, options, tables, tags and environments.
+    """Print what makes a shell complete the command line. Commands, options, tables, tags, environments.
 
     Example: tablectl completion bash > ~/.local/share/bash-completion/completions/tablectl
     """
@@ -544,7 +544,7 @@ def demo(
         Path | None, typer.Argument(metavar="DIR", help="An empty folder; default: demo-lake.")
     ] = None,
 ) -> int:
-    """Build a small lake of real Delta tables and run plan, apply, plan on it.
+    """Build a small lake and show the whole cycle on it. Real Delta tables; plan, apply, plan.
 
     Example: tablectl demo /tmp/lake
     """

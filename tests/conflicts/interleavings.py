@@ -324,8 +324,8 @@ def _rearranges(kind: Kind, **more: Any) -> Describe:
 
     def describe(layout: Layout, log: Log) -> Loser:
         files = _files(log, None)[:1] if kind is Kind.REORG else _files(log, None)
-        if layout.partitioned:
-            files = _files(log, "a")  # a partition with one file is left as it is
+        if layout.partitioned and "zorder" not in more:
+            files = _files(log, "a")  # a partition with one file is left as it is, but by ZORDER BY
         reads = Reads(partitions=None, files=files)
         return replace(_blind(layout, log), kind=kind, reads=reads, removes=files, data_change=False, **more)
 
@@ -592,4 +592,6 @@ def cell_of(case: Case) -> tuple[Cell, bool] | None:
     won, lost = operation(_OPERATIONS[name]), operation(_OPERATIONS[case.loser])
     if not (won.fits(setting) and lost.fits(setting)):
         return None
-    return decide_pair(setting, won, lost), not apart
+    # Without partitions, and with ZORDER BY everywhere, an OPTIMIZE takes every file: it keeps apart from no rewrite.
+    everything = case.loser == "zorder" or (case.loser == "optimize" and not setting.partitioned)
+    return decide_pair(setting, won, lost), not apart or everything

@@ -64,7 +64,10 @@ def test_an_overwrite_is_shown_as_the_dataframe_write_that_it_is() -> None:
 
 def test_a_path_table_is_written_to_its_path() -> None:
     begin, end = f"(spark.read.format('delta').load('/lake/a b'){_NOTE}", "\n  .save('/lake/a b'))"
-    assert render(Repartition(("day",)), parse_table("delta.`/lake/a b`")) == f"{begin}{_WRITE}\n  .partitionBy('day'){end}"
+    assert (
+        render(Repartition(("day",)), parse_table("delta.`/lake/a b`"))
+        == f"{begin}{_WRITE}\n  .partitionBy('day'){end}"
+    )
 
 
 def test_what_readers_would_not_see_is_spelled_out() -> None:

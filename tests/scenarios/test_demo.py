@@ -19,7 +19,9 @@ def test_the_demo_ends_with_nothing_but_the_one_refusal(cli: Callable[..., Any],
     assert "Apply: 7 applied; 1 refused" in first
     assert "Plan: 1 refused; 8 as declared." in last
     assert "DELTA_UNSUPPORTED_PARTITION_COLUMN_CHANGE" in last
-    assert max(len(line) for line in ran.out.splitlines() if str(tmp_path) not in line) <= 80
+    # Statements stand as they are sent, on lines of their own.
+    wrapped = (line for line in ran.out.splitlines() if str(tmp_path) not in line and "TBLPROPERTIES" not in line)
+    assert max(map(len, wrapped)) <= 80
 
     shown = cli("show", "lake with space/plans/first.json")
     assert shown.out in ran.out

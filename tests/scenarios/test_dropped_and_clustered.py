@@ -105,6 +105,7 @@ def test_data_follows_new_columns_after_a_stop_in_between(lake: Lake) -> None:  
     assert lake.since(start + 6) == ["CLUSTER BY", "OPTIMIZE"]
 
 
+@pytest.mark.slow
 def test_only_what_nobody_clustered_follows_where_that_is_asked(lake: Lake) -> None:  # noqa: F811
     start = lake.create("id, named_struct('x', id) AS s", "CLUSTER BY (id)")
     lake.sql("OPTIMIZE {t}")

@@ -66,7 +66,9 @@ def metadata(log: list[dict[str, Any]]) -> dict[str, Any]:
     return found | {"schemaString": json.loads(found["schemaString"])}
 
 
-@pytest.mark.parametrize("kind", ["path", pytest.param("external", marks=pytest.mark.slow), "managed"])
+@pytest.mark.parametrize(
+    "kind", ["path", pytest.param("external", marks=pytest.mark.slow), pytest.param("managed", marks=pytest.mark.slow)]
+)
 def test_there_and_back_again_a_table_keeps_all_that_it_had(
     spark: Any, cli: Callable[..., Any], policies: Callable[[str], None], log: Any, tmp_path: Path, kind: str
 ) -> None:
