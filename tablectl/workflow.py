@@ -51,7 +51,7 @@ from tablectl.window.report import RunReport
 from tablectl.window.run import Wave, run_plan
 from tablectl.window.setting import Terms, Window
 from tablectl.window.settle import Place
-from tablectl.window.stamp import Stamp, read_stamp
+from tablectl.window.stamp import LONGEST_REASON, Stamp, read_stamp
 
 _DEFAULT_STORES = StoreOptions()
 _ALL_COMMITS = 100_000
@@ -364,7 +364,8 @@ def run(
     ``directory`` is where hooks run: the user's repository. A plan that needs none starts no engine. Raises
     ``PlanFileError`` when the engine speaks another dialect than the plan.
     """
-    stamp = Stamp(uuid4().hex[:12], digest_of(plan), control.proceed, control.override)
+    reasons = (control.proceed[:LONGEST_REASON], control.override[:LONGEST_REASON])
+    stamp = Stamp(uuid4().hex[:12], digest_of(plan), *reasons)
     # A run that died may owe hooks on tables that are as declared by now.
     asked = [parse_table(name) for name in plan.unchanged] if config.window.after else []
     needed = any(table.applies for table in plan.tables) or not all(table.is_path for table in asked)

@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from tablectl.attributes.base import PARTITIONS, Action, Step, Target
 from tablectl.attributes.catalogue import parse_columns
+from tablectl.attributes.consent import why_too_large
 from tablectl.attributes.shape import Shape
 from tablectl.model.live import LiveTable, MarkedPart, Marks
 from tablectl.model.names import (
@@ -109,7 +110,7 @@ class Clustering:
 def _check_data(change: Change, live: LiveTable, target: Target) -> Refusal | None:
     """Data follows the declared columns and no others that somebody set in between."""
     if change.attribute in target.changes or _names(live) == tuple(fact.column for fact in change.columns):
-        return None
+        return why_too_large(change.id, "OPTIMIZE … FULL", live, target) if target.options.optimize == "full" else None
     return Refusal(
         change=change.id,
         reason=f"the table is clustered by other columns now: {', '.join(_names(live)) or 'none'}",

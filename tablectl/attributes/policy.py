@@ -71,7 +71,14 @@ ATTRIBUTES: tuple[Attribute, ...] = (
 """One entry per field of ``Policy``, in the same order."""
 
 
-_BY_SIZE = frozenset({(RowTracking.name, "enabled"), (ColumnMapping.name, "none"), (Uniform.name, "iceberg_v2")})
+_BY_SIZE = frozenset(
+    {
+        (RowTracking.name, "enabled"),
+        (ColumnMapping.name, "none"),
+        (Uniform.name, "iceberg_v2"),
+        (Clustering.name, "clustered"),
+    }
+)
 CLUSTERED_DATA = f"{Clustering.name}.{DATA}"
 """The id of the change that has data follow the clustering columns."""
 

@@ -11,8 +11,7 @@ from tablectl.model.errors import UsageError
 from tablectl.model.live import Client
 from tablectl.model.options import parse_size
 from tablectl.specs.variables import is_variable
-
-_LONGEST_REASON = 500
+from tablectl.window.stamp import LONGEST_REASON
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ def reason(option: str, given: str | None) -> str:
     text = " ".join(given.split())
     if not text or not text.isprintable():
         raise UsageError(f"{option} wants a reason", "say why: every commit of the run and its report will tell it")
-    return text[:_LONGEST_REASON]
+    return text[:LONGEST_REASON]
 
 
 def environment(given: str | None) -> str | None:

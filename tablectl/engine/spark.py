@@ -83,11 +83,15 @@ class SparkEngine:
         """
         try:
             frame = self._session.table(table.sql)
+            # Sessions share their caches, and what somebody cached of the table may be older than the table.
+            frame.unpersist()
             kept = [frame[quote_name(name)].alias(name, metadata=dict(metadata)) for name, metadata in columns]
             writer = frame.select(*kept).write.format("delta").mode("overwrite").option("overwriteSchema", "true")
             # Optimized writes: else each task would write a file of its own into each partition.
             writer = writer.option("partitionOverwriteMode", "static").option("optimizeWrite", "true")
-            writer = writer.partitionBy(*partitions) if partitions else writer
+            # A path is written with names as they are, a catalog table with names that Spark parses.
+            names = partitions if table.is_path else [quote_name(each) for each in partitions]
+            writer = writer.partitionBy(*names) if names else writer
             if table.is_path:
                 writer.save(table.parts[0])
             else:
@@ -194,6 +198,9 @@ def _own(session: Any, dialect: str, stamp: str, *, stop: bool, shared: bool) ->
     # Spark would expand ${…} inside our literals before parsing, and the other changes what a backslash means.
     session.conf.set("spark.sql.variable.substitute", "false")
     session.conf.set("spark.sql.parser.escapedStringLiterals", "false")
+    # A file that cannot be read for a moment would be left out of whatever is written anew.
+    session.conf.set("spark.sql.files.ignoreMissingFiles", "false")
+    session.conf.set("spark.sql.files.ignoreCorruptFiles", "false")
     if stamp:
         session.conf.set(STAMP_KEY, stamp)
     return SparkEngine(session, dialect, stop=stop, shared=shared)

@@ -8,6 +8,8 @@ none is left that checkpoints are protected for, ``DROP FEATURE … TRUNCATE HIS
 
 from __future__ import annotations
 
+import re
+
 from tablectl.attributes.catalogue import parse_interval
 from tablectl.live.commits import ParsedCommit
 from tablectl.live.history import History, read_commit
@@ -17,6 +19,7 @@ from tablectl.model.live import LiveTable, Truncation
 
 VECTORS = "deletionVectors"
 PROTECTION = "checkpointProtection"
+_VERSION = re.compile(r"[0-9]{1,18}\Z")
 _RETENTION = "delta.dropFeatureTruncateHistory.retentionDuration"
 _PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 _ENABLED = "delta.enabledeletionvectors"
@@ -93,4 +96,4 @@ def _marked(commit: ParsedCommit) -> bool:
 def _protected_before(live: LiveTable) -> int:
     """The first version whose checkpoint needs no protection."""
     text = live.property(_PROTECTED_BEFORE) or ""
-    return min(int(text), live.version) if text.isdecimal() and text.isascii() else 0
+    return min(int(text), live.version) if _VERSION.match(text) else 0

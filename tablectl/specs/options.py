@@ -16,7 +16,7 @@ from tablectl.specs.wording import did_you_mean, shown
 
 _FEATURE = re.compile(r"[A-Za-z][A-Za-z0-9-]*\Z")
 _CLIENT = re.compile(r"[a-z][a-z0-9_-]*\Z")
-_VERSION = re.compile(r"[0-9]+(\.[0-9]+){0,3}\Z")
+_VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){0,3}\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

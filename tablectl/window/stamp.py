@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+LONGEST_REASON = 500
+"""Characters of an operator's reason: logs are read back cut to a length, and a stamp must be whole."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stamp:

@@ -150,6 +150,7 @@ def _run_statements(visit: Visit) -> LiveTable | None:
         tries[statement.id] += 1
         if error is None:
             attempted.add(statement.id)
+            check_rewrites(visit)  # now, whatever becomes of the statements after it
         elif is_conflict(error.condition) and tries[statement.id] < _most_tries(statement):
             # Somebody committed at the same moment: read again, and decide again from what is there now.
             window.clock.sleep(0.1 * tries[statement.id] * random.uniform(0.5, 1.5))  # noqa: S311  # jitter, no secret

@@ -43,6 +43,8 @@ class Visit:
     """When statements landed that fail every writer, on our clock."""
     waiting: dict[str, str] = field(default_factory=dict)
     """Why changes cannot be made yet, by their ids: history must age first."""
+    compared: int = -1
+    """The version that was written anew and found to be what the one before it was."""
     closed: tuple[int, int] | None = None
     """The versions that were read first and last while the gate was closed."""
 

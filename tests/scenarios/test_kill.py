@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 
 import tablectl
+from tablectl.live.reader import read_table
+from tablectl.model.names import TableName
 from tablectl.window.report import Outcome
 from tablectl.workflow import Control
 from tests.scenarios.conftest import operations
@@ -113,3 +115,42 @@ def test_a_run_killed_at_any_step_is_finished_by_the_same_command(
     )
     assert run.epoch == 2
     assert cli("window", "show", f"delta.`{table}`").out.count("free; last held (epoch 2)") == 1
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param("before closed-overwrite", marks=pytest.mark.slow),
+        "after closed-overwrite",
+        pytest.param("compare", marks=pytest.mark.slow),
+    ],
+)
+def test_a_rewrite_killed_around_its_commit_loses_no_row(
+    spark: Any,
+    connect_url: str,
+    cli: Callable[..., Any],
+    policies: Callable[[str], None],
+    log: Callable[[Path], list[dict[str, Any]]],
+    tmp_path: Path,
+    step: str,
+) -> None:
+    table = tmp_path / "t"
+    spark.sql(f"CREATE TABLE delta.`{table}` (id BIGINT, day STRING COMMENT 'of the sale') USING delta")
+    spark.sql(f"INSERT INTO delta.`{table}` SELECT id, concat('d', id % 3) FROM range(0, 90, 1, 1)")
+    policies(f"  delta.`{table}`: {{partitioning: [day], rewrite: allowed}}\n")
+    (tmp_path / "tablectl.yaml").write_text(f"engine: {{remote: '{connect_url}'}}\n", encoding="utf-8")
+    assert cli("plan", "--out", "p.json").code == 0
+    script = [sys.executable, "-c", KILLED, step]
+    killed = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert killed.returncode == 9, killed.stderr
+    landed = operations(log(table)[2:])
+    assert landed == ([] if step.startswith("before") else ["WRITE"])
+
+    again = tablectl.apply(tmp_path / "p.json", directory=tmp_path, spark=spark, control=Control(clock=PassingClock()))
+
+    assert again.exit_code == 0, again
+    assert operations(log(table)[2:]) == ["WRITE"], "the data is written anew once"
+    live = read_table(TableName("", (str(table),)), str(table))
+    assert live.partition_columns == ("day",)
+    assert "of the sale" in live.schema.text
+    assert spark.sql(f"SELECT count(*), sum(id) FROM delta.`{table}`").first() == (90, sum(range(90)))

@@ -16,6 +16,7 @@ from tablectl.live.reader import read_table
 from tablectl.model.columns import differences, own_metadata
 from tablectl.model.errors import EngineError
 from tablectl.model.names import parse_table
+from tablectl.model.sql import quote_name
 from tablectl.window.events import Event
 from tablectl.window.report import Outcome
 from tablectl.workflow import Control
@@ -219,3 +220,45 @@ def test_what_delta_would_lose_is_lost_by_it(spark: Any, tmp_path: Path) -> None
     with pytest.raises(EngineError) as caught:
         rewritten("b", "id BIGINT GENERATED ALWAYS AS IDENTITY, day INT", "(day) VALUES (1)")
     assert caught.value.condition == "DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED"
+
+
+def test_rows_that_a_cache_does_not_know_are_not_lost(spark: Any, tmp_path: Path) -> None:
+    """Sessions share their caches: one that read the table before others wrote it would give the rewrite old rows."""
+    name = f"delta.`{tmp_path / 't'}`"
+    spark.sql(f"CREATE TABLE {name} USING delta AS SELECT id, id % 2 AS odd FROM range(10)")
+    cached = spark.table(name).cache()
+    assert cached.count() == 10
+    append_elsewhere(tmp_path / "t")
+    try:
+        wrap_spark(spark, "oss", "").overwrite(parse_table(name), [("id", {}), ("odd", {})], ("odd",))
+    finally:
+        cached.unpersist()
+    assert spark.sql(f"SELECT count(*) FROM {name}").first()[0] == 11
+
+
+def append_elsewhere(table: Path) -> None:
+    """A row by another engine, of which Spark hears nothing."""
+    import pyarrow as pa
+    from deltalake import write_deltalake
+
+    write_deltalake(
+        str(table), pa.table({"id": pa.array([99], pa.int64()), "odd": pa.array([1], pa.int64())}), mode="append"
+    )
+
+
+def test_partition_columns_of_a_catalog_table_may_have_any_name(spark: Any) -> None:
+    odd = ("a-b", "a.b", "a b", "a`b")
+    columns = ", ".join(f"{quote_name(each)} STRING" for each in odd)
+    spark.sql(
+        f"CREATE OR REPLACE TABLE default.odd_names (id BIGINT, {columns}) USING delta "
+        "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+    )
+    try:
+        spark.sql("INSERT INTO default.odd_names VALUES (1, 'w', 'x', 'y', 'z')")
+        kept = [("id", {}), *((each, {}) for each in odd)]
+        wrap_spark(spark, "oss", "").overwrite(parse_table("spark_catalog.default.odd_names"), kept, odd)
+        found = spark.sql("DESCRIBE DETAIL default.odd_names").first()
+        assert found["partitionColumns"] == list(odd)
+        assert spark.sql("SELECT count(*) FROM default.odd_names").first()[0] == 1
+    finally:
+        spark.sql("DROP TABLE default.odd_names")

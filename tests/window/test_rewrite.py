@@ -55,7 +55,18 @@ def test_rows_that_are_missing_are_found_and_the_way_back_is_named(world: World)
     run = world.run(world.plan(**DAY))
     assert run.outcome is Outcome.UNVERIFIED
     assert run.message == "version 1 is not what version 0 was: it has 0 rows instead of 1"
-    assert run.hint == "no row is lost: `RESTORE TABLE `delta`.`/lake/orders` TO VERSION AS OF 0` brings the table back"
+    assert run.hint == (
+        "`RESTORE TABLE `delta`.`/lake/orders` TO VERSION AS OF 0` brings version 0 back, "
+        "and takes back every commit after 1, if there are any"
+    )
+
+
+def test_it_is_compared_before_a_later_statement_can_fail() -> None:
+    world = World(options=Options(rewrite="allowed"), loses=1, before=fails(2))
+    world.lake.add(partition_columns=("day",))
+    run = world.run(world.plan(partitioning="none", clustering=("id",)))
+    assert run.outcome is Outcome.UNVERIFIED
+    assert "it has 0 rows instead of 1" in run.message
 
 
 def test_what_others_changed_at_the_last_moment_is_not_lost_in_silence(world: World) -> None:
