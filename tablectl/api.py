@@ -59,7 +59,7 @@ def plan(
     """
     config = load_config(Path(directory), os.environ, env)
     with Engines(config, spark) as engines:
-        selection = Selection(tuple(select), tuple(tags), tuple(exclude))
+        selection = Selection(_texts(select), _texts(tags), _texts(exclude))
         return _planned(paths, selection, variables, directory, config, engines)
 
 
@@ -97,7 +97,7 @@ def apply(
         raise UsageError("a ready plan is applied as it is", "select when planning, and apply that plan")
     ready = read_plan(Path(str(paths))) if _is_plan_file(paths) else given_plan
     config = config_of(ready, env, directory) if ready else load_config(Path(directory), os.environ, env)
-    selection = Selection(tuple(select), tuple(tags), tuple(exclude))
+    selection = Selection(_texts(select), _texts(tags), _texts(exclude))
     given = control or Control()
     control = replace(
         given,
@@ -110,6 +110,11 @@ def apply(
         plan = ready or _planned(paths, selection, variables, directory, config, engines)
         Limits(max_tables, max_bytes).check(plan)
         return run(plan, engines.open, config, os.environ, control, Path(directory))
+
+
+def _texts(given: Sequence[str]) -> tuple[str, ...]:
+    """One text is one of them, and not its letters."""
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _planned(
@@ -145,7 +150,7 @@ def drift(
     config = load_config(Path(directory), os.environ, env)
     with Engines(config, spark) as engines:
         specs = load_repository(paths, config, directory, variables or {}, os.environ)
-        selection = Selection(tuple(select), tuple(tags), tuple(exclude))
+        selection = Selection(_texts(select), _texts(tags), _texts(exclude))
         stores, env = store_options(config), config.environment
         return find_drift(specs, selection, engines.start, stores, look_back=look_back, env=env)
 
@@ -168,7 +173,7 @@ def lint(
     config = load_config(Path(directory), os.environ, env)
     with Engines(config, spark) as engines:
         specs = load_repository(paths, config, directory, variables or {}, os.environ)
-        selection = Selection(tuple(select), tuple(tags), tuple(exclude))
+        selection = Selection(_texts(select), _texts(tags), _texts(exclude))
         stores, dialect = store_options(config), config.engine.dialect
         return lint_tables(specs, selection, dialect, engines.start, stores, severities=config.severities)
 

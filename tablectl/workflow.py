@@ -35,6 +35,7 @@ from tablectl.planning.plan_file import FORMAT, digest_of
 from tablectl.planning.portrait import portray
 from tablectl.planning.rules.subject import table_subject
 from tablectl.planning.table import plan_table
+from tablectl.reports.mask import Mask
 from tablectl.scope import OpenCatalog, Placed, Selection, failure_of, place
 from tablectl.specs.config import Config
 from tablectl.specs.policy_file import TableEntry, write_policies
@@ -213,7 +214,7 @@ def import_policies(
     entries: list[TableEntry] = []
     for spec, live in _read(replace(placed, tables=tuple(fresh)), 0, stores, on_read, failures):
         try:
-            entries.append(portray(live, engine.dialect, engine.catalog))
+            entries.append(_unmasked(portray(live, engine.dialect, engine.catalog), Mask(config.reports.mask)))
         except NameSyntaxError as error:
             failures.append(TableFailure(name=spec.name.text, message=str(error)))
     return Imported(
@@ -223,6 +224,16 @@ def import_policies(
         skipped=tuple(skipped),
         failures=tuple(sorted(failures, key=lambda failure: (failure.name, failure.message))),
         unmatched=placed.unmatched,
+    )
+
+
+def _unmasked(entry: TableEntry, mask: Mask) -> TableEntry:
+    """Without the values that no report shows: a policy goes into Git."""
+    hidden = tuple(key for _, key, _ in entry.declared if key and mask.hides(key))
+    return replace(
+        entry,
+        declared=tuple(each for each in entry.declared if each[1] not in hidden),
+        left_out=(*entry.left_out, *(f"{key}: `reports.mask` hides its value" for key in hidden)),
     )
 
 

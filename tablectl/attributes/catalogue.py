@@ -168,6 +168,19 @@ OWNED: Mapping[str, str] = MappingProxyType(
 )
 """Folded keys that have an attribute of their own."""
 
+OWNED_KEYS = (
+    "delta.isolationLevel",
+    "delta.enableDeletionVectors",
+    "clusteringColumns",
+    "delta.enableRowTracking",
+    "delta.columnMapping.mode",
+    "delta.universalFormat.enabledFormats",
+    "delta.enableIcebergCompatV1",
+    "delta.enableIcebergCompatV2",
+    "delta.enableIcebergCompatV3",
+)
+"""The same as Delta spells them."""
+
 _SWITCHES: Mapping[tuple[str, str], str] = MappingProxyType(
     {
         ("delta.enabledeletionvectors", "true"): "deletionVectors",

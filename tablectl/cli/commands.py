@@ -72,6 +72,10 @@ def plan_command(
     if save and not over:
         write_file(save, dump_plan(plan))
     context = replace(_context(plan, request, config, out, reports, save), pending_fails=detailed_exitcode)
+    if over:
+        # Without the tables, which the report shows anyway: a verdict holds no text of others.
+        refused, _, _ = over.message.partition(": ")
+        context, reports = replace(context, refused=refused), reports.without(Form.JSON)
     reports.write(lambda form, style: render_plan(plan, form, style, mask_of(config), context), out)
     if over:
         raise over

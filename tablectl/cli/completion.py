@@ -70,7 +70,14 @@ def tables(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def tags(ctx: typer.Context, incomplete: str) -> list[str]:
     """For ``--tag``."""
-    return _starting(incomplete, lambda: (tag for spec in _policies(ctx).tables for tag in spec.tags))
+
+    def known() -> Iterable[str]:
+        specs = _policies(ctx)
+        given = (each.layer().declared.get("tags") for each in specs.declarations.patterns)
+        of_patterns = (tag for each in given if each for tag in each.value or ())
+        return (*(tag for spec in specs.tables for tag in spec.tags), *of_patterns)
+
+    return _starting(incomplete, known)
 
 
 def tables_and_words(ctx: typer.Context, incomplete: str) -> list[str]:

@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from tablectl.attributes.catalogue import OWNED, known_keys
+from tablectl.attributes.catalogue import OWNED_KEYS, known_keys
 from tablectl.cli.output import Format, Output
 from tablectl.cli.request import Request
 from tablectl.model.errors import ExitCode, UsageError
@@ -26,7 +26,7 @@ def explain_key_command(key: str, request: Request, out: Output, form: Format) -
     dialect = load_config(Path(), os.environ, request.env).engine.dialect
     about = about_key(key, dialect)
     if about is None:
-        near = nearest(key, (*OWNED, *known_keys(dialect)))
+        near = nearest(key, (*OWNED_KEYS, *known_keys(dialect)))
         hint = f"did you mean {near}?" if near else "keys of your own have no meaning to Delta"
         raise UsageError(f"{key} is no property that Delta knows", hint)
     if form is Format.JSON:

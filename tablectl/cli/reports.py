@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tablectl.cli.output import Output, check_writable, write_file
@@ -22,6 +22,8 @@ class Reports:
 
     form: Form = Form.TEXT
     files: tuple[tuple[Path, Form], ...] = ()
+    shown: bool = True
+    """Whether anything is printed."""
 
     @staticmethod
     def of(form: Form, files: Sequence[Path] | None, plan: Path | None = None) -> Reports:
@@ -39,6 +41,11 @@ class Reports:
                 raise UsageError(f"--report {path} is {twice}", "give each report a name of its own")
             found[path] = asked
         return Reports(form, tuple(found.items()))
+
+    def without(self, form: Form) -> Reports:
+        """The same but for one form: neither printed in it nor written."""
+        files = tuple(each for each in self.files if each[1] is not form)
+        return replace(self, files=files, shown=self.shown and self.form is not form)
 
     @property
     def names_lines(self) -> bool:
@@ -69,7 +76,7 @@ class Reports:
             except TablectlError as error:
                 failed.append(error)
         try:
-            if show:
+            if show and self.shown:
                 out.result(_made(render, self.form, out.style))
         except TablectlError as error:
             failed.append(error)

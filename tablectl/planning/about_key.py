@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tablectl.attributes.catalogue import OWNED, canonical_key, find_known, needs_of, why_refused
+from tablectl.attributes.catalogue import OWNED, OWNED_KEYS, canonical_key, find_known, needs_of, why_refused
 from tablectl.attributes.policy import ATTRIBUTES
 from tablectl.conflicts.effects import effect_of
 from tablectl.conflicts.phases import Verdict, phase_of
@@ -46,7 +46,8 @@ def about_key(text: str, dialect: str) -> AboutKey | None:
     known = next((found for each in (dialect, *_DIALECTS) if (found := find_known(text, each))), None)
     if not (owner or known or refused) or (refused and not owner and refused[0].endswith("is not known to Delta")):
         return None
-    key = known.key if known else canonical_key(text, dialect)
+    spelled = next((each for each in OWNED_KEYS if each.lower() == text.lower()), text)
+    key = known.key if known else canonical_key(spelled, dialect)
     changes = () if owner or refused or known is None else _changes(key, known.feature_value, dialect)
     return AboutKey(
         key=key,

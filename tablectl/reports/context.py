@@ -33,6 +33,9 @@ class Context:
     pending_fails: bool = False
     """Whether changes that wait to be applied are failures."""
 
+    refused: str = ""
+    """Why the plan as a whole may be neither saved nor run."""
+
     def source(self, table: str, change: str = "") -> Source | None:
         """The line that asks for a change, else the one that names its table."""
         found: Mapping[str, Source] = self.sources.get(table, {})

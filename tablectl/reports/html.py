@@ -56,7 +56,7 @@ def plan_html(plan: Plan, context: Context) -> str:
     return _page(
         "plan.html.j2",
         "Plan",
-        plan_verdict(plan),
+        plan_verdict(plan, context.refused),
         context,
         env=plan.env,
         plan=plan,

@@ -40,6 +40,8 @@ def plan_junit(plan: Plan, context: Context) -> str:
     changes passes, its changes in its output, unless changes that wait are failures (``Context.pending_fails``).
     """
     cases = [_planned(each, context) for each in plan.tables]
+    if context.refused:
+        cases.append(_Case("the plan as a whole", "failure", "refused", context.refused, context.refused))
     cases += [
         _Case(each.name, "error", "not readable", each.message, "\n".join(filter(None, (each.message, each.hint))))
         for each in plan.failures

@@ -25,8 +25,10 @@ def lint_text(linted: Linted, style: Style) -> str:
 def _summary(linted: Linted, style: Style) -> str:
     everything = [each for table in linted.tables for each in table.findings]
     looked = f"{plural(len(linted.tables), 'table')} looked at"
+    if linted.failures:
+        looked += f", {len(linted.failures)} not readable"
     if not everything:
-        return style.paint(f"Nothing found: {looked}.", "green")
+        return style.paint(f"Nothing found: {looked}.", *(() if linted.failures else ("green",)))
     return f"{counted(everything)}; {looked}. `tablectl explain {everything[0].code}` tells why, and the way out."
 
 

@@ -36,7 +36,9 @@ def plan_markdown(plan: Plan, context: Context) -> str:
     refused = [each for each in plan.tables if each.refusals]
     tables = [*refused, *(each for each in plan.tables if not each.refusals)]
     names = [*(each.name for each in plan.failures), *(each.name for each in tables)]
-    return fitted(_head(plan), _blocks(plan, tables, context), names, _foot(plan, context), where(plan, context))
+    return fitted(
+        _head(plan, context), _blocks(plan, tables, context), names, _foot(plan, context), where(plan, context)
+    )
 
 
 def verdict_line(subject: str, verdict: Verdict) -> str:
@@ -44,8 +46,8 @@ def verdict_line(subject: str, verdict: Verdict) -> str:
     return f"**{_MARKS[verdict.kind]} {words(subject)}: {verdict.title}** · {'; '.join(verdict.parts)}"
 
 
-def _head(plan: Plan) -> str:
-    lines = [verdict_line(titled("Plan", plan.env), plan_verdict(plan))]
+def _head(plan: Plan, context: Context) -> str:
+    lines = [verdict_line(titled("Plan", plan.env), plan_verdict(plan, context.refused))]
     said = forecast(plan)
     if said:
         text = "; ".join(said)

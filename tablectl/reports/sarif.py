@@ -181,7 +181,7 @@ def rule_of(id: str) -> Rule:  # noqa: A002
 
 def plan_sarif(plan: Plan, context: Context) -> str:
     """Refusals, tables that cannot be read, findings, and the changes that wait."""
-    return _log(_of_plan(plan), context, _category("plan", plan.env), failed=bool(plan.failures))
+    return _log(_of_plan(plan, context.refused), context, _category("plan", plan.env), failed=bool(plan.failures))
 
 
 def run_sarif(report: RunReport, context: Context) -> str:
@@ -225,7 +225,9 @@ def _of_drift(drift: Drift) -> Iterator[Result]:
             yield Result("drift", table.spec.name.text, each.change.id, message)
 
 
-def _of_plan(plan: Plan) -> Iterator[Result]:
+def _of_plan(plan: Plan, refused: str) -> Iterator[Result]:
+    if refused:
+        yield Result("refused", "", "", refused)
     yield from map(_of_failure, plan.failures)
     for table in plan.tables:
         yield from _of_table(table)

@@ -126,9 +126,11 @@ def statements_text(statements: Iterable[Statement]) -> str:
     return f"{plural(sum(counts.values()), 'statement')} ({named})"
 
 
-def plan_verdict(plan: Plan) -> Verdict:
-    """What a plan comes to."""
+def plan_verdict(plan: Plan, refused: str = "") -> Verdict:
+    """What a plan comes to; ``refused`` says why it may not be run as a whole."""
     parts = tuple(part.text for part in plan_parts(plan))
+    if refused:
+        return Verdict("bad", "Refused", (refused, *parts))
     todo = any(table.applies for table in plan.tables)
     if plan.failures:
         return Verdict("bad", "Not all tables can be read", parts)

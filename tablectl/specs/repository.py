@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tablectl.model.errors import Problem
 from tablectl.specs.config import Config
-from tablectl.specs.files import read_files, shown_path
+from tablectl.specs.files import find_files, read_files, shown_path
 from tablectl.specs.policies import read_specs
 from tablectl.specs.reading import Reading
 from tablectl.specs.spec import Specs
@@ -81,6 +81,7 @@ def load_any(
     paths: Paths, config: Config, directory: str | Path, variables: Mapping[str, str], environ: Mapping[str, str]
 ) -> Specs:
     """The same for commands that need no policy: none where none are named and the repository has none."""
-    if not paths and not (Path(directory) / config.policies).exists():
+    home = Path(directory) / config.policies
+    if not paths and (not home.exists() or (home.is_dir() and not find_files([home], []))):
         return Specs.of(())
     return load_repository(paths, config, directory, variables, environ)

@@ -122,3 +122,18 @@ def test_many_tables(repo: Repository, cli: Cli) -> None:
     ran = cli("import", f"delta.`{repo.lake}/*`", "-o", "policies/all.yaml")
     assert "wrote 200 tables" in ran.err
     assert cli("plan").out == "Nothing to do: 200 tables are as declared.\n"
+
+
+def test_values_that_nobody_shall_see_are_left_out(repo: Repository, cli: Cli) -> None:
+    (repo.root / "tablectl.yaml").write_text('reports: {mask: ["*password*"]}\n')
+    repo.table("orders", properties={"db.password": "hunter2", "owner.team": "web"})
+    ran = cli("import", f"delta.`{repo.lake}/orders`")
+    assert "hunter2" not in ran.out + ran.err
+    assert "# left out: db.password: `reports.mask` hides its value" in ran.out
+    assert "owner.team: web" in ran.out
+
+
+def test_a_folder_without_policies_declares_nothing_yet(repo: Repository, cli: Cli) -> None:
+    repo.table("orders")
+    (repo.root / "policies").mkdir(exist_ok=True)
+    assert cli("import", f"delta.`{repo.lake}/orders`", "-o", "policies/lake.yaml").code == 0

@@ -65,3 +65,21 @@ def test_data_that_would_be_rewritten(repo: Repository, cli: Cli) -> None:
         "the plan rewrites up to 200 bytes, and at most 100 may be rewritten" in cli("plan", "--max-bytes", "100").err
     )
     assert cli("plan", "--max-bytes", "1 kB").code == 0
+
+
+def test_every_report_says_that_the_plan_is_refused(three: Repository, cli: Cli) -> None:
+    said = "the plan changes 3 tables, and at most 2 may change"
+    files = [f"r.{form}" for form in ("md", "html", "sarif", "xml", "json")]
+    ran = cli("plan", "--max-tables", 2, *(word for file in files for word in ("--report", file)))
+    assert ran.code == 3
+    for file in files[:-1]:
+        assert said in Path(file).read_text(encoding="utf-8"), file
+    assert Path("r.md").read_text(encoding="utf-8").startswith("**⛔ Plan: Refused**")
+    # As JSON it would be a plan that an apply takes.
+    assert not Path("r.json").exists()
+    printed = cli("plan", "--max-tables", 2, "--format", "json")
+    assert (printed.code, json.loads(printed.out)["error"].partition(": ")[0]) == (3, said)
+
+
+def test_one_glob_is_no_list_of_letters(three: Repository) -> None:
+    assert [table.name for table in tablectl.plan(select="*events*").tables] == [three.name("events")]

@@ -45,6 +45,7 @@ def test_an_error_exits_with_3_and_what_cannot_be_read_with_1(cli: Cli, settled:
     result = cli("lint")
     assert result.code == 1
     assert "gone" in result.out
+    assert "2 tables looked at, 1 not readable" in result.out
 
 
 def test_as_json_and_sarif(cli: Cli, settled: Repository) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.attributes.catalogue import OWNED, known_keys
+from tablectl.attributes.catalogue import OWNED, OWNED_KEYS, known_keys
 from tablectl.model.plan import Phase
 from tablectl.planning.about_key import about_key
 
@@ -31,8 +31,9 @@ def test_a_property_in_any_case_and_what_a_change_of_it_does() -> None:
 
 
 def test_one_that_an_attribute_declares() -> None:
-    about = about_key("delta.enableDeletionVectors", "oss")
+    about = about_key("delta.enabledeletionvectors", "oss")
     assert about is not None
+    assert about.key == "delta.enableDeletionVectors"
     assert (about.attribute, about.changes, about.refused) == ("deletion_vectors", (), None)
 
 
@@ -56,6 +57,10 @@ def test_what_means_nothing_to_delta(key: str) -> None:
     about = about_key(key, "oss")
     assert about is None or about.refused is not None
     assert about is None or not about.dialects
+
+
+def test_keys_of_attributes_are_spelled_as_delta_does() -> None:
+    assert sorted(map(str.lower, OWNED_KEYS)) == sorted(OWNED)
 
 
 @pytest.mark.parametrize("dialect", ["oss", "databricks"])

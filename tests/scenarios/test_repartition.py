@@ -255,7 +255,7 @@ def test_partition_columns_of_a_catalog_table_may_have_any_name(spark: Any) -> N
     )
     try:
         spark.sql("INSERT INTO default.odd_names VALUES (1, 'w', 'x', 'y', 'z')")
-        kept = [("id", {}), *((each, {}) for each in odd)]
+        kept: list[tuple[str, dict[str, Any]]] = [(each, {}) for each in ("id", *odd)]
         wrap_spark(spark, "oss", "").overwrite(parse_table("spark_catalog.default.odd_names"), kept, odd)
         found = spark.sql("DESCRIBE DETAIL default.odd_names").first()
         assert found["partitionColumns"] == list(odd)
