@@ -47,7 +47,9 @@ def verdict_line(subject: str, verdict: Verdict) -> str:
 
 
 def _head(plan: Plan, context: Context) -> str:
-    lines = [verdict_line(titled("Plan", plan.env), plan_verdict(plan, context.refused))]
+    lines = [
+        verdict_line(titled("Plan", plan.env), plan_verdict(plan, words(context.refused) if context.refused else ""))
+    ]
     said = forecast(plan)
     if said:
         text = "; ".join(said)

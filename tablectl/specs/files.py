@@ -73,7 +73,7 @@ def read_bytes(path: Path, problems: list[Problem], missing: bytes | None = None
         return path.read_bytes()
     except FileNotFoundError:
         if missing is None:
-            problems.append(Problem(file, 0, 0, "no such file or directory", "`tablectl init` starts a repository"))
+            problems.append(Problem(file, 0, 0, "no such file or directory"))
         return missing
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
