@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +203,48 @@ def test_a_failure_in_the_midst_leaves_the_table_as_it_was_and_the_next_apply_go
     aside.rename(hidden)
     assert cli("apply", "--yes").code == 0
     assert spark.table(f"delta.`{path}`").count() == 30
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 3 MB, which only root can make."""
+    place = tmp_path / "small"
+    place.mkdir()
+    mount = shutil.which("mount")
+    if os.geteuid() or mount is None:
+        pytest.skip("only root makes a small disk")
+    if subprocess.run([mount, "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(place)], check=False).returncode:
+        pytest.skip("no small disk can be made here")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+@pytest.mark.slow
+def test_a_disk_that_runs_full_in_the_midst(
+    spark: Any,
+    cli: Callable[..., Any],
+    policies: Callable[[str], None],
+    log: Any,
+    small_disk: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = small_disk / "t"
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` USING delta AS SELECT uuid() AS id, id % 3 AS day FROM range(0, 45000, 1, 2)"
+    )
+    policies(f"  delta.`{path}`: {{partitioning: [day], rewrite: allowed}}\n")
+    refused = cli("apply", "--yes")
+    assert (refused.code, len(log(path))) == (3, 1)
+    assert "bytes left" in refused.out
+    # Where nobody knows how much is free, as of a bucket.
+    monkeypatch.setattr("tablectl.workflow.free_bytes", lambda _path: None)
+    failed = cli("apply", "--yes")
+    assert failed.code in {1, 5}
+    assert len(log(path)) == 1
+    assert spark.table(f"delta.`{path}`").count() == 45_000
+    subprocess.run(["mount", "-o", "remount,size=60m", str(small_disk)], check=True)
+    assert cli("apply", "--yes").code == 0
+    assert spark.table(f"delta.`{path}`").count() == 45_000
 
 
 def test_what_delta_would_lose_is_lost_by_it(spark: Any, tmp_path: Path) -> None:
