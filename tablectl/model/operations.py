@@ -163,8 +163,8 @@ def _overwrite(columns: tuple[str, ...], table: TableName) -> str:
     parts = f"\n  .partitionBy({', '.join(_python(column) for column in columns)})" if columns else ""
     return (
         f"({read}\n"
-        "  # each column with its metadata, which tablectl adds: pasted as it is,\n"
-        "  # this would make plain columns of generated and identity ones\n"
+        "  # with each column's metadata, which tablectl adds: as it is,\n"
+        "  # this makes plain columns of generated and identity ones\n"
         "  .write.format('delta').mode('overwrite')\n"
         f"  .option('overwriteSchema', True){parts}\n"
         f"  .{save})"

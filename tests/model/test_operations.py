@@ -51,8 +51,8 @@ def test_sql(operation: Operation, sql: str) -> None:
     assert render(operation, parse_table("lake.s.t")) == sql
 
 
-_NOTE = "\n  # each column with its metadata, which tablectl adds: pasted as it is,"
-_NOTE += "\n  # this would make plain columns of generated and identity ones"
+_NOTE = "\n  # with each column's metadata, which tablectl adds: as it is,"
+_NOTE += "\n  # this makes plain columns of generated and identity ones"
 _WRITE = "\n  .write.format('delta').mode('overwrite')\n  .option('overwriteSchema', True)"
 
 
