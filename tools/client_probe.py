@@ -19,17 +19,17 @@ _LONGEST = 160
 """Characters of an error that are kept."""
 
 Rows = Mapping[str, list[Any]]
-Read = Callable[[str], list[int]]
+Read = Callable[[str], Any]
 Append = Callable[[str, Rows], None]
 
 
-def _to_pyarrow_table(location: str) -> list[int]:
+def _to_pyarrow_table(location: str) -> Any:
     from deltalake import DeltaTable
 
     return DeltaTable(location).to_pyarrow_table().column("id").to_pylist()
 
 
-def _query_builder(location: str) -> list[int]:
+def _query_builder(location: str) -> Any:
     import pyarrow as pa
     from deltalake import DeltaTable, QueryBuilder
 
@@ -44,7 +44,7 @@ def _append_deltalake(location: str, rows: Rows) -> None:
     write_deltalake(location, pa.table(dict(rows)), mode="append")
 
 
-def _duckdb_scan(location: str) -> list[int]:
+def _duckdb_scan(location: str) -> Any:
     import duckdb
 
     connection = duckdb.connect()
@@ -74,7 +74,7 @@ def _load_delta(connection: Any) -> None:
     connection.execute(f"LOAD '{path}'")
 
 
-def _polars_scan(location: str) -> list[int]:
+def _polars_scan(location: str) -> Any:
     import polars
 
     return polars.scan_delta(location).collect()["id"].to_list()
@@ -86,7 +86,7 @@ def _append_polars(location: str, rows: Rows) -> None:
     polars.DataFrame(dict(rows)).write_delta(location, mode="append")
 
 
-def _daft_read(location: str) -> list[int]:
+def _daft_read(location: str) -> Any:
     import daft
 
     return daft.read_deltalake(location).to_pydict()["id"]
@@ -112,9 +112,9 @@ APPENDS: Mapping[str, Mapping[str, Append]] = {
 }
 
 
-def _try(call: Callable[[], object]) -> object:
+def _try(call: Callable[[Any], object], argument: Callable[..., object]) -> object:
     try:
-        return call()
+        return call(argument)
     except BaseException as error:  # a panic of a Rust library is no Exception
         if isinstance(error, KeyboardInterrupt | SystemExit):
             raise
@@ -128,10 +128,10 @@ def _sorted(values: list[Any]) -> list[Any]:
 
 def main(client: str, location: str, rows: Rows) -> dict[str, object]:
     """What each interface of a client makes of a table."""
-    reads = {name: _try(lambda read=read: _sorted(read(location))) for name, read in READS[client].items()}
+    reads = {name: _try(lambda read: _sorted(read(location)), read) for name, read in READS[client].items()}
     writes = {}
     if rows:
-        writes = {name: _try(lambda append=append: append(location, rows)) for name, append in APPENDS[client].items()}
+        writes = {name: _try(lambda append: append(location, rows), append) for name, append in APPENDS[client].items()}
     return {"version": metadata.version(client), "reads": reads, "writes": writes}
 
 
