@@ -31,7 +31,8 @@ PACKAGES: Mapping[str, Sequence[str]] = {
     # The package brings the extension's file, and with it the DuckDB that the file is made for.
     "duckdb": ("duckdb-extension-delta",),
     "polars": ("polars", "deltalake", "pyarrow"),
-    "daft": ("daft", "deltalake", "pyarrow"),
+    # Its writer of Delta tables imports pyiceberg.
+    "daft": ("daft", "deltalake", "pyarrow", "pyiceberg"),
 }
 ENTRIES: Mapping[str, tuple[str, Sequence[str]]] = {
     "deltalake": ("deltalake", ("to_pyarrow_table", "QueryBuilder")),
@@ -310,8 +311,10 @@ def _kept(spark: Any, location: Path, table: Table) -> tuple[str, str]:
     except Exception as error:  # whatever Spark raises is the answer
         return "no", f"Spark cannot read it afterwards: {' '.join(str(error).split())[:200]}"
     ids = [row[0] for row in found]
+    if len(ids) != len(wanted):
+        return "wrong rows", f"Spark reads back {len(ids)} rows instead of {len(wanted)}"
     if None in ids or sorted(ids) != wanted:
-        return "wrong rows", f"Spark reads back {len(found)} rows, not the {len(wanted)} expected"
+        return "wrong rows", "Spark reads back other values than those written"
     return ("yes", "") if all(row[1] for row in found) else ("wrong rows", f"not true of all rows: {table.holds}")
 
 
