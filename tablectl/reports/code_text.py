@@ -65,15 +65,17 @@ SARIF.
 _CLIENTS_HEAD = """
 ## Clients
 
-What `clients:` of a policy, and the writers in a table's history, are compared with. Versions are those that first read, or write, a
-table with the feature, by the client's documentation; a feature that is not listed is one that the client does not know in the versions
-named as covered, and one of which nothing is documented here otherwise. What was tried on real tables comes before what is documented,
-for the release that was tried and newer ones; a version newer than all that is known counts as the newest known. Raising the protocol
-past a client that `clients:` names is a refusal, and the finding P003 where nothing is documented. Raising it past every writer in the
-history is a refusal without `allow: [lockout]`, and P004 where another writer goes on. A client that could not write a table before does
+What `clients:` of a policy, and the writers in a table's history, are compared with. Versions are those that first
+read, or write, a table with the feature, by the client's documentation; a feature that is not listed is one that the
+client does not know in the versions named as covered, and one of which nothing is documented here otherwise. What was
+tried on real tables comes before what is documented, for the release that was tried and newer ones; a version newer
+than all that is known counts as the newest known. Raising the protocol past a client that `clients:` names is a
+refusal, and the finding P003 where nothing is documented. Raising it past every writer in the history is a refusal
+without `allow: [lockout]`, and P004 where another writer goes on. A client that could not write a table before does
 not lose it.
 
-The data is `tablectl/attributes/clients.json`; `make probe-clients` tries the newest releases and rewrites their part of it.
+The data is `tablectl/attributes/clients.json`; `make probe-clients` tries the newest releases and rewrites their part
+of it.
 """
 
 
