@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from tablectl.live.actions import Domain, Metadata, parse_clustering
+from tablectl.live.budget import check_json
 from tablectl.model.errors import LiveError
 from tablectl.model.live import Protocol
 from tablectl.model.names import ColumnPath
@@ -74,7 +75,12 @@ def check_properties(metadata: Metadata, location: str) -> None:
 
 def read_schema(metadata: Metadata, location: str) -> Schema:
     """The schema, with physical names only where columns are mapped."""
+    if metadata.schema is None:
+        raise LiveError(
+            f"{location}: the table's metaData has no schemaString", "set a schema, or create the table again"
+        )
     try:
+        check_json(metadata.schema.encode(errors="surrogatepass"))
         return parse_schema(metadata.schema)
     except (ValueError, RecursionError) as error:
         raise LiveError(f"{location}: the schema in the table's metaData cannot be read: {error}") from error

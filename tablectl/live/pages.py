@@ -29,6 +29,8 @@ _LONG_LIST, _LONGEST_SHIFT = 15, 63
 _HEADER: Mapping[int, Mapping[int, Any]] = {5: {}, 7: {}, 8: {}}
 """The structures in a page header that say what the page holds."""
 _HEADER_ENTRIES = 100
+_KEPT = 8
+"""How many entries one counts as that is kept."""
 _PACKED_MOST = 2_000_000
 """Levels that are packed one by one. In columns of the state nearly all are null, and runs of one level."""
 
@@ -315,7 +317,7 @@ class _Thrift:
         count, kind = head >> 4, head & 15
         if count == _LONG_LIST:
             count = self._varint()
-        self._count(count)
+        self._count(count if keep is None else _KEPT * count)
         if kind in {_TRUE, _FALSE}:
             self.at += count
             return None
