@@ -10,6 +10,7 @@ from tablectl.model.errors import LiveError
 from tablectl.model.live import Protocol
 from tablectl.model.names import ColumnPath
 from tablectl.model.schema import Schema, parse_schema
+from tablectl.model.text import cut
 
 _READER = 3
 _KNOWN = frozenset(
@@ -116,5 +117,5 @@ def _logical(schema: Schema, path: tuple[str, ...], location: str, *, mapped: bo
 
 
 def frozen(metadata: Metadata) -> MappingProxyType[str, str]:
-    """The table's properties, as ``metaData`` holds them."""
-    return MappingProxyType(dict(metadata.properties))
+    """The table's properties, as ``metaData`` holds them; of a long value only its beginning and digest."""
+    return MappingProxyType({key: cut(value) for key, value in metadata.properties.items()})

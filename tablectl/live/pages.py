@@ -61,6 +61,12 @@ class Leaf:
     max_definition: int
     max_repetition: int
     unpack: Unpack
+    width: int = 0
+    """Bytes of each value; 0 where values are texts, each behind its length."""
+
+    def longest(self, dictionary: Page) -> int:
+        """Bytes of the longest value in a dictionary."""
+        return self.width or longest_value(dictionary, self.unpack)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +133,8 @@ def cost_of(chunk: bytes, leaf: Leaf, most: int) -> Cost:
             there, full = _present(page, leaf)
             values, present = values + page.values, present + there
             if page.encoding in _BY_DICTIONARY and full * dictionary > most and dictionary_page is not None:
-                dictionary = longest_value(dictionary_page, leaf.unpack)
-            decoded += page.size if page.encoding in _OWN_SIZE else full * max(dictionary, page.size)
+                dictionary = leaf.longest(dictionary_page)
+            decoded += page.size if page.encoding in _OWN_SIZE else full * _each(page, dictionary, leaf)
         if max(unpacked, decoded) > most:
             raise ValueError(f"a column unpacks to more than {most >> 20} MiB, which the state of no table takes")
     return Cost(values, unpacked, present, decoded)
@@ -144,15 +150,23 @@ def cost_of_rows(chunk: bytes, leaf: Leaf, longest: int, most: int) -> Cost:
     for page in walk_pages(chunk):
         unpacked += page.size
         if page.kind == _DICTIONARY:
-            dictionary = page.size if page.size <= longest else longest_value(page, leaf.unpack)
+            dictionary = page.size if page.size <= longest else leaf.longest(page)
         elif page.kind in {_DATA, _DATA_V2}:
-            each = page.size // max(page.values, 1) if page.encoding in _OWN_SIZE else max(dictionary, 8)
+            own = page.encoding in _OWN_SIZE
+            each = page.size // max(page.values, 1) if own else _each(page, dictionary, leaf)
             values, decoded = values + page.values, decoded + each * page.values
             if each > longest and decoded > most >> 6:
                 raise ValueError(f"values of {each:,} bytes, more than those of any data file")
             if leaf.max_repetition and decoded > most:
                 raise ValueError(f"a column of lists unpacks to more than {most >> 20} MiB")
     return Cost(values, unpacked, values, decoded)
+
+
+def _each(page: Page, dictionary: int, leaf: Leaf) -> int:
+    """Bytes that one value may decode to, in a page whose values can be longer than what the page has of them."""
+    if leaf.width:
+        return leaf.width
+    return dictionary if page.encoding in _BY_DICTIONARY else page.size
 
 
 def longest_value(page: Page, unpack: Unpack) -> int:
