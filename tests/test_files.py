@@ -54,7 +54,7 @@ def test_a_socket_is_not_read(tmp_path: Path) -> None:
 
 
 def test_a_directory_is_not_read(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="not a regular file|Is a directory"):
+    with pytest.raises(OSError, match=r"not a regular file|Is a directory"):
         read_regular(tmp_path, 1000)
 
 

@@ -156,6 +156,8 @@ class CheckedParquet:
                 continue
             for group in groups:
                 chunk = self._chunks[group][index]
+                if chunk.values <= 0:
+                    continue
                 leaf = Leaf(
                     column.max_definition_level, column.max_repetition_level, _unpack(chunk.codec), _width(column)
                 )

@@ -155,8 +155,8 @@ class _Walk:
         return self.place.begun(self._location(steps))
 
     def _resolved(self, steps: _Steps) -> _Steps:
-        """The steps to the directory itself, where links were taken. Raises ``LiveError`` where it is not the pattern's:
-        a link must not bring a table under the policy of those who may only write beside it.
+        """The steps to the directory itself, where links were taken. Raises ``LiveError`` where the pattern does not
+        match it: a link must not bring a table under the policy of those who may only write beside it.
         """
         location = self._location(steps)
         leads_to = self.place.linked(self.pattern.base, location)

@@ -243,6 +243,8 @@ class Chunk:
     start: int
     length: int
     codec: int
+    values: int
+    """Readers look at no page once they have so many: of an empty row group the place may be none."""
 
 
 def read_footer(footer: bytes, most: int) -> tuple[tuple[Chunk, ...], ...]:
@@ -273,7 +275,7 @@ def _chunk(column: dict[int, Any]) -> Chunk:
     start, dictionary = _integer(about, 9), about.get(11)
     if dictionary is not None and 0 < _integer(about, 11) < start:
         start = _integer(about, 11)
-    return Chunk(start, _integer(about, 7), _integer(about, 4))
+    return Chunk(start, _integer(about, 7), _integer(about, 4), _integer(about, 5))
 
 
 _Keep = Mapping[int, Any]
@@ -365,7 +367,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             raise ValueError("cut off")
         byte, at = data[at], at + 1
         number |= (byte & 127) << shift
-        if byte < 128:  # noqa: PLR2004
+        if byte < 128:
             return number, at
         shift += 7
 

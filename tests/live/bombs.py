@@ -1,7 +1,7 @@
 """Logs of a few kilobytes that take gigabytes to read, each beside a good table.
 
-``python -m tests.live.bombs FOLDER --write`` writes all of them; ``python -m tests.live.bombs FOLDER/NAME`` reads one in
-this process, whose memory and CPU its parent limits, and prints what came of it.
+``python -m tests.live.bombs FOLDER --write`` writes all of them; ``python -m tests.live.bombs FOLDER/NAME`` reads one
+in this process, whose memory and CPU its parent limits, and prints what came of it.
 """
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ def main(folder: str) -> None:
         "seconds": time.process_time() - started,
         "megabytes": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024,
     }
-    print(json.dumps(told))
+    sys.stdout.write(json.dumps(told))
 
 
 if __name__ == "__main__":

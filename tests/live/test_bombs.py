@@ -33,7 +33,7 @@ def bombs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_costs_its_own_table_only(bombs: Path, name: str) -> None:
     command = [sys.executable, "-m", "tests.live.bombs", str(bombs / name)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, preexec_fn=limited, check=False)  # noqa: PLW1509
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, preexec_fn=limited, check=False)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert str(bombs / name / "bomb") in told["error"]
