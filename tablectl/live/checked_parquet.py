@@ -7,7 +7,7 @@ is checked is the very bytes that pyarrow gets: no second request, and no other 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,6 +51,8 @@ class Spent:
 
     decoded: int = 0
     entries: int = 0
+    domains: int = 0
+    domain_text: int = 0
 
 
 @dataclass(slots=True)
@@ -110,6 +112,16 @@ class _CheckedSource(io.RawIOBase):
 
 
 @dataclass(frozen=True, slots=True)
+class _Column:
+    """A column that holds values, by the schema."""
+
+    path: str
+    max_definition: int
+    max_repetition: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
 class CheckedParquet:
     """An open Parquet file, read only through ``state`` and ``rows``."""
 
@@ -117,9 +129,15 @@ class CheckedParquet:
     spent: Spent
     _source: _CheckedSource
     _chunks: tuple[tuple[Chunk, ...], ...]
+    _columns: tuple[_Column, ...]
     _known: dict[tuple[int, int, int], int] = field(default_factory=dict)
     """What a chunk was found to cost, so that reading it twice costs once."""
     _rows: _Rows = field(default_factory=_Rows)
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """The paths of all columns that hold values."""
+        return frozenset(column.path for column in self._columns)
 
     @property
     def columns(self) -> Sequence[str]:
@@ -150,17 +168,14 @@ class CheckedParquet:
     def _checks(
         self, groups: list[int], paths: Sequence[str], check: Callable[[tuple[int, int, int], Leaf, bytes], None]
     ) -> Iterator[tuple[tuple[int, int], _Check]]:
-        for index in range(len(self.file.schema.names)):
-            column = self.file.schema.column(index)
+        for index, column in enumerate(self._columns):
             if not any(column.path == path or column.path.startswith(f"{path}.") for path in paths):
                 continue
             for group in groups:
                 chunk = self._chunks[group][index]
                 if chunk.values <= 0:
                     continue
-                leaf = Leaf(
-                    column.max_definition_level, column.max_repetition_level, _unpack(chunk.codec), _width(column)
-                )
+                leaf = Leaf(column.max_definition, column.max_repetition, _unpack(chunk.codec), column.width)
                 yield (chunk.start, chunk.length), _bound(check, (index, chunk.start, chunk.length), leaf)
 
     def _check_state(self, key: tuple[int, int, int], leaf: Leaf, data: bytes) -> None:
@@ -209,10 +224,12 @@ def open_checked(source: io.RawIOBase | io.BufferedIOBase, spent: Spent) -> Iter
             raise ValueError(f"{len(chunks):,} row groups, more than any checkpoint has")
         checked = _CheckedSource(source)
         with pq.ParquetFile(checked, page_checksum_verification=True) as file:
-            if [len(each) for each in chunks] != [len(file.schema.names)] * file.num_row_groups:
+            schema = file.schema
+            columns = tuple(_column(schema.column(index)) for index in range(len(schema)))
+            if [len(each) for each in chunks] != [len(columns)] * file.num_row_groups:
                 raise ValueError("the footer does not say where each column is")
             checked.expect({})
-            yield CheckedParquet(file, spent, checked, chunks)
+            yield CheckedParquet(file, spent, checked, chunks, columns)
 
 
 def _footer(source: io.RawIOBase | io.BufferedIOBase) -> bytes:
@@ -234,9 +251,9 @@ def _last(source: io.RawIOBase | io.BufferedIOBase, size: int, count: int) -> by
     return source.read(count) or b""
 
 
-def _width(column: Any) -> int:
-    width: int = _WIDTHS.get(column.physical_type, 0) or max(column.length, 0)
-    return width
+def _column(column: Any) -> _Column:
+    width = _WIDTHS.get(column.physical_type, 0) or max(column.length, 0)
+    return _Column(column.path, column.max_definition_level, column.max_repetition_level, width)
 
 
 def _unpack(codec: int) -> Unpack:
@@ -256,8 +273,3 @@ def _unpack_lz4(data: bytes, size: int) -> bytes:
     if inner == size and stored == len(data) - 8:
         data = data[8:]
     return bytes(codec.decompress(data, decompressed_size=size, asbytes=True))
-
-
-def leaf_paths(file: pq.ParquetFile) -> Iterable[str]:
-    """The paths of all columns that hold values."""
-    return (file.schema.column(index).path for index in range(len(file.schema.names)))

@@ -28,8 +28,8 @@ from tablectl.live.actions import (
     parse_protocol,
     vector_id,
 )
-from tablectl.live.budget import DOMAINS
-from tablectl.live.checked_parquet import CheckedParquet, Spent, leaf_paths, open_checked
+from tablectl.live.budget import DOMAINS, STATE_BYTES
+from tablectl.live.checked_parquet import CheckedParquet, Spent, open_checked
 from tablectl.live.history import read_commit
 from tablectl.live.listing import Checkpoint
 from tablectl.live.log import TableLog
@@ -92,10 +92,17 @@ def read_checkpoint(
                 elif column == "metaData":
                     metadata = parse_metadata(_metadata_as_json(value))
                 else:
-                    domains.append(parse_domain(value))
-                    if len(domains) > DOMAINS:
-                        raise ValueError(f"more than {DOMAINS:,} domains")
+                    domains.append(_kept(parse_domain(value), spent))
     return protocol, metadata, tuple(domains)
+
+
+def _kept(domain: Domain, spent: Spent) -> Domain:
+    """A domain, counted. Raises ``ValueError`` for more than any table has."""
+    spent.domains += 1
+    spent.domain_text += len(domain.name) + len(domain.configuration)
+    if spent.domains > DOMAINS or spent.domain_text > STATE_BYTES:
+        raise ValueError(f"{spent.domains:,} domains of {spent.domain_text:,} characters, more than any table has")
+    return domain
 
 
 def count_files(log: TableLog, checkpoint: Checkpoint, seen: set[tuple[str, str]]) -> Counts:
@@ -175,7 +182,7 @@ def _state_rows(file: CheckedParquet) -> Iterator[tuple[str, Any]]:
 
 
 def _expect_leaves(file: CheckedParquet, leaves: Iterable[str]) -> None:
-    known = set(leaf_paths(file.file))
+    known = file.paths
     for leaf in leaves:
         if leaf not in known:
             raise ValueError(f"there is no column {leaf}")

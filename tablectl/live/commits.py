@@ -40,8 +40,6 @@ _REPLACES = ("RESTORE", "REPLACE TABLE", "CREATE OR REPLACE TABLE")
 _NO_WRITERS = ("CREATE", "REPLACE", "CLONE", "CONVERT", "RESTORE", "REMOVE COLUMN MAPPING", "REORG", "OPTIMIZE")
 """Operations that may carry data and metadata though no writer evolves the schema."""
 
-_OF_FILES = frozenset({"add", "remove", "cdc", "sidecar"})
-
 _SHORT, _TEXT_LIMIT, _VALUE_LIMIT = 32, 1000, 10_000
 """Characters of a text that is kept once, of a name, and of a value such as a predicate. Writers put anything there."""
 _ENTRIES_LIMIT = 100
@@ -161,7 +159,7 @@ def _is_file_line(line: bytes) -> bool:
 def _take_line(gathered: _Gathered, number: int, line: bytes, *, with_files: bool) -> None:
     try:
         action = expect_object(parse_json(line), "the line")
-        if not action.keys() & _OF_FILES:
+        if not line.startswith(_FILES):
             gathered.count(line)
         known = [kind for kind in action if kind in _KINDS and action[kind] is not None]
         if len(known) > 1:

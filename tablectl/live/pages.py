@@ -10,7 +10,7 @@ Parquet format, ``parquet.thrift`` ("PageHeader"), "Encodings" and "Data Pages";
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,11 @@ _OWN_SIZE = frozenset({0, 6, 9})
 """PLAIN, DELTA_LENGTH_BYTE_ARRAY and BYTE_STREAM_SPLIT: values take as many bytes as the page has. In all others few
 bytes can stand for long values: those of a dictionary, or those of the value before."""
 _RLE = 3
-_TRUE, _FALSE = 1, 2
+_TRUE, _BINARY, _LIST, _SET, _STRUCT = 1, 8, 9, 10, 12
+_BOOLEANS, _INTEGERS = frozenset({1, 2}), frozenset({4, 5, 6})
+_SIZES = {1: 1, 2: 1, 3: 1, 7: 8}
+"""Bytes of booleans in a list, of a byte and of a floating-point number."""
+_SHORT_FIELD, _LAST_BYTE = 15, 127
 _DEEPEST = 16
 _LONG_LIST, _LONGEST_SHIFT = 15, 63
 _HEADER: Mapping[int, Mapping[int, Any]] = {5: {}, 7: {}, 8: {}}
@@ -31,6 +35,8 @@ _HEADER: Mapping[int, Mapping[int, Any]] = {5: {}, 7: {}, 8: {}}
 _HEADER_ENTRIES = 100
 _KEPT = 8
 """How many entries one counts as that is kept."""
+_SMALL = 1 << 17
+"""Bytes that no budget asks after."""
 _PACKED_MOST = 2_000_000
 """Levels that are packed one by one. In columns of the state nearly all are null, and runs of one level."""
 
@@ -122,10 +128,13 @@ def _page(header: dict[int, Any], size: int, body: bytes) -> Page:
 
 def cost_of(chunk: bytes, leaf: Leaf, most: int) -> Cost:
     """What a column costs whole, looking into its levels. Raises ``ValueError`` as soon as it is more than ``most``."""
-    unpacked = present = decoded = dictionary = 0
-    values = 0
+    pages = tuple(walk_pages(chunk))
+    values = unpacked = present = decoded = dictionary = 0
     dictionary_page: Page | None = None
-    for page in walk_pages(chunk):
+    if _is_small(pages, leaf):
+        values, unpacked = sum(page.values for page in pages), sum(page.size for page in pages)
+        return Cost(values, unpacked, values, unpacked)
+    for page in pages:
         unpacked += page.size
         if page.kind == _DICTIONARY:
             dictionary_page, dictionary = page, page.size
@@ -138,6 +147,12 @@ def cost_of(chunk: bytes, leaf: Leaf, most: int) -> Cost:
         if max(unpacked, decoded) > most:
             raise ValueError(f"a column unpacks to more than {most >> 20} MiB, which the state of no table takes")
     return Cost(values, unpacked, present, decoded)
+
+
+def _is_small(pages: Sequence[Page], leaf: Leaf) -> bool:
+    """Whether the headers alone say that a column is cheap, as they do of most: its levels need no look then."""
+    values = sum(page.values for page in pages if page.kind in {_DATA, _DATA_V2})
+    return max(values, 1) * max((leaf.width, *(page.size for page in pages))) <= _SMALL
 
 
 def cost_of_rows(chunk: bytes, leaf: Leaf, longest: int, most: int) -> Cost:
@@ -201,7 +216,7 @@ def _count_levels(data: bytes, highest: int, values: int) -> tuple[int, int]:
     width = highest.bit_length()
     at = present = full = packed = 0
     while values > 0 and at < len(data):
-        header, at = _varint(data, at)
+        header, at = _level_run(data, at)
         if header & 1:
             count = min((header >> 1) * 8, values)
             size = (header >> 1) * width
@@ -219,6 +234,13 @@ def _count_levels(data: bytes, highest: int, values: int) -> tuple[int, int]:
         at += size
         values -= count
     return present, full
+
+
+def _level_run(data: bytes, at: int) -> tuple[int, int]:
+    try:
+        return _varint(data, at)
+    except IndexError:
+        raise ValueError("the levels of a page are cut off") from None
 
 
 def _count_packed(data: bytes, width: int, highest: int, count: int) -> tuple[int, int]:
@@ -280,96 +302,128 @@ def _chunk(column: dict[int, Any]) -> Chunk:
 
 _Keep = Mapping[int, Any]
 """The structures, and lists of such, that are kept of a structure, by field. All of its numbers are."""
-_NOTHING: _Keep = {}
 
 
 class _Thrift:
-    """A reader of Thrift's compact protocol. Raises ``ValueError`` for what is none, or has too many entries."""
+    """A reader of Thrift's compact protocol. Raises ``ValueError`` for what is none, or has too many entries.
+
+    It is on the way to every checkpoint, so what is not kept is skipped by plain loops over the bytes.
+    """
 
     def __init__(self, data: bytes, at: int, most: int) -> None:
         self._data = data
         self.at = at
         self._left = most
 
-    def struct(self, keep: _Keep, depth: int = 0) -> dict[int, Any]:
+    def struct(self, keep: _Keep) -> dict[int, Any]:
         """The numbers and booleans of a structure, and what is to be kept, by field."""
-        if depth > _DEEPEST:
-            raise ValueError("nested too deeply")
-        found: dict[int, Any] = {}
-        field = 0
-        while head := self._byte():
-            self._count(1)
-            field = field + (head >> 4) if head >> 4 else self._number()
-            value = self._value(head & 15, keep.get(field), depth)
-            if value is not None:
-                found[field] = value
+        try:
+            found, self.at = self._struct(self.at, keep, 0)
+        except IndexError:
+            raise ValueError("cut off") from None
         return found
 
-    def _value(self, kind: int, keep: _Keep | None, depth: int) -> Any:
-        value: Any = None
-        match kind:
-            case 1 | 2:
-                value = kind == _TRUE
-            case 3:
-                self.at += 1
-            case 4 | 5 | 6:
-                value = self._number()
-            case 7:
-                self.at += 8
-            case 8:
-                length = self._varint()
-                self.at += length
-            case 9 | 10:
-                value = self._list(keep, depth)
-            case 12:
-                value = self.struct(keep or _NOTHING, depth + 1)
-                value = None if keep is None else value
-            case _:
-                raise ValueError("a map, or what Thrift does not have")
-        return value
+    def _struct(self, at: int, keep: _Keep, depth: int) -> tuple[dict[int, Any], int]:
+        data = self._data
+        found: dict[int, Any] = {}
+        field = 0
+        while head := data[at]:
+            kind, delta = head & 15, head >> 4
+            at += 1
+            self._count(1)
+            if delta:
+                field += delta
+            else:
+                number, at = _varint(data, at)
+                field = (number >> 1) ^ -(number & 1)
+            if kind in _INTEGERS:
+                number, at = _varint(data, at)
+                found[field] = (number >> 1) ^ -(number & 1)
+            elif kind in _BOOLEANS:
+                found[field] = kind == _TRUE
+            elif field in keep and kind == _STRUCT:
+                found[field], at = self._struct(at, keep[field], depth + 1)
+            elif field in keep and kind == _LIST:
+                found[field], at = self._kept_list(at, keep[field], depth)
+            else:
+                at = self._skip(at, kind, depth)
+        return found, at + 1
 
-    def _list(self, keep: _Keep | None, depth: int) -> list[Any] | None:
-        head = self._byte()
-        count, kind = head >> 4, head & 15
+    def _kept_list(self, at: int, keep: _Keep, depth: int) -> tuple[list[Any], int]:
+        count, kind, at = self._list_head(at)
+        self._count(_KEPT * count)
+        if kind != _STRUCT:
+            raise ValueError("a list of something else")
+        found: list[Any] = []
+        for _ in range(count):
+            one, at = self._struct(at, keep, depth + 1)
+            found.append(one)
+        return found, at
+
+    def _skip(self, at: int, kind: int, depth: int) -> int:
+        """Where a value of a kind ends."""
+        data = self._data
+        if kind == _BINARY:
+            length, at = _varint(data, at)
+            return at + length
+        if kind in _INTEGERS:
+            while data[at] > _LAST_BYTE:
+                at += 1
+            return at + 1
+        if kind in _SIZES:
+            return at + _SIZES[kind]
+        if depth > _DEEPEST:
+            raise ValueError("nested too deeply")
+        if kind == _STRUCT:
+            return self._skip_struct(at, depth + 1)
+        if kind not in {_LIST, _SET}:
+            raise ValueError("a map, or what Thrift does not have")
+        count, kind, at = self._list_head(at)
+        self._count(count)
+        if kind in _BOOLEANS:
+            return at + count
+        for _ in range(count):
+            at = self._skip(at, kind, depth + 1)
+        return at
+
+    def _skip_struct(self, at: int, depth: int) -> int:
+        data = self._data
+        while head := data[at]:
+            at += 1
+            self._count(1)
+            if head <= _SHORT_FIELD:
+                _, at = _varint(data, at)
+            kind = head & 15
+            if kind not in _BOOLEANS:
+                at = self._skip(at, kind, depth)
+        return at + 1
+
+    def _list_head(self, at: int) -> tuple[int, int, int]:
+        head, at = self._data[at], at + 1
+        count = head >> 4
         if count == _LONG_LIST:
-            count = self._varint()
-        self._count(count if keep is None else _KEPT * count)
-        if kind in {_TRUE, _FALSE}:
-            self.at += count
-            return None
-        found = [self._value(kind, keep, depth) for _ in range(count)]
-        return None if keep is None else found
+            count, at = _varint(self._data, at)
+        return count, head & 15, at
 
     def _count(self, more: int) -> None:
         self._left -= more
         if self._left < 0:
             raise ValueError("more entries than any writer makes")
 
-    def _byte(self) -> int:
-        if not 0 <= self.at < len(self._data):
-            raise ValueError("cut off")
-        byte, self.at = self._data[self.at], self.at + 1
-        return byte
-
-    def _number(self) -> int:
-        number = self._varint()
-        return (number >> 1) ^ -(number & 1)
-
-    def _varint(self) -> int:
-        number, self.at = _varint(self._data, self.at)
-        return number
-
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
+    byte = data[at]
+    if byte <= _LAST_BYTE:
+        return byte, at + 1
     number = shift = 0
-    while True:
-        if at >= len(data) or shift > _LONGEST_SHIFT:
-            raise ValueError("cut off")
-        byte, at = data[at], at + 1
-        number |= (byte & 127) << shift
-        if byte < 128:
-            return number, at
+    while byte > _LAST_BYTE:
+        number |= (byte & _LAST_BYTE) << shift
         shift += 7
+        at += 1
+        byte = data[at]
+        if shift > _LONGEST_SHIFT:
+            raise ValueError("a number is too long")
+    return number | byte << shift, at + 1
 
 
 def _integer(header: dict[int, Any], field: int) -> int:
