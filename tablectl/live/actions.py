@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
 
+from tablectl.live.budget import PATH_LENGTH, check_json
 from tablectl.model.live import AppTransaction, Protocol
 
 CLUSTERING = "delta.clustering"
@@ -27,7 +28,8 @@ class Metadata:
     """A ``metaData`` action, its schema still as text."""
 
     table_id: str
-    schema: str
+    schema: str | None
+    """``None`` where the action has none, as the first commit of some Databricks pipelines: a later one brings it."""
     partition_columns: tuple[str, ...]
     properties: Mapping[str, str]
 
@@ -59,6 +61,7 @@ class FileAction:
 
 def parse_json(raw: bytes) -> Any:
     """One JSON value. Raises ``ValueError`` for anything else, what Python reads but cannot print included."""
+    check_json(raw)
     try:
         text = raw.decode()
         value = json.loads(text)
@@ -120,10 +123,11 @@ def _features(action: dict[str, Any], key: str) -> frozenset[str]:
 def parse_metadata(value: object) -> Metadata:
     """A ``metaData`` action. A property without a value (older delta-rs wrote some) is no property."""
     action = expect_object(value, "metaData")
+    schema = action.get("schemaString")
     properties = expect_object(action.get("configuration"), "configuration")
     return Metadata(
         table_id=expect_text(action.get("id"), "the table's id"),
-        schema=expect_text(action.get("schemaString"), "schemaString"),
+        schema=None if schema is None else expect_text(schema, "schemaString"),
         partition_columns=expect_texts(action.get("partitionColumns"), "partitionColumns"),
         properties=MappingProxyType(
             {key: expect_text(each, f"property {key!r}") for key, each in properties.items() if each is not None}
@@ -176,12 +180,19 @@ def parse_file(kind: str, value: object) -> FileAction:
     action = expect_object(value, kind)
     size, vector = action.get("size"), action.get("deletionVector")
     return FileAction(
-        key=(unquote(expect_text(action.get("path"), "path")), vector_id(vector)),
+        key=(unquote(_path(action.get("path"))), vector_id(vector)),
         added=kind == "add",
         size=0 if size is None else expect_integer(size, "size"),
         partition=parse_partition(action.get("partitionValues")),
         cluster=cluster_mark(action.get("tags"), action.get("clusteringProvider")),
     )
+
+
+def _path(value: object) -> str:
+    path = expect_text(value, "path")
+    if len(path) > PATH_LENGTH:
+        raise ValueError(f"a path has {len(path):,} characters")
+    return path
 
 
 def parse_partition(value: object) -> Partition:

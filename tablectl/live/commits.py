@@ -29,6 +29,7 @@ from tablectl.live.actions import (
     parse_protocol,
     parse_transaction,
 )
+from tablectl.live.budget import ACTION_BYTES, DOMAINS, BudgetError
 from tablectl.model.live import NOTHING_SET, AppTransaction, Client, Commit, Protocol
 
 _FILES = (b'{"add":', b'{"remove":', b'{"cdc":')
@@ -89,6 +90,14 @@ class _Gathered:
     transactions: list[AppTransaction] = field(default_factory=list)
     files: list[FileAction] = field(default_factory=list)
     changes_data: bool = False
+    counted: int = 0
+    """Bytes of all lines that are not about files."""
+
+    def count(self, line: bytes) -> None:
+        """Raises ``BudgetError`` where all lines together are more than any commit says of a table."""
+        self.counted += len(line)
+        if self.counted > ACTION_BYTES:
+            raise BudgetError(f"the actions that are not about files have more than {ACTION_BYTES >> 20} MiB")
 
     def take(self, kind: str, value: object, *, with_files: bool) -> None:
         match kind:
@@ -101,15 +110,24 @@ class _Gathered:
                     raise ValueError("a second metaData in one commit")
                 self.metadata = parse_metadata(value)
             case "domainMetadata":
-                self.domains.append(parse_domain(value))
+                self._take_domain(parse_domain(value))
             case "txn":
-                self.transactions.append(parse_transaction(value))
+                self._take_transaction(parse_transaction(value))
             case "commitInfo":
                 self.info = expect_object(value, "commitInfo")
             case "add" | "remove":
                 self.changes_data = True
                 if with_files:
                     self.files.append(parse_file(kind, value))
+
+    def _take_domain(self, domain: Domain) -> None:
+        self.domains.append(domain)
+        if len(self.domains) > DOMAINS:
+            raise BudgetError(f"more than {DOMAINS:,} domains in one commit")
+
+    def _take_transaction(self, transaction: AppTransaction) -> None:
+        if len(self.transactions) < _ENTRIES_LIMIT:
+            self.transactions.append(transaction)
 
 
 def parse_commit(version: int, lines: Iterable[bytes], *, with_files: bool = False) -> ParsedCommit:
@@ -141,6 +159,8 @@ def _is_file_line(line: bytes) -> bool:
 def _take_line(gathered: _Gathered, number: int, line: bytes, *, with_files: bool) -> None:
     try:
         action = expect_object(parse_json(line), "the line")
+        if not line.startswith(_FILES):
+            gathered.count(line)
         known = [kind for kind in action if kind in _KINDS and action[kind] is not None]
         if len(known) > 1:
             raise ValueError(f"{len(known)} actions in one line: {', '.join(known)}")
@@ -175,7 +195,7 @@ def _finish(version: int, gathered: _Gathered) -> ParsedCommit:
         read_version=_number(info.get("readVersion")),
         isolation=_text(info.get("isolationLevel")),
         blind_append=blind if isinstance(blind, bool) else None,
-        transactions=tuple(gathered.transactions[:_ENTRIES_LIMIT]),
+        transactions=tuple(gathered.transactions),
         job=_job(info),
     )
     return ParsedCommit(
