@@ -17,13 +17,14 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from tablectl.model.code import read_code
 from tablectl.model.plan import Change, Phase, Plan, ProtocolFact, Statement, TablePlan
 from tablectl.model.text import printable, value_text
 from tablectl.planning.drift import Drift
 from tablectl.reports.context import Context
 from tablectl.reports.drift_text import origin_facts, table_facts
 from tablectl.reports.run_words import measures, remarks
-from tablectl.reports.style import plural, sql_lines
+from tablectl.reports.style import plural
 from tablectl.reports.timeline import timeline
 from tablectl.reports.wording import (
     GOOD,
@@ -171,7 +172,7 @@ def _prose(text: str) -> Markup:
 
 
 def _sql(sql: str) -> Markup:
-    return escape("\n".join(sql_lines(f"{sql};")))
+    return escape("\n".join(read_code(sql).shown()))
 
 
 def _phases(table: TablePlan) -> list[tuple[Phase, list[Statement]]]:
