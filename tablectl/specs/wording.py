@@ -5,12 +5,15 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from tablectl.model.credentials import scrub
+
 _LONGEST = 60
 _MOST = 12
 
 
 def shown(text: str) -> str:
     """A user's text inside a message: quoted, on one line, printable whatever it holds, cut where it is long."""
+    text = scrub(text)  # before it is cut: half of a password is one too
     cut = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
     return f'"{cut}"' if cut.isprintable() and '"' not in cut and "\\" not in cut else repr(cut)
 
