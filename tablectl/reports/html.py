@@ -18,6 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from tablectl.model.code import read_code
+from tablectl.model.inert import inert_markup
 from tablectl.model.plan import Change, Phase, Plan, ProtocolFact, Statement, TablePlan
 from tablectl.model.text import printable, value_text
 from tablectl.planning.drift import Drift
@@ -94,7 +95,7 @@ def drift_html(drift: Drift, context: Context) -> str:
 def _page(template: str, subject: str, verdict: Verdict, context: Context, **values: Any) -> str:
     style, script = _asset("page.css"), _asset("page.js")
     page = _environment().get_template(template)
-    return page.render(
+    text = page.render(
         subject=subject,
         verdict=verdict,
         context=context,
@@ -103,6 +104,7 @@ def _page(template: str, subject: str, verdict: Verdict, context: Context, **val
         policy=_policy(style, script),
         **values,
     )
+    return inert_markup(text)
 
 
 def _policy(style: str, script: str) -> str:
