@@ -6,7 +6,7 @@ BIN := .venv/bin
 VERSIONS := 4.0.1-4.0.1 4.1.0-4.0.1 4.3.1-4.0.1
 CASES := not slow
 
-.PHONY: demo test test-slow test-versions check unit bench install java python clean lock
+.PHONY: demo test fuzz test-slow test-versions check unit bench install java python clean lock
 
 demo: java install
 	rm -rf demo-lake
@@ -43,6 +43,13 @@ test-versions: java install $(VERSIONS:%=.venv-versions/%/installed)
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
 	  > "$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/shared.pth"
 	touch $@
+
+# Hostile input for what reads it, SECONDS for each subject: `make fuzz SUBJECTS=logs SECONDS=600`.
+SECONDS := 60
+SUBJECTS :=
+
+fuzz: install
+	$(BIN)/python -m tests.fuzz $(SUBJECTS) --seconds $(SECONDS)
 
 # Each prints what it measured, against what one would use instead.
 bench: install
