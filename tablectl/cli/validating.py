@@ -16,6 +16,7 @@ from tablectl.model.errors import ExitCode, InputError, Problem
 from tablectl.planning.lint import Linted, LintedTable, lint
 from tablectl.planning.rules.subject import Subject
 from tablectl.reports.findings_text import counted, findings_lines
+from tablectl.reports.mask import Mask
 from tablectl.reports.style import plural
 from tablectl.specs.config import Config, load_config
 from tablectl.specs.repository import load_repository
@@ -48,11 +49,12 @@ def validate_command(request: Request, out: Output, form: Checked) -> ExitCode:
 
 def _lint(specs: Specs, config: Config) -> tuple[LintedTable, ...]:
     """What is wrong with policies as they stand, without a table: patterns are looked at once tables are known."""
-    dialect, severities = config.engine.dialect, config.severities
-    return tuple(
+    dialect, severities, mask = config.engine.dialect, config.severities, Mask(config.reports.mask)
+    found = (
         LintedTable(spec.name.text, lint(Subject.of_policy(spec.policy, dialect), spec.name, "validate", severities))
         for spec in specs.tables
     )
+    return tuple(map(mask.linted, found))
 
 
 def _all_findings(checked: Mapping[str, _Checked]) -> Linted:

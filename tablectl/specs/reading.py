@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from tablectl.attributes.masked import HIDDEN, NO_MASK, MaskedKeys
 from tablectl.model.errors import Problem
 from tablectl.model.names import NameSyntaxError
 from tablectl.specs.identifiers import why_unusable
@@ -24,6 +25,12 @@ class Given:
 
     value: str | tuple[str, ...] | None
     source: Source
+    hidden: bool = False
+    """Whether no output may hold the value."""
+
+    def shown(self) -> str | tuple[str, ...] | None:
+        """The value as it may be shown; that there is none stays visible."""
+        return HIDDEN if self.hidden and self.value is not None else self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +41,23 @@ class Reading:
     dialect: str
     catalog: str
     problems: list[Problem]
+    masked: MaskedKeys = NO_MASK
+    hiding: str = ""
+    """The attribute or property whose value is being read, where no message may hold it."""
+
+    def of_value(self, attribute: str, key: str) -> Reading:
+        """How the value of an attribute or a property is read."""
+        return replace(self, hiding=key or attribute) if self.masked.hides_value(attribute, key) else self
+
+    def given(self, value: str | tuple[str, ...] | None, source: Source) -> Given:
+        """A value that was read."""
+        return Given(value, source, bool(self.hiding))
 
     def report(self, source: Source, message: str, hint: str = "") -> None:
         """Something is wrong at a place; the reading goes on, to find the rest."""
+        if self.hiding:
+            message = f"{shown(self.hiding)} cannot take its value, which `reports.mask` hides"
+            hint = "see what it takes, and check the value and its variables"
         self.problems.append(source.problem(message, hint))
 
     def name(self, text: str, source: Source, read: Callable[[str], _Name]) -> _Name | None:
@@ -73,7 +94,7 @@ class Reading:
         try:
             text = self.variables.expand(scalar.text)
         except UndefinedVariableError as error:
-            self.report(scalar.source, error.message, error.hint)
+            self.problems.append(scalar.source.problem(error.message, error.hint))  # it holds names, and no value
             return None
         reason = why_unusable(text)
         if reason:

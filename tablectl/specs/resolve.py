@@ -99,7 +99,7 @@ class _Tie:
 
 
 def _said(voice: Voice) -> str:
-    match voice.given and voice.given.value:
+    match voice.given and voice.given.shown():
         case str() as text:
             return shown(text)
         case tuple() as items:

@@ -60,8 +60,8 @@ COMMANDS = [
     ["validate"],
     ["validate", "--format", "json"],
     ["validate", "--format", "sarif"],
-    *(["plan", "--format", form] for form in ("text", "json", "md", "sarif", "junit", "html")),
-    *(["drift", "--format", form] for form in ("text", "json", "md", "sarif", "junit", "html")),
+    *(["plan", "--format", form] for form in ("text", "json", "markdown", "sarif", "junit", "html")),
+    *(["drift", "--format", form] for form in ("text", "json", "markdown", "sarif", "junit", "html")),
     ["lint"],
     ["lint", "--format", "json"],
     ["lint", "--format", "sarif"],
@@ -105,7 +105,7 @@ def test_a_plan_an_apply_and_their_files_do_not(hostile: Repository, cli: Cli) -
     files = ("r.md", "r.html", "r.sarif", "r.xml", "r.txt")
     reports = [word for file in files for word in ("--report", file)]
     check(cli("plan", "--out", "p.json", *reports))
-    for form in ("text", "json", "md", "sarif", "junit", "html"):
+    for form in ("text", "json", "markdown", "sarif", "junit", "html"):
         check(cli("show", "p.json", "--format", form))
     for file in ("p.json", *files):
         assert obeyed(Path(file).read_text()) == [], file

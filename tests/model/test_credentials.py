@@ -41,9 +41,9 @@ PLAIN = [
 
 @pytest.mark.parametrize("location", SECRETS)
 def test_a_location_with_credentials_is_refused_and_the_message_holds_none(location: str) -> None:
-    for read in (lambda: parse_table(f"delta.`{location}`"), lambda: make_path_pattern(f"{location}/*")):
+    for name, read in ((f"delta.`{location}`", parse_table), (f"{location}/*", make_path_pattern)):
         with pytest.raises(NameSyntaxError) as caught:
-            read()
+            read(name)
         assert "SEC" not in str(caught.value)
         assert "RET" not in str(caught.value)
         assert "environment" in str(caught.value)
