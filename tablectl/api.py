@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tablectl.engine.spark import SparkEngine, SparkOptions, open_spark, wrap_spark
+from tablectl.files import read_regular
 from tablectl.live.origin import MOST_COMMITS
 from tablectl.model.errors import EngineError, PlanFileError, TablectlError, UsageError
 from tablectl.model.live import Client
@@ -18,7 +19,7 @@ from tablectl.planning.drift import Drift
 from tablectl.planning.limits import Limits
 from tablectl.planning.lint import Linted
 from tablectl.planning.outlook import Outlook
-from tablectl.planning.plan_file import check_environment, load_plan
+from tablectl.planning.plan_file import MAX_BYTES, check_environment, load_plan
 from tablectl.scope import Selection
 from tablectl.specs.asked import asked_for, declared_already
 from tablectl.specs.config import ENV, Config, load_config
@@ -259,7 +260,7 @@ def config_of(plan: Plan, env: str | None, directory: str | Path) -> Config:
 def read_plan(path: Path, *, to_apply: bool = True) -> Plan:
     """The plan in a file. Raises ``TablectlError`` where it cannot be read, ``PlanFileError`` where it lies."""
     try:
-        data = path.read_bytes()
+        data = read_regular(path, MAX_BYTES)
     except OSError as error:
         raise TablectlError(
             f"{path}: {error.strerror or error}", "plans are written by `tablectl plan --out FILE`"

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
 
+from tablectl.live.budget import PATH_LENGTH, check_json
 from tablectl.model.live import AppTransaction, Protocol
 
 CLUSTERING = "delta.clustering"
@@ -59,6 +60,7 @@ class FileAction:
 
 def parse_json(raw: bytes) -> Any:
     """One JSON value. Raises ``ValueError`` for anything else, what Python reads but cannot print included."""
+    check_json(raw)
     try:
         text = raw.decode()
         value = json.loads(text)
@@ -176,12 +178,19 @@ def parse_file(kind: str, value: object) -> FileAction:
     action = expect_object(value, kind)
     size, vector = action.get("size"), action.get("deletionVector")
     return FileAction(
-        key=(unquote(expect_text(action.get("path"), "path")), vector_id(vector)),
+        key=(unquote(_path(action.get("path"))), vector_id(vector)),
         added=kind == "add",
         size=0 if size is None else expect_integer(size, "size"),
         partition=parse_partition(action.get("partitionValues")),
         cluster=cluster_mark(action.get("tags"), action.get("clusteringProvider")),
     )
+
+
+def _path(value: object) -> str:
+    path = expect_text(value, "path")
+    if len(path) > PATH_LENGTH:
+        raise ValueError(f"a path has {len(path):,} characters")
+    return path
 
 
 def parse_partition(value: object) -> Partition:

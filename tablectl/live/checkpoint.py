@@ -14,7 +14,6 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tablectl.live.actions import (
     Domain,
@@ -29,6 +28,8 @@ from tablectl.live.actions import (
     parse_protocol,
     vector_id,
 )
+from tablectl.live.budget import DOMAINS
+from tablectl.live.checked_parquet import CheckedParquet, Spent, leaf_paths, open_checked
 from tablectl.live.history import read_commit
 from tablectl.live.listing import Checkpoint
 from tablectl.live.log import TableLog
@@ -46,6 +47,7 @@ _READ = {
 _FILES = ("add.path", "add.size", "add.deletionVector")
 PARTITIONS = ("add.partitionValues",)
 MARKS = ("add.tags", "add.clusteringProvider")
+_CHECKPOINT_ONLY = frozenset({"checkpointMetadata", "sidecar"})
 _BATCH = 1 << 16
 _STATE_BATCH = 1 << 13
 """Delta Spark puts the state before all files, so mostly one small batch is all that is read; delta-rs puts it last."""
@@ -74,6 +76,7 @@ def read_checkpoint(
     protocol: Protocol | None = None
     metadata: Metadata | None = None
     domains: list[Domain] = []
+    spent = Spent()
     for name in checkpoint.files:
         if name.endswith(".json"):
             found = read_commit(log, name, checkpoint.version)
@@ -82,7 +85,7 @@ def read_checkpoint(
                     f"{log.file(name)}: the checkpoint has no checkpointMetadata: it is not complete", _HINT
                 )
             return found.protocol, found.metadata, found.domains
-        with _parquet(log, name) as file:
+        with _parquet(log, name, spent) as file:
             for column, value in _state_rows(file):
                 if column == "protocol":
                     protocol = parse_protocol(value)
@@ -90,6 +93,8 @@ def read_checkpoint(
                     metadata = parse_metadata(_metadata_as_json(value))
                 else:
                     domains.append(parse_domain(value))
+                    if len(domains) > DOMAINS:
+                        raise ValueError(f"more than {DOMAINS:,} domains")
     return protocol, metadata, tuple(domains)
 
 
@@ -124,11 +129,11 @@ def checkpoint_files(
                 yield from _files(file, seen, columns)
 
 
-def _files(file: pq.ParquetFile, seen: set[tuple[str, str]], columns: Sequence[str]) -> Iterator[FileAction]:
-    if "add" not in file.schema_arrow.names:
+def _files(file: CheckedParquet, seen: set[tuple[str, str]], columns: Sequence[str]) -> Iterator[FileAction]:
+    if "add" not in file.columns:
         return
     _expect_leaves(file, ["add.path", "add.size"])
-    for batch in file.iter_batches(batch_size=_BATCH, columns=[*_FILES, *columns]):
+    for batch in file.rows([*_FILES, *columns]):
         for row in batch.column("add").drop_null().to_pylist():
             vector = row.get("deletionVector")
             row["deletionVector"] = None if vector is None or vector.get("storageType") is None else vector
@@ -143,26 +148,23 @@ def _count_sidecar(log: TableLog, name: str, seen: set[tuple[str, str]]) -> Coun
 
 
 @contextmanager
-def _parquet(log: TableLog, name: str) -> Iterator[pq.ParquetFile]:
-    """A Parquet file of the log; whatever is wrong with its content becomes a ``LiveError``.
-
-    Page checksums are verified: parquet-mr writes them, and nothing else tells a damaged page from another value.
-    """
+def _parquet(log: TableLog, name: str, spent: Spent | None = None) -> Iterator[CheckedParquet]:
+    """A Parquet file of the log; whatever is wrong with its content becomes a ``LiveError``."""
     try:
-        with closing(log.open(name)) as source, pq.ParquetFile(source, page_checksum_verification=True) as file:
+        with open_checked(log.open(name), spent or Spent()) as file:
             yield file
     except _DAMAGE as error:
         first = (str(error).splitlines() or [type(error).__name__])[0]
         raise LiveError(f"{log.file(name)}: the checkpoint cannot be read: {first}", _HINT) from error
 
 
-def _state_rows(file: pq.ParquetFile) -> Iterator[tuple[str, Any]]:
-    columns = [column for column in _STATE if column in file.schema_arrow.names]
+def _state_rows(file: CheckedParquet) -> Iterator[tuple[str, Any]]:
+    columns = [column for column in _STATE if column in file.columns]
     _expect_leaves(file, [_STATE[column] for column in columns])
-    for group in range(file.num_row_groups):
+    for group in range(file.groups):
         left = _held(file, group, columns)
         paths = [path for column in left for path in _READ[column]]
-        batches = file.iter_batches(batch_size=_STATE_BATCH, row_groups=[group], columns=paths) if left else ()
+        batches = file.state(group, paths, _STATE_BATCH) if left else ()
         for batch in batches:
             for column in left:
                 for value in _values(batch.column(column)):
@@ -172,14 +174,14 @@ def _state_rows(file: pq.ParquetFile) -> Iterator[tuple[str, Any]]:
                 break
 
 
-def _expect_leaves(file: pq.ParquetFile, leaves: Iterable[str]) -> None:
-    known = {file.schema.column(index).path for index in range(len(file.schema.names))}
+def _expect_leaves(file: CheckedParquet, leaves: Iterable[str]) -> None:
+    known = set(leaf_paths(file.file))
     for leaf in leaves:
         if leaf not in known:
             raise ValueError(f"there is no column {leaf}")
 
 
-def _held(file: pq.ParquetFile, group: int, columns: Sequence[str]) -> dict[str, int]:
+def _held(file: CheckedParquet, group: int, columns: Sequence[str]) -> dict[str, int]:
     """How many values the columns of the state have in a row group, those that have some, by one leaf of each.
 
     The footer's statistics would tell it too. But no checksum guards a footer: one damaged bit would hide a value, and
@@ -187,7 +189,7 @@ def _held(file: pq.ParquetFile, group: int, columns: Sequence[str]) -> dict[str,
     """
     held = dict.fromkeys(columns, 0)
     leaves = [_STATE[column] for column in columns]
-    for batch in file.iter_batches(batch_size=_BATCH, row_groups=[group], columns=leaves) if leaves else ():
+    for batch in file.state(group, leaves, _BATCH) if leaves else ():
         for column in columns:
             held[column] += len(batch.column(column)) - batch.column(column).null_count
     return {column: count for column, count in held.items() if count}
@@ -212,12 +214,12 @@ def _metadata_as_json(value: Any) -> dict[str, Any]:
     return {**action, "partitionColumns": columns or [], "configuration": dict(pairs or ())}
 
 
-def _count(file: pq.ParquetFile, seen: set[tuple[str, str]]) -> Counts:
-    if "add" not in file.schema_arrow.names:
+def _count(file: CheckedParquet, seen: set[tuple[str, str]]) -> Counts:
+    if "add" not in file.columns:
         return Counts()
     _expect_leaves(file, ["add.path", "add.size"])
     total = Counts()
-    for batch in file.iter_batches(batch_size=_BATCH, columns=list(_FILES)):
+    for batch in file.rows(_FILES):
         adds = batch.column("add").drop_null()
         total = total.plus(_count_rows(adds.to_pylist(), seen) if seen else _count_columns(adds))
     return total
@@ -244,27 +246,31 @@ def _count_rows(rows: list[Any], seen: set[tuple[str, str]]) -> Counts:
     return Counts(files, size, vectors)
 
 
-def _sidecars_in_parquet(file: pq.ParquetFile) -> list[str]:
-    if "sidecar" not in file.schema_arrow.names:
+def _sidecars_in_parquet(file: CheckedParquet) -> list[str]:
+    if "sidecar" not in file.columns:
         return []
     rows = (
         row
-        for batch in file.iter_batches(batch_size=_BATCH, columns=["sidecar.path"])
+        for group in range(file.groups)
+        for batch in file.state(group, ["sidecar.path"], _BATCH)
         for row in batch.column("sidecar").drop_null().to_pylist()
     )
-    return [_sidecar_name(row) for row in rows]
+    return list(dict.fromkeys(_sidecar_name(row) for row in rows))
 
 
 def _sidecars_in_json(log: TableLog, name: str) -> list[str]:
     try:
-        actions = _json_actions(log, name)
-        return [_sidecar_name(action["sidecar"]) for action in actions if action.get("sidecar") is not None]
+        found = [action["sidecar"] for action in _json_actions(log, name) if action.get("sidecar") is not None]
+        return list(dict.fromkeys(map(_sidecar_name, found)))
     except ValueError as error:
         raise LiveError(f"{log.file(name)}: the checkpoint cannot be read: {error}", _HINT) from error
 
 
-def _json_actions(log: TableLog, name: str) -> Iterator[dict[str, Any]]:
-    return (expect_object(parse_json(line), "the line") for line in log.lines(name) if line.strip())
+def _json_actions(log: TableLog, name: str) -> list[dict[str, Any]]:
+    """The actions in a JSON checkpoint that no commit has."""
+    with closing(log.lines(name)) as lines:
+        actions = (expect_object(parse_json(line), "the line") for line in lines if line.strip())
+        return [action for action in actions if action.keys() & _CHECKPOINT_ONLY]
 
 
 def _sidecar_name(value: object) -> str:

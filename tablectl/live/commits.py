@@ -29,6 +29,7 @@ from tablectl.live.actions import (
     parse_protocol,
     parse_transaction,
 )
+from tablectl.live.budget import ACTION_BYTES, DOMAINS, BudgetError
 from tablectl.model.live import NOTHING_SET, AppTransaction, Client, Commit, Protocol
 
 _FILES = (b'{"add":', b'{"remove":', b'{"cdc":')
@@ -38,6 +39,8 @@ _KINDS = frozenset({"add", "remove", "cdc", "metaData", "protocol", "domainMetad
 _REPLACES = ("RESTORE", "REPLACE TABLE", "CREATE OR REPLACE TABLE")
 _NO_WRITERS = ("CREATE", "REPLACE", "CLONE", "CONVERT", "RESTORE", "REMOVE COLUMN MAPPING", "REORG", "OPTIMIZE")
 """Operations that may carry data and metadata though no writer evolves the schema."""
+
+_OF_FILES = frozenset({"add", "remove", "cdc", "sidecar"})
 
 _SHORT, _TEXT_LIMIT, _VALUE_LIMIT = 32, 1000, 10_000
 """Characters of a text that is kept once, of a name, and of a value such as a predicate. Writers put anything there."""
@@ -89,6 +92,14 @@ class _Gathered:
     transactions: list[AppTransaction] = field(default_factory=list)
     files: list[FileAction] = field(default_factory=list)
     changes_data: bool = False
+    counted: int = 0
+    """Bytes of all lines that are not about files."""
+
+    def count(self, line: bytes) -> None:
+        """Raises ``BudgetError`` where all lines together are more than any commit says of a table."""
+        self.counted += len(line)
+        if self.counted > ACTION_BYTES:
+            raise BudgetError(f"the actions that are not about files have more than {ACTION_BYTES >> 20} MiB")
 
     def take(self, kind: str, value: object, *, with_files: bool) -> None:
         match kind:
@@ -102,8 +113,12 @@ class _Gathered:
                 self.metadata = parse_metadata(value)
             case "domainMetadata":
                 self.domains.append(parse_domain(value))
+                if len(self.domains) > DOMAINS:
+                    raise ValueError(f"more than {DOMAINS:,} domains in one commit")
             case "txn":
-                self.transactions.append(parse_transaction(value))
+                transaction = parse_transaction(value)
+                if len(self.transactions) < _ENTRIES_LIMIT:
+                    self.transactions.append(transaction)
             case "commitInfo":
                 self.info = expect_object(value, "commitInfo")
             case "add" | "remove":
@@ -141,6 +156,8 @@ def _is_file_line(line: bytes) -> bool:
 def _take_line(gathered: _Gathered, number: int, line: bytes, *, with_files: bool) -> None:
     try:
         action = expect_object(parse_json(line), "the line")
+        if not action.keys() & _OF_FILES:
+            gathered.count(line)
         known = [kind for kind in action if kind in _KINDS and action[kind] is not None]
         if len(known) > 1:
             raise ValueError(f"{len(known)} actions in one line: {', '.join(known)}")
@@ -175,7 +192,7 @@ def _finish(version: int, gathered: _Gathered) -> ParsedCommit:
         read_version=_number(info.get("readVersion")),
         isolation=_text(info.get("isolationLevel")),
         blind_append=blind if isinstance(blind, bool) else None,
-        transactions=tuple(gathered.transactions[:_ENTRIES_LIMIT]),
+        transactions=tuple(gathered.transactions),
         job=_job(info),
     )
     return ParsedCommit(

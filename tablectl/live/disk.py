@@ -8,14 +8,16 @@ from __future__ import annotations
 import io
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from tablectl.files import TooLargeError, open_regular, read_regular
+from tablectl.live.budget import LINE_BYTES
 from tablectl.live.listing import STAGED
-from tablectl.live.log import DENIED, LINE_LIMIT, LOG, VanishedError
+from tablectl.live.log import DENIED, LOG, OversizeError, VanishedError
 from tablectl.model.errors import LiveError
 
 _BUFFER = 1 << 16
@@ -61,25 +63,23 @@ class DiskLog:
         """As ``TableLog.exists``."""
         return Path(self.file("")).is_dir()
 
-    def read(self, name: str) -> bytes:
+    def read(self, name: str, limit: int = LINE_BYTES) -> bytes:
         """As ``TableLog.read``."""
-        with self._told(name), io.FileIO(self.file(name)) as file:
-            if os.fstat(file.fileno()).st_size > LINE_LIMIT:
-                raise OSError(f"larger than {LINE_LIMIT >> 20} MiB")
-            return file.readall()
+        with self._told(name):
+            return read_regular(self.file(name), limit)
 
-    def lines(self, name: str) -> Iterator[bytes]:
+    def lines(self, name: str) -> Generator[bytes, None, None]:
         """As ``TableLog.lines``."""
-        with self._told(name), io.BufferedReader(io.FileIO(self.file(name)), _BUFFER) as file:
-            while line := file.readline(LINE_LIMIT + 1):
-                if len(line) > LINE_LIMIT:
-                    raise LiveError(f"{self.file(name)}: a line is longer than {LINE_LIMIT >> 20} MiB")
+        with self._told(name), io.BufferedReader(open_regular(self.file(name)), _BUFFER) as file:
+            while line := file.readline(LINE_BYTES + 1):
+                if len(line) > LINE_BYTES:
+                    raise OversizeError(f"{self.file(name)}: a line is longer than {LINE_BYTES >> 20} MiB")
                 yield line.removesuffix(b"\n")
 
     def open(self, name: str) -> io.BufferedReader:
         """As ``TableLog.open``."""
         with self._told(name):
-            return io.BufferedReader(io.FileIO(self.file(name)), _BUFFER)
+            return io.BufferedReader(open_regular(self.file(name)), _BUFFER)
 
     def start(self, call: Callable[[], _Result]) -> Future[_Result] | None:
         """Never: the disk answers faster than threads hand the interpreter over."""
@@ -97,6 +97,8 @@ class DiskLog:
             raise VanishedError(f"{self.file(name)}: listed, but gone when it was opened") from error
         except PermissionError as error:
             raise LiveError(f"{self.file(name)}: cannot be read: {_reason(error)}", DENIED) from error
+        except TooLargeError as error:
+            raise OversizeError(f"{self.file(name)}: cannot be read: {_reason(error)}") from error
         except (OSError, ValueError) as error:
             raise LiveError(f"{self.file(name)}: cannot be read: {_reason(error)}") from error
 

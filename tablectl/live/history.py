@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import closing
 from copy import copy
 from typing import Any, TypeVar
 
 from tablectl.live.checksum import Checksum, belongs, parse_checksum
 from tablectl.live.commits import CommitSyntaxError, ParsedCommit, parse_commit
 from tablectl.live.listing import Segment, checksum_name, commit_name, compacted_name, segment
-from tablectl.live.log import AHEAD, TableLog, VanishedError
+from tablectl.live.log import AHEAD, OversizeError, TableLog, VanishedError
 from tablectl.model.errors import LiveError
 
 _Result = TypeVar("_Result")
@@ -77,7 +78,7 @@ class History:
             return None
         try:
             raw = self._take(checksum_name(version), self._checksum_reader(version))
-        except VanishedError:
+        except (VanishedError, OversizeError):
             return None
         checksum = parse_checksum(raw)
         return checksum if checksum and belongs(checksum, self.commit(version)) else None
@@ -150,7 +151,8 @@ class History:
 def read_commit(log: TableLog, name: str, version: int, *, with_files: bool = False) -> ParsedCommit:
     """One commit or compacted log. Raises ``LiveError`` with file and line where it is none."""
     try:
-        return parse_commit(version, log.lines(name), with_files=with_files)
+        with closing(log.lines(name)) as lines:
+            return parse_commit(version, lines, with_files=with_files)
     except CommitSyntaxError as error:
         raise LiveError(
             f"{log.file(name)}:{error.line}: {error}",

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from typing import Protocol, TypeVar
 
+from tablectl.live.budget import LINE_BYTES
 from tablectl.model.errors import LiveError
 
 LOG = "_delta_log"
-LINE_LIMIT = 64 << 20
-"""Bytes of one line or of one file read whole. Delta's own limits are lower (a JVM string holds 2 GiB of UTF-16)."""
 AHEAD = 32
 """Commits of one table that are read side by side."""
 DENIED = "the reader needs to list and to get objects below the table"
@@ -22,6 +21,10 @@ _Item = TypeVar("_Item")
 
 class VanishedError(LiveError):
     """A listed file was gone when it was opened: someone cleans the log. A fresh listing helps."""
+
+
+class OversizeError(LiveError):
+    """A file of the log is larger than tablectl reads."""
 
 
 class TableLog(Protocol):
@@ -44,12 +47,15 @@ class TableLog(Protocol):
         """Whether the table has a log directory. Only a local one can exist empty."""
         ...
 
-    def read(self, name: str) -> bytes:
-        """A small file whole."""
+    def read(self, name: str, limit: int = LINE_BYTES) -> bytes:
+        """A small file whole. Raises ``OversizeError`` where it has more bytes than the limit."""
         ...
 
-    def lines(self, name: str) -> Iterator[bytes]:
-        """The lines of a file of any size, without their ends; memory is bounded by the longest line."""
+    def lines(self, name: str) -> Generator[bytes, None, None]:
+        """The lines of a file of any size, without their ends; none may be longer than ``LINE_BYTES``.
+
+        Close it before another file is read: a store reads one large file of a table at a time.
+        """
         ...
 
     def open(self, name: str) -> io.RawIOBase | io.BufferedIOBase:

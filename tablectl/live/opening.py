@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from tablectl.live.budget import HINT_BYTES
 from tablectl.live.interpret import catalog_managed
 from tablectl.live.listing import (
     Checkpoint,
@@ -97,7 +98,7 @@ def _usable(checkpoint: Checkpoint, version: int | None) -> bool:
 
 def _last_checkpoint(log: TableLog) -> int:
     try:
-        hint = parse_hint(log.read(_HINT))
+        hint = parse_hint(log.read(_HINT, HINT_BYTES))
     except VanishedError:
         return -1
     return -1 if hint is None else hint

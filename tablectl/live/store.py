@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Self, TypeVar
@@ -15,10 +15,12 @@ import obstore
 from obstore.exceptions import BaseError, NotFoundError, PermissionDeniedError
 from obstore.store import ObjectStore
 
+from tablectl.files import size_text
 from tablectl.live.buckets import BucketError, Patience, StoreOptions, open_bucket
+from tablectl.live.budget import LINE_BYTES
 from tablectl.live.disk import DiskLog
 from tablectl.live.failures import Failure, explain
-from tablectl.live.log import DENIED, LINE_LIMIT, LOG, TableLog, VanishedError
+from tablectl.live.log import DENIED, LOG, OversizeError, TableLog, VanishedError
 from tablectl.model.errors import LiveError
 from tablectl.model.names import canonical_location
 from tablectl.model.stores import FAMILIES
@@ -120,6 +122,8 @@ class ObjectLog:
         self._store = bucket.store
         self._prefix = prefix
         self._root = f"{prefix}/{LOG}" if prefix else LOG
+        self._large = threading.Lock()
+        """Held while a large file is read: thirty commits are read ahead, and each may have a line of many MiB."""
 
     def file(self, name: str) -> str:
         """As ``TableLog.file``."""
@@ -148,11 +152,15 @@ class ObjectLog:
             found = obstore.list_with_delimiter(self._store, self._prefix or None)["common_prefixes"]
             return [path.rpartition("/")[2] for path in found]
 
-    def read(self, name: str) -> bytes:
+    def read(self, name: str, limit: int = LINE_BYTES) -> bytes:
         """As ``TableLog.read``."""
-        return self._get(name, _whole)
+        with self._translated(name):
+            result = obstore.get(self._store, f"{self._root}/{name}")
+            if result.meta["size"] > limit:
+                raise OversizeError(f"{self.file(name)}: cannot be read: larger than {size_text(limit)}")
+            return bytes(result.bytes())
 
-    def lines(self, name: str) -> Iterator[bytes]:
+    def lines(self, name: str) -> Generator[bytes, None, None]:
         """As ``TableLog.lines``."""
         rest = b""
         with self._translated(name):
@@ -160,13 +168,14 @@ class ObjectLog:
             if result.meta["size"] <= _CHUNK:
                 yield from bytes(result.bytes()).split(b"\n")
                 return
-            for chunk in result.stream(min_chunk_size=_CHUNK):
-                *complete, rest = (rest + bytes(chunk)).split(b"\n")
-                yield from complete
-                if len(rest) > LINE_LIMIT:
-                    raise LiveError(f"{self.file(name)}: a line is longer than {LINE_LIMIT >> 20} MiB")
-            if rest:
-                yield rest
+            with self._large:
+                for chunk in result.stream(min_chunk_size=_CHUNK):
+                    *complete, rest = (rest + bytes(chunk)).split(b"\n")
+                    yield from complete
+                    if len(rest) > LINE_BYTES:
+                        raise OversizeError(f"{self.file(name)}: a line is longer than {LINE_BYTES >> 20} MiB")
+                if rest:
+                    yield rest
 
     def open(self, name: str) -> RangeFile:
         """As ``TableLog.open``."""
@@ -266,10 +275,3 @@ class RangeFile(io.RawIOBase):
         data = block[self._at - start : self._at - start + size]
         self._at += len(data)
         return data
-
-
-def _whole(store: ObjectStore, path: str) -> bytes:
-    result = obstore.get(store, path)
-    if result.meta["size"] > LINE_LIMIT:
-        raise OSError(f"larger than {LINE_LIMIT >> 20} MiB")
-    return bytes(result.bytes())

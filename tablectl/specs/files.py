@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tablectl.files import NotRegularError, TooLargeError, read_regular
 from tablectl.model.errors import Problem
 from tablectl.specs.document import MAX_BYTES, too_large
 
@@ -64,13 +65,13 @@ def read_bytes(path: Path, problems: list[Problem], missing: bytes | None = None
     """The bytes of a file of a size that is parsed, ``missing`` where there is none and it is given, or a problem."""
     file = shown_path(path)
     try:
-        if path.exists() and not path.is_file():
-            problems.append(Problem(file, 0, 0, "this is no file"))
-            return None
-        if path.stat().st_size > MAX_BYTES:
-            problems.append(too_large(file))
-            return None
-        return path.read_bytes()
+        return read_regular(path, MAX_BYTES)
+    except (NotRegularError, IsADirectoryError):
+        problems.append(Problem(file, 0, 0, "this is no file"))
+        return None
+    except TooLargeError:
+        problems.append(too_large(file))
+        return None
     except FileNotFoundError:
         if missing is None:
             problems.append(Problem(file, 0, 0, "no such file or directory"))

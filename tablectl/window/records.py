@@ -16,6 +16,7 @@ from uuid import uuid4
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import MemoryStore, ObjectStore
 
+from tablectl.files import TooLargeError, read_regular
 from tablectl.live.buckets import BucketError, Patience, StoreOptions, open_bucket
 from tablectl.live.failures import explain
 from tablectl.live.log import LOG
@@ -25,6 +26,9 @@ from tablectl.model.stores import FAMILIES, PREFIXES
 
 FOLDER = "_tablectl"
 """The directory inside a table. VACUUM and readers skip names that begin with ``_`` (window.md 5)."""
+
+LARGEST = 1 << 18
+"""Bytes of one record. Ours are a few hundred; what is larger was written by someone else, and is not read."""
 
 _PLAIN_KEY = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
 _WAY_OUT = "check the path and the permissions, or set `state:` in tablectl.yaml to keep the records in another place"
@@ -93,7 +97,7 @@ class DiskRecords:
         """As ``RecordStore.read``."""
         with _told("read", f"{self._folder}/{name}"):
             try:
-                return (self._folder / name).read_bytes()
+                return read_regular(self._folder / name, LARGEST, follow=False)
             except FileNotFoundError:
                 return None
 
@@ -166,7 +170,10 @@ class ObjectRecords:
         """As ``RecordStore.read``."""
         with self._told("read", name):
             try:
-                return bytes(self._store.get(self._path(name)).bytes())
+                found = self._store.get(self._path(name))
+                if found.meta["size"] > LARGEST:
+                    raise TooLargeError(name, LARGEST)
+                return bytes(found.bytes())
             except FileNotFoundError:
                 return None
 

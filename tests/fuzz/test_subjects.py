@@ -20,7 +20,7 @@ def test_a_failed_try_says_how_to_repeat_it() -> None:
     def attempt(_random: object) -> str:
         raise RecursionError
 
-    with pytest.raises(BrokenPromiseError, match="python -m tests.fuzz sample --seed 3 --first 5 --tries 1"):
+    with pytest.raises(BrokenPromiseError, match=r"python -m tests\.fuzz sample --seed 3 --first 5 --tries 1"):
         fuzz(Subject("sample", "", attempt), 3, range(5, 9))
 
 

@@ -1,0 +1,81 @@
+"""One way to open files that strangers may have put there: regular files only, without blocking, up to a size.
+
+A FIFO would block whoever opens it, and a device such as ``/dev/zero`` never ends. So files are opened without
+blocking, and what was opened is looked at before anything is read: whatever is renamed meanwhile changes nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import stat
+from pathlib import Path
+
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+
+
+class NotRegularError(OSError):
+    """What was opened is a FIFO, a device, a socket or a directory."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(errno.EINVAL, "not a regular file", path)
+
+
+class TooLargeError(OSError):
+    """The file holds more bytes than are read of such a file."""
+
+    def __init__(self, path: str, limit: int) -> None:
+        super().__init__(errno.EFBIG, f"larger than {size_text(limit)}", path)
+
+
+def size_text(limit: int) -> str:
+    """A limit in bytes, for people: ``64 MiB``, ``10 kB``."""
+    return f"{limit >> 20} MiB" if limit >= 1 << 20 else f"{limit // 1000} kB"
+
+
+def open_regular(path: str | Path, *, follow: bool = True) -> io.FileIO:
+    """The regular file at a path, unbuffered. Links are followed unless ``follow`` is off: then a link is an error.
+
+    Raises ``NotRegularError`` for anything else, other ``OSError`` as ``open`` does, ``ValueError`` for a null byte.
+    """
+    flags = _FLAGS if follow else _FLAGS | _NO_FOLLOW
+    file = io.FileIO(os.fspath(path), opener=lambda name, _flags: _opened(name, flags))
+    try:
+        regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+    except OSError:
+        file.close()
+        raise
+    if not regular:
+        file.close()
+        raise NotRegularError(os.fspath(path))
+    return file
+
+
+def _opened(name: str, flags: int) -> int:
+    try:
+        return os.open(name, flags)
+    except OSError as error:
+        # A socket, or a device without a driver.
+        if error.errno in {errno.ENXIO, errno.ENODEV, errno.EOPNOTSUPP}:
+            raise NotRegularError(name) from error
+        raise
+
+
+def read_regular(path: str | Path, limit: int, *, follow: bool = True) -> bytes:
+    """The bytes of a regular file of at most ``limit`` bytes.
+
+    Raises as ``open_regular``, and ``TooLargeError`` before more than the limit is in memory: the size is asked first,
+    and the reading stops all the same, since a file grows and some file systems report no size.
+    """
+    with open_regular(path, follow=follow) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > limit:
+            raise TooLargeError(os.fspath(path), limit)
+        data = file.read(size + 1) or b""
+        while len(data) <= limit and (more := file.read(limit + 1 - len(data))):
+            data += more
+        if len(data) > limit:
+            raise TooLargeError(os.fspath(path), limit)
+        return data
