@@ -349,7 +349,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             raise ValueError("cut off")
         byte, at = data[at], at + 1
         number |= (byte & 127) << shift
-        if byte < 128:  # noqa: PLR2004
+        if byte < 128:
             return number, at
         shift += 7
 

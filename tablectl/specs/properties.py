@@ -43,7 +43,7 @@ def _check_key(entry: Entry, reading: Reading) -> bool:
     refused = why_refused(entry.key, reading.dialect)
     if refused is not None:
         reason, hint = refused
-        hint = refused_hint(entry.key, hint, reading.dialect)
+        hint = refused_hint(entry.key, hint, reading.dialect) if reading.hints else hint
         named = shown(entry.key) + reason.removeprefix(entry.key) if reason.startswith(f"{entry.key} ") else reason
         reading.report(entry.source, named, hint)
         return False

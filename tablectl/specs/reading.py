@@ -19,6 +19,10 @@ _Name = TypeVar("_Name")
 _READS = {"bool": "as true or false", "int": "as a number", "float": "as a number", "timestamp": "as a date"}
 
 
+MOST_HINTS = 200
+"""Problems in all files after which no further word is compared with others."""
+
+
 @dataclass(frozen=True, slots=True)
 class Given:
     """A value and the place of the key that gives it."""
@@ -44,6 +48,11 @@ class Reading:
     masked: MaskedKeys = NO_MASK
     hiding: str = ""
     """The attribute or property whose value is being read, where no message may hold it."""
+
+    @property
+    def hints(self) -> bool:
+        """Whether a problem is still worth a search for what was meant: of thousands nobody reads it."""
+        return len(self.problems) < MOST_HINTS
 
     def of_value(self, attribute: str, key: str) -> Reading:
         """How the value of an attribute or a property is read."""
@@ -110,4 +119,5 @@ class Reading:
         elif entry.key in elsewhere:
             self.report(entry.source, f"{shown(entry.key)} cannot stand here", elsewhere[entry.key])
         else:
-            self.report(entry.source, f"unknown key {shown(entry.key)}", did_you_mean(entry.key, known))
+            hint = did_you_mean(entry.key, known) if self.hints else ""
+            self.report(entry.source, f"unknown key {shown(entry.key)}", hint)
