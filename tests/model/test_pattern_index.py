@@ -22,7 +22,7 @@ def _patterns(globs: list[tuple[str, str]]) -> list[TablePattern]:
             lambda a, b: make_path_pattern(f"s3a://x/{a}/{b}"),
         ):
             try:
-                made.append(make(one, other))  # type: ignore[no-untyped-call]
+                made.append(make(one, other))
             except NameSyntaxError:
                 continue
     return [each for each in made if not isinstance(each, TableName)]
