@@ -12,6 +12,7 @@ from tablectl.attributes.shape import Shape
 from tablectl.model.live import LiveTable
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.text import cut
 
 _OVER_VECTORS = (
     "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED.EXISTING_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION"
@@ -32,7 +33,7 @@ class Properties:
         """By meaning: ``interval 7 days`` is ``interval 1 week``; a default that all engines share needs no commit."""
         if found is None or declared is None:
             return found == declared or (found is None and _meaning(key, declared) == _shared_default(key))
-        return found == declared or _meaning(key, found) == _meaning(key, declared)
+        return found in {declared, cut(str(declared))} or _meaning(key, found) == _meaning(key, declared)
 
     def diff(self, declared: Value | Mapping[str, str | None], live: LiveTable) -> Iterable[Change]:
         """One change a key, in the order of the keys."""

@@ -28,7 +28,8 @@ class Metadata:
     """A ``metaData`` action, its schema still as text."""
 
     table_id: str
-    schema: str
+    schema: str | None
+    """``None`` where the action has none, as the first commit of some Databricks pipelines: a later one brings it."""
     partition_columns: tuple[str, ...]
     properties: Mapping[str, str]
 
@@ -122,10 +123,11 @@ def _features(action: dict[str, Any], key: str) -> frozenset[str]:
 def parse_metadata(value: object) -> Metadata:
     """A ``metaData`` action. A property without a value (older delta-rs wrote some) is no property."""
     action = expect_object(value, "metaData")
+    schema = action.get("schemaString")
     properties = expect_object(action.get("configuration"), "configuration")
     return Metadata(
         table_id=expect_text(action.get("id"), "the table's id"),
-        schema=expect_text(action.get("schemaString"), "schemaString"),
+        schema=None if schema is None else expect_text(schema, "schemaString"),
         partition_columns=expect_texts(action.get("partitionColumns"), "partitionColumns"),
         properties=MappingProxyType(
             {key: expect_text(each, f"property {key!r}") for key, each in properties.items() if each is not None}

@@ -39,6 +39,7 @@ _TAIL = 8
 """Bytes at the end of a file: the length of its footer, and four letters."""
 _END = 1 << 16
 """What pyarrow reads of the end at once: it then needs no request of its own."""
+_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 _MAGIC = b"PAR1"
 _UNCOMPRESSED, _LZ4 = 0, 5
 _CODECS = {1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
@@ -155,7 +156,11 @@ class CheckedParquet:
                 continue
             for group in groups:
                 chunk = self._chunks[group][index]
-                leaf = Leaf(column.max_definition_level, column.max_repetition_level, _unpack(chunk.codec))
+                if chunk.values <= 0:
+                    continue
+                leaf = Leaf(
+                    column.max_definition_level, column.max_repetition_level, _unpack(chunk.codec), _width(column)
+                )
                 yield (chunk.start, chunk.length), _bound(check, (index, chunk.start, chunk.length), leaf)
 
     def _check_state(self, key: tuple[int, int, int], leaf: Leaf, data: bytes) -> None:
@@ -227,6 +232,11 @@ def _footer(source: io.RawIOBase | io.BufferedIOBase) -> bytes:
 def _last(source: io.RawIOBase | io.BufferedIOBase, size: int, count: int) -> bytes:
     source.seek(size - count)
     return source.read(count) or b""
+
+
+def _width(column: Any) -> int:
+    width: int = _WIDTHS.get(column.physical_type, 0) or max(column.length, 0)
+    return width
 
 
 def _unpack(codec: int) -> Unpack:

@@ -112,19 +112,24 @@ class _Gathered:
                     raise ValueError("a second metaData in one commit")
                 self.metadata = parse_metadata(value)
             case "domainMetadata":
-                self.domains.append(parse_domain(value))
-                if len(self.domains) > DOMAINS:
-                    raise ValueError(f"more than {DOMAINS:,} domains in one commit")
+                self._take_domain(parse_domain(value))
             case "txn":
-                transaction = parse_transaction(value)
-                if len(self.transactions) < _ENTRIES_LIMIT:
-                    self.transactions.append(transaction)
+                self._take_transaction(parse_transaction(value))
             case "commitInfo":
                 self.info = expect_object(value, "commitInfo")
             case "add" | "remove":
                 self.changes_data = True
                 if with_files:
                     self.files.append(parse_file(kind, value))
+
+    def _take_domain(self, domain: Domain) -> None:
+        self.domains.append(domain)
+        if len(self.domains) > DOMAINS:
+            raise BudgetError(f"more than {DOMAINS:,} domains in one commit")
+
+    def _take_transaction(self, transaction: AppTransaction) -> None:
+        if len(self.transactions) < _ENTRIES_LIMIT:
+            self.transactions.append(transaction)
 
 
 def parse_commit(version: int, lines: Iterable[bytes], *, with_files: bool = False) -> ParsedCommit:

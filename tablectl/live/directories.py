@@ -39,8 +39,27 @@ def find_paths(patterns: Iterable[PathPattern], options: StoreOptions = _DEFAULT
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Linked:
+    """What a link leads to: the place, and its path below the base of the pattern; "" where it is not below it."""
+
+    place: str
+    below: str
+
+
 class _Disk:
     """Directories of this machine. Threads cost more here than answers do."""
+
+    def linked(self, base: str, location: str) -> _Linked | None:
+        """Where the log of the table at a location lies, if a link below the base leads to it. One look a step."""
+        top, path = canonical_location(base).rstrip("/"), canonical_location(location)
+        names = path.removeprefix(f"{top}/").split("/")
+        steps = ("/".join((top, *names[: count + 1])) for count in range(len(names)))
+        if not any(map(os.path.islink, (*steps, f"{path}/{LOG}"))):
+            return None
+        log = os.path.realpath(f"{path}/{LOG}")
+        real, inside = log.removesuffix(f"/{LOG}"), f"{os.path.realpath(top)}/"
+        return _Linked(real, real.removeprefix(inside) if real != log and real.startswith(inside) else "")
 
     def begun(self, location: str) -> bool:
         """Whether a directory is a table."""
@@ -62,6 +81,10 @@ class _Buckets:
     """Prefixes of object stores."""
 
     stores: Stores
+
+    def linked(self, _base: str, _location: str) -> _Linked | None:
+        """Never: there are no links."""
+        return None
 
     def begun(self, location: str) -> bool:
         """Whether a prefix is a table."""
@@ -90,7 +113,9 @@ class _Walk:
             if len(level) > MOST:
                 error = LiveError(f"leads to more than {MOST:,} directories", "write a narrower pattern")
                 return Found(failures=((self.pattern.text, error),))
-        names = [self.pattern.table(steps) for steps, begun in self._ask(self._begun, level, failures) if begun]
+        begun = [steps for steps, begun in self._ask(self._begun, level, failures) if begun]
+        real = self._ask(self._resolved, begun, failures)
+        names = list(dict.fromkeys(self.pattern.table(steps) for _, steps in real))
         for name in names:
             if not _usable(name):
                 error = LiveError(f"{name.parts[0]!r} is a table whose name cannot be written", "rename the directory")
@@ -128,6 +153,22 @@ class _Walk:
 
     def _begun(self, steps: _Steps) -> bool:
         return self.place.begun(self._location(steps))
+
+    def _resolved(self, steps: _Steps) -> _Steps:
+        """The steps to the directory itself, where links were taken. Raises ``LiveError`` where the pattern does not
+        match it: a link must not bring a table under the policy of those who may only write beside it.
+        """
+        location = self._location(steps)
+        leads_to = self.place.linked(self.pattern.base, location)
+        if leads_to is None:
+            return steps
+        real = tuple(leads_to.below.split("/")) if leads_to.below else ()
+        if len(real) == len(self.pattern.steps) and all(map(step_matches, real, self.pattern.steps)):
+            return real
+        raise LiveError(
+            f"{location}: left out: it is a link to {leads_to.place}, which the pattern does not match",
+            "declare the table under the path that the link leads to",
+        )
 
     def _location(self, steps: _Steps) -> str:
         return self.pattern.table(steps).parts[0]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from tablectl.live.actions import Domain, Metadata, parse_clustering
+from tablectl.live.budget import check_json
 from tablectl.model.errors import LiveError
 from tablectl.model.live import Protocol
 from tablectl.model.names import ColumnPath
 from tablectl.model.schema import Schema, parse_schema
+from tablectl.model.text import cut
 
 _READER = 3
 _KNOWN = frozenset(
@@ -74,7 +76,12 @@ def check_properties(metadata: Metadata, location: str) -> None:
 
 def read_schema(metadata: Metadata, location: str) -> Schema:
     """The schema, with physical names only where columns are mapped."""
+    if metadata.schema is None:
+        raise LiveError(
+            f"{location}: the table's metaData has no schemaString", "set a schema, or create the table again"
+        )
     try:
+        check_json(metadata.schema.encode(errors="surrogatepass"))
         return parse_schema(metadata.schema)
     except (ValueError, RecursionError) as error:
         raise LiveError(f"{location}: the schema in the table's metaData cannot be read: {error}") from error
@@ -110,5 +117,5 @@ def _logical(schema: Schema, path: tuple[str, ...], location: str, *, mapped: bo
 
 
 def frozen(metadata: Metadata) -> MappingProxyType[str, str]:
-    """The table's properties, as ``metaData`` holds them."""
-    return MappingProxyType(dict(metadata.properties))
+    """The table's properties, as ``metaData`` holds them; of a long value only its beginning and digest."""
+    return MappingProxyType({key: cut(value) for key, value in metadata.properties.items()})

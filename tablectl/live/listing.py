@@ -129,10 +129,12 @@ def parse_hint(raw: bytes) -> int | None:
     return version if valid else None
 
 
-def segment(files: LogFiles, version: int | None = None) -> Segment:
+def segment(files: LogFiles, version: int | None = None, *, alone: bool = False) -> Segment:
     """The files of a version, of the newest without one. Raises ``GapError`` where they are not all there.
 
-    Like Delta, a checkpoint alone is no version: its commit, or one after it, must be there too.
+    Like Delta, a checkpoint alone is no version: its commit, or one after it, must be there too. With ``alone`` it is
+    one: a complete checkpoint is the whole state up to and with its version (Delta protocol, "Checkpoints"), so nothing
+    of the table is guessed. What cannot be told without the commit is only who made that version.
     """
     if not files.commits and not files.checkpoints:
         raise GapError("the log is empty")
@@ -142,7 +144,7 @@ def segment(files: LogFiles, version: int | None = None) -> Segment:
         raise GapError(f"version {target} does not exist: the newest is {newest}")
     checkpoint = next((each for each in reversed(files.checkpoints) if each.version <= target), None)
     expected = checkpoint.version + 1 if checkpoint else 0
-    if target < expected and target not in files.commits:
+    if target < expected and target not in files.commits and not alone:
         raise GapError(f"version {target} is missing: there is its checkpoint, but not {commit_name(target)}")
     while expected <= target:
         if expected not in files.commits:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -19,9 +20,11 @@ from tablectl.live.listing import (
 )
 from tablectl.live.log import LOG, TableLog, VanishedError
 from tablectl.model.errors import LiveError
+from tablectl.model.text import printable
 
 _HINT = "_last_checkpoint"
 _GAP_HINT = "a complete log has every commit since its last checkpoint: restore the file from a copy"
+_log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 
 
@@ -36,7 +39,7 @@ def with_version(log: TableLog, version: int | None, look_back: int, read: Calla
     """
     return once_more(
         lambda: read(_segment(log, _listing(log, version, look_back), version)),
-        lambda: read(_segment(log, _checked(log, parse_listing(log.names())), version)),
+        lambda: read(_segment(log, _checked(log, parse_listing(log.names())), version, alone=True)),
     )
 
 
@@ -114,8 +117,18 @@ def _checked(log: TableLog, files: LogFiles) -> LogFiles:
     return files
 
 
-def _segment(log: TableLog, files: LogFiles, version: int | None) -> Segment:
+def _segment(log: TableLog, files: LogFiles, version: int | None, *, alone: bool = False) -> Segment:
+    """``alone`` only on a second listing: the first may have been crossed by a clean-up or a writer."""
     try:
-        return segment(files, version)
+        found = segment(files, version, alone=alone)
     except GapError as error:
         raise ListingGapError(f"{log.location}: {error}", _GAP_HINT) from error
+    if found.version not in files.commits:
+        _log.warning(
+            "%s: %s is gone, so version %d is read from its checkpoint; Delta Spark loads the table only where "
+            "another commit file is left, so restore the file",
+            printable(log.location),
+            commit_name(found.version),
+            found.version,
+        )
+    return found

@@ -29,6 +29,8 @@ _LONG_LIST, _LONGEST_SHIFT = 15, 63
 _HEADER: Mapping[int, Mapping[int, Any]] = {5: {}, 7: {}, 8: {}}
 """The structures in a page header that say what the page holds."""
 _HEADER_ENTRIES = 100
+_KEPT = 8
+"""How many entries one counts as that is kept."""
 _PACKED_MOST = 2_000_000
 """Levels that are packed one by one. In columns of the state nearly all are null, and runs of one level."""
 
@@ -59,6 +61,12 @@ class Leaf:
     max_definition: int
     max_repetition: int
     unpack: Unpack
+    width: int = 0
+    """Bytes of each value; 0 where values are texts, each behind its length."""
+
+    def longest(self, dictionary: Page) -> int:
+        """Bytes of the longest value in a dictionary."""
+        return self.width or longest_value(dictionary, self.unpack)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +133,8 @@ def cost_of(chunk: bytes, leaf: Leaf, most: int) -> Cost:
             there, full = _present(page, leaf)
             values, present = values + page.values, present + there
             if page.encoding in _BY_DICTIONARY and full * dictionary > most and dictionary_page is not None:
-                dictionary = longest_value(dictionary_page, leaf.unpack)
-            decoded += page.size if page.encoding in _OWN_SIZE else full * max(dictionary, page.size)
+                dictionary = leaf.longest(dictionary_page)
+            decoded += page.size if page.encoding in _OWN_SIZE else full * _each(page, dictionary, leaf)
         if max(unpacked, decoded) > most:
             raise ValueError(f"a column unpacks to more than {most >> 20} MiB, which the state of no table takes")
     return Cost(values, unpacked, present, decoded)
@@ -142,15 +150,23 @@ def cost_of_rows(chunk: bytes, leaf: Leaf, longest: int, most: int) -> Cost:
     for page in walk_pages(chunk):
         unpacked += page.size
         if page.kind == _DICTIONARY:
-            dictionary = page.size if page.size <= longest else longest_value(page, leaf.unpack)
+            dictionary = page.size if page.size <= longest else leaf.longest(page)
         elif page.kind in {_DATA, _DATA_V2}:
-            each = page.size // max(page.values, 1) if page.encoding in _OWN_SIZE else max(dictionary, 8)
+            own = page.encoding in _OWN_SIZE
+            each = page.size // max(page.values, 1) if own else _each(page, dictionary, leaf)
             values, decoded = values + page.values, decoded + each * page.values
             if each > longest and decoded > most >> 6:
                 raise ValueError(f"values of {each:,} bytes, more than those of any data file")
             if leaf.max_repetition and decoded > most:
                 raise ValueError(f"a column of lists unpacks to more than {most >> 20} MiB")
     return Cost(values, unpacked, values, decoded)
+
+
+def _each(page: Page, dictionary: int, leaf: Leaf) -> int:
+    """Bytes that one value may decode to, in a page whose values can be longer than what the page has of them."""
+    if leaf.width:
+        return leaf.width
+    return dictionary if page.encoding in _BY_DICTIONARY else page.size
 
 
 def longest_value(page: Page, unpack: Unpack) -> int:
@@ -227,6 +243,8 @@ class Chunk:
     start: int
     length: int
     codec: int
+    values: int
+    """Readers look at no page once they have so many: of an empty row group the place may be none."""
 
 
 def read_footer(footer: bytes, most: int) -> tuple[tuple[Chunk, ...], ...]:
@@ -257,7 +275,7 @@ def _chunk(column: dict[int, Any]) -> Chunk:
     start, dictionary = _integer(about, 9), about.get(11)
     if dictionary is not None and 0 < _integer(about, 11) < start:
         start = _integer(about, 11)
-    return Chunk(start, _integer(about, 7), _integer(about, 4))
+    return Chunk(start, _integer(about, 7), _integer(about, 4), _integer(about, 5))
 
 
 _Keep = Mapping[int, Any]
@@ -315,7 +333,7 @@ class _Thrift:
         count, kind = head >> 4, head & 15
         if count == _LONG_LIST:
             count = self._varint()
-        self._count(count)
+        self._count(count if keep is None else _KEPT * count)
         if kind in {_TRUE, _FALSE}:
             self.at += count
             return None

@@ -2,7 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from datetime import UTC, datetime
+
+LONGEST_VALUE = 10_000
+"""Characters of a property's value that changes, plans and reports hold; of a longer one they hold a digest."""
+_SHOWN = 100
+_CUT = re.compile(r".{100}… \([0-9,]+ characters, SHA-256 [0-9a-f]{32}\)", re.DOTALL)
+
+
+def cut(value: str) -> str:
+    """A value as it is, or the beginning of a long one with its length and its digest.
+
+    Two values are the same exactly where what this makes of them is, so that long ones are still compared.
+    """
+    if len(value) <= LONGEST_VALUE:
+        return value
+    digest = hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest()[:32]
+    return f"{value[:_SHOWN]}… ({len(value):,} characters, SHA-256 {digest})"
+
+
+def is_cut(value: str) -> bool:
+    """Whether a value is what ``cut`` makes of a long one, which cannot be made out of it again."""
+    return _CUT.fullmatch(value) is not None
 
 
 def printable(text: str) -> str:

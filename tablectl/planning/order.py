@@ -6,7 +6,7 @@ writes in flight survive keeps a SET of its own: one foreign key in it would mak
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
@@ -31,6 +31,7 @@ from tablectl.model.operations import (
     render,
 )
 from tablectl.model.plan import Basis, Phase, Rewrite, Statement, strictest
+from tablectl.model.text import LONGEST_VALUE, is_cut
 
 Verb = Literal[
     "SET TBLPROPERTIES",
@@ -70,7 +71,8 @@ def undo_order(actions: Sequence[Action], table: TableName) -> tuple[str, ...]:
     What an action turned on, and another setting excludes, must be off before that setting returns: unset first
     (deletion vectors and symlink manifests, delta.md 1.3). Columns need their statistics before they cluster again.
     """
-    undos = [step.undo for action in actions for step in action.steps if step.undo is not None]
+    steps = (step for action in actions for step in action.steps)
+    undos = [undo for step in steps if (undo := _printable(step)) is not None]
     kinds: tuple[type[Operation], ...] = (UnsetProperties, SetProperties)
     merged = [_merged(same) for kind in kinds if (same := [each for each in undos if isinstance(each, kind)])]
     rest = [each for each in reversed(undos) if not isinstance(each, kinds)]
@@ -173,7 +175,7 @@ def _statement(group: list[_Unit], phase: Phase, basis: Basis, table: TableName,
         backfill=backfill,
         repartition=operation.columns if isinstance(operation, Repartition) else None,
         undo=tuple(render(undo, table) for undo in _undo(group)),
-        undo_note="; ".join(dict.fromkeys(unit.step.undo_note for unit in group if unit.step.undo_note)),
+        undo_note="; ".join(dict.fromkeys(note for unit in group for note in _notes(unit.step))),
     )
 
 
@@ -185,8 +187,26 @@ def _merged(operations: list[Operation]) -> Operation:
     return UnsetProperties(tuple(sorted(keys))) if keys else operations[0]
 
 
+def _printable(step: Step) -> Operation | None:
+    """What takes a step back, unless it sets a value of which only a digest is known."""
+    return None if _lost(step) else step.undo
+
+
+def _lost(step: Step) -> list[str]:
+    """The properties whose values before are too long for a plan."""
+    values = step.undo.values if isinstance(step.undo, SetProperties) else ()
+    return [key for key, value in values if is_cut(value)]
+
+
+def _notes(step: Step) -> Iterator[str]:
+    if step.undo_note:
+        yield step.undo_note
+    for key in _lost(step):
+        yield f"the loss of the value of {key}: it has more than {LONGEST_VALUE:,} characters, so no undo is printed"
+
+
 def _undo(group: list[_Unit]) -> list[Operation]:
-    undos = [unit.step.undo for unit in group if unit.step.undo is not None]
+    undos = [undo for unit in group if (undo := _printable(unit.step)) is not None]
     sets: list[Operation] = [undo for undo in undos if isinstance(undo, SetProperties)]
     unsets: list[Operation] = [undo for undo in undos if isinstance(undo, UnsetProperties)]
     rest = [undo for undo in undos if not isinstance(undo, SetProperties | UnsetProperties)]

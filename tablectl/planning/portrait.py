@@ -20,6 +20,7 @@ from tablectl.attributes.uniform import COMPAT_KEYS, Uniform
 from tablectl.model.live import LiveTable
 from tablectl.model.names import DEFAULT_CATALOG, NameSyntaxError
 from tablectl.model.operations import FORMATS_KEY, MAPPING_KEY
+from tablectl.model.text import LONGEST_VALUE, is_cut
 from tablectl.specs.identifiers import read_column, read_location, why_unusable
 from tablectl.specs.policy_file import Declared, TableEntry
 from tablectl.specs.shapes import SHAPES
@@ -130,6 +131,8 @@ def _why_not(stored: str, key: str, value: str | None, dialect: str) -> str:
         return refused[0]
     if value is None:
         return f"{stored} is an old name of {key}, under which policies would not find it"
+    if is_cut(value):
+        return f"{stored} has more than {LONGEST_VALUE:,} characters: copy its value by hand"
     if unusable := why_unusable(stored) or why_unusable(value):
         return f"{stored} cannot be written: {unusable}"
     known = find_known(key, dialect) if key.lower().startswith("delta.") else None

@@ -157,17 +157,14 @@ def test_a_directory_that_cannot_be_listed_stops_no_other(tmp_path: Path) -> Non
     assert "permission denied" in str(found.failures[0][1])
 
 
-def test_links_are_followed_and_broken_ones_are_not(tmp_path: Path) -> None:
-    make(tmp_path / "real" / "t")
-    (tmp_path / "lake").mkdir()
-    (tmp_path / "lake" / "link").symlink_to(tmp_path / "real" / "t")
+def test_links_are_followed_and_broken_ones_and_loops_are_not(tmp_path: Path) -> None:
+    make(tmp_path / "lake" / "t")
+    (tmp_path / "lake" / "link").symlink_to(tmp_path / "lake" / "t")
     (tmp_path / "lake" / "broken").symlink_to(tmp_path / "nowhere")
     (tmp_path / "lake" / "loop").symlink_to(tmp_path / "lake")
-    found = find_paths([pattern(f"{tmp_path}/lake/*"), pattern(f"{tmp_path}/lake/*/*/*")])
-    assert sorted(name.parts[0] for name in found.tables) == [
-        f"{tmp_path}/lake/link",
-        f"{tmp_path}/lake/loop/loop/link",
-    ]
+    found = find_paths([pattern(f"{tmp_path}/lake/*"), pattern(f"{tmp_path}/lake/*/*/link")])
+    assert [name.parts[0] for name in found.tables] == [f"{tmp_path}/lake/t"]
+    assert "lake/loop/loop/link: left out: it is a link to" in found.failures[0][1].message
 
 
 @pytest.mark.parametrize("name", [b"a\nb", b"\xff\xfe", b"a\x1bb"])
@@ -207,3 +204,65 @@ def test_a_bucket_that_does_not_answer_is_a_failure(s3: S3Server, bucket: str) -
             ((name, error),) = find_paths([pattern(f"{where}/lake/*")]).failures
         assert name == f"delta.`{where}/lake/*`"
         assert words in str(error)
+
+
+def linked_lake(tmp_path: Path) -> Path:
+    for table in ("teams/a/orders", "teams/b/returns", "finance/ledger"):
+        (tmp_path / table / "_delta_log").mkdir(parents=True)
+    return tmp_path
+
+
+def paths_of(found: Found, folder: Path) -> list[str]:
+    return sorted(name.parts[0].removeprefix(f"{folder}/") for name in found.tables)
+
+
+def test_a_link_out_of_the_folder_is_reported_and_left_out(tmp_path: Path) -> None:
+    folder = linked_lake(tmp_path)
+    (folder / "teams/a/x").symlink_to(folder / "finance/ledger")
+    found = find_paths([pattern(f"{folder}/teams/a/*")])
+    assert paths_of(found, folder) == ["teams/a/orders"]
+    [(_, error)] = found.failures
+    assert f"{folder}/teams/a/x: left out: it is a link to {folder}/finance/ledger" in error.message
+    assert "declare the table under the path that the link leads to" in error.hint
+
+
+def test_a_log_that_is_a_link_is_reported_and_left_out(tmp_path: Path) -> None:
+    folder = linked_lake(tmp_path)
+    (folder / "teams/a/x").mkdir()
+    (folder / "teams/a/x/_delta_log").symlink_to(folder / "finance/ledger/_delta_log")
+    found = find_paths([pattern(f"{folder}/teams/a/*")])
+    assert paths_of(found, folder) == ["teams/a/orders"]
+    assert f"a link to {folder}/finance/ledger" in found.failures[0][1].message
+
+
+def test_a_folder_on_the_way_that_is_a_link_out_is_reported(tmp_path: Path) -> None:
+    folder = linked_lake(tmp_path)
+    (folder / "teams/c").symlink_to(folder / "finance")
+    found = find_paths([pattern(f"{folder}/teams/*/*")])
+    assert paths_of(found, folder) == ["teams/a/orders", "teams/b/returns"]
+    assert f"{folder}/teams/c/ledger: left out" in found.failures[0][1].message
+
+
+def test_a_link_inside_the_folder_is_the_table_that_it_leads_to(tmp_path: Path) -> None:
+    folder = linked_lake(tmp_path)
+    (folder / "teams/a/x").symlink_to(folder / "teams/b/returns")
+    found = find_paths([pattern(f"{folder}/teams/*/*")])
+    assert paths_of(found, folder) == ["teams/a/orders", "teams/b/returns"]
+    assert found.failures == ()
+
+
+def test_a_link_to_a_table_that_the_pattern_does_not_match_is_left_out(tmp_path: Path) -> None:
+    folder = linked_lake(tmp_path)
+    (folder / "teams/a/orders_new").symlink_to(folder / "teams/b/returns")
+    found = find_paths([pattern(f"{folder}/teams/*/orders*")])
+    assert paths_of(found, folder) == ["teams/a/orders"]
+    assert f"a link to {folder}/teams/b/returns, which the pattern does not match" in found.failures[0][1].message
+
+
+def test_the_folder_of_a_pattern_may_be_a_link_itself(tmp_path: Path) -> None:
+    folder = linked_lake(tmp_path)
+    (folder / "lake").symlink_to(folder / "teams")
+    (folder / "teams/a/x").symlink_to(folder / "teams/b/returns")
+    found = find_paths([pattern(f"{folder}/lake/*/*")])
+    assert paths_of(found, folder) == ["lake/a/orders", "lake/b/returns"]
+    assert found.failures == ()

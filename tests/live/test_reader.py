@@ -16,6 +16,7 @@ from tablectl.live.reader import Depth, Request, newest_version, read_commits, r
 from tablectl.model.errors import LiveError
 from tablectl.model.live import Client, LiveTable
 from tablectl.model.names import TableName
+from tests.live.checkpoint_files import STATE, adds, parquet
 from tests.live.log_actions import (
     CLUSTERED,
     LOCATION,
@@ -394,3 +395,33 @@ def test_of_many_tables_only_the_next_few_are_kept_ready(
 def test_bad_locations_are_live_errors(location: str) -> None:
     with pytest.raises(LiveError):
         read_table(TableName("", (location,)), location)
+
+
+def test_a_superseded_metadata_without_a_schema_stops_no_table(put: Put, read: Read) -> None:
+    bare = {"metaData": {"id": "one", "partitionColumns": [], "configuration": {}}}
+    put(0, [info(), PLAIN, bare])
+    put(1, [info(), metadata("one", ("a",))])
+    put(2, [info()])
+    assert [field.name for field in read(look_back=20).schema.fields] == ["a"]
+
+
+def test_a_table_whose_newest_metadata_has_no_schema_is_an_error(put: Put, read: Read) -> None:
+    put(0, [info(), PLAIN, {"metaData": {"id": "one", "partitionColumns": [], "configuration": {}}}])
+    with pytest.raises(LiveError, match="the table's metaData has no schemaString"):
+        read()
+
+
+def test_a_checkpoint_whose_commit_is_gone_is_read_with_a_note(
+    put: Put, read: Read, caplog: pytest.LogCaptureFixture
+) -> None:
+    put(f"{7:020d}.checkpoint.parquet", parquet([*STATE, *adds(4)]))
+    table = read(counts=True, look_back=20)
+    assert (table.version, table.table_id, table.files, table.history) == (7, "one", 4, ())
+    assert "00000000000000000007.json is gone, so version 7 is read from its checkpoint" in caplog.text
+
+
+def test_a_commit_missing_behind_a_checkpoint_is_still_a_gap(put: Put, read: Read) -> None:
+    put(f"{7:020d}.checkpoint.parquet", parquet([*STATE, *adds(4)]))
+    put(9, [info()])
+    with pytest.raises(LiveError, match="version 8 is missing"):
+        read()

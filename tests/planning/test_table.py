@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 from tablectl.attributes.policy import Policy
+from tablectl.model.as_json import plain
 from tablectl.model.live import LiveTable
 from tablectl.model.plan import ProtocolFact, TablePlan
+from tablectl.model.text import cut
 from tablectl.planning.table import plan_table
 
 Live = Callable[..., LiveTable]
@@ -55,3 +58,37 @@ def test_statements_raise_the_protocol_one_after_the_other(live: Live, table_pla
         "domainMetadata",
         "invariants",
     }
+
+
+LONG = cut("v" * 5_000_000)
+
+
+def test_a_long_value_stands_in_a_plan_as_its_digest_and_is_not_put_back(live: Live) -> None:
+    policy = Policy(properties={"owner.team": "web"})
+    planned = plan_table(policy, live(properties={"owner.team": LONG}), "oss")
+    assert planned is not None
+    assert planned.changes[0].before == LONG
+    assert planned.undo == ()
+    assert planned.statements[0].undo == ()
+    assert planned.statements[0].undo_note == (
+        "the loss of the value of owner.team: it has more than 10,000 characters, so no undo is printed"
+    )
+    assert len(dump_plan_of(planned)) < 10_000
+
+
+def test_a_long_value_of_a_key_that_an_attribute_speaks_for_is_not_put_back_either(live: Live) -> None:
+    stored = live(properties={"delta.enableDeletionVectors": LONG})
+    planned = plan_table(Policy(deletion_vectors="enabled"), stored, "oss")
+    assert planned is not None
+    assert planned.undo == ()
+    assert "the value of delta.enableDeletionVectors" in planned.statements[0].undo_note
+
+
+def test_a_long_value_as_declared_is_no_change(live: Live) -> None:
+    same = live(properties={"owner.team": LONG})
+    assert plan_table(Policy(properties={"owner.team": "v" * 5_000_000}), same, "oss") is None
+    assert plan_table(Policy(properties={"owner.team": "v" * 4_999_999 + "w"}), same, "oss") is not None
+
+
+def dump_plan_of(planned: TablePlan) -> str:
+    return json.dumps(planned, default=plain)
