@@ -107,9 +107,7 @@ def _items(sequence: Any) -> list[Any]:
 
 
 def _sequence(sequence: Any) -> tuple[str, ...]:
-    if not hasattr(sequence, "apply"):  # an array of Java
-        return tuple(map(str, sequence))
-    return tuple(map(str, _items(sequence)))
+    return tuple(map(str, sequence if type(sequence).__name__ == "JavaArray" else _items(sequence)))
 
 
 def _pairs(found: Any) -> dict[str, str]:
