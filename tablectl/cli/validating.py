@@ -16,7 +16,6 @@ from tablectl.model.errors import ExitCode, InputError, Problem
 from tablectl.planning.lint import Linted, LintedTable, lint
 from tablectl.planning.rules.subject import Subject
 from tablectl.reports.findings_text import counted, findings_lines
-from tablectl.reports.mask import Mask
 from tablectl.reports.style import plural
 from tablectl.specs.config import Config, load_config
 from tablectl.specs.repository import load_repository
@@ -49,12 +48,16 @@ def validate_command(request: Request, out: Output, form: Checked) -> ExitCode:
 
 def _lint(specs: Specs, config: Config) -> tuple[LintedTable, ...]:
     """What is wrong with policies as they stand, without a table: patterns are looked at once tables are known."""
-    dialect, severities, mask = config.engine.dialect, config.severities, Mask(config.reports.mask)
+    dialect, severities = config.engine.dialect, config.severities
     found = (
         LintedTable(spec.name.text, lint(Subject.of_policy(spec.policy, dialect), spec.name, "validate", severities))
         for spec in specs.tables
     )
-    return tuple(map(mask.linted, found))
+    if not config.reports.mask:
+        return tuple(found)
+    from tablectl.reports.mask import Mask  # noqa: PLC0415  # it loads what reports of plans and runs need
+
+    return tuple(map(Mask(config.reports.mask).linted, found))
 
 
 def _all_findings(checked: Mapping[str, _Checked]) -> Linted:
