@@ -13,6 +13,7 @@ from tablectl.live.directories import find_paths
 from tablectl.live.found import Found
 from tablectl.model.errors import EngineError, TablectlError, UsageError
 from tablectl.model.names import TableName, matches
+from tablectl.model.pattern_index import index_patterns
 from tablectl.model.patterns import CatalogPattern, PathPattern, TablePattern
 from tablectl.model.plan import TableFailure
 from tablectl.specs.resolve import expand
@@ -98,7 +99,9 @@ def place(specs: Specs, selection: Selection, catalog: OpenCatalog, stores: Stor
     selected = selection.of(expand(specs, found.tables), complete=not found.failures)
     failures = [failure_of(name, error) for name, error in found.failures]
     failed = {failure.name for failure in failures}
-    unmatched = (each.text for each in patterns if each.text not in failed and not any(map(each.matches, found.tables)))
+    index = index_patterns(patterns)
+    matched = {place for name in found.tables for place in index.candidates(name) if patterns[place].matches(name)}
+    unmatched = (each.text for place, each in enumerate(patterns) if place not in matched and each.text not in failed)
     locations = _locate(selected, catalog)
     failures += [failure_of(name.text, where) for name, where in locations.items() if not isinstance(where, str)]
     known = ((spec, locations[spec.name]) for spec in selected)

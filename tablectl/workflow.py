@@ -229,11 +229,11 @@ def import_policies(
 
 def _unmasked(entry: TableEntry, mask: Mask) -> TableEntry:
     """Without the values that no report shows: a policy goes into Git."""
-    hidden = tuple(key for _, key, _ in entry.declared if key and mask.hides(key))
+    hidden = tuple(each[:2] for each in entry.declared if mask.hides_value(each[0], each[1]))
     return replace(
         entry,
-        declared=tuple(each for each in entry.declared if each[1] not in hidden),
-        left_out=(*entry.left_out, *(f"{key}: `reports.mask` hides its value" for key in hidden)),
+        declared=tuple(each for each in entry.declared if each[:2] not in hidden),
+        left_out=(*entry.left_out, *(f"{key or name}: `reports.mask` hides its value" for name, key in hidden)),
     )
 
 

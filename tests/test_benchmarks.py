@@ -21,6 +21,7 @@ FOLDER = Path(__file__).parent.parent / "benchmarks"
         ("many_tables.py", ["--tables", "10", "--sample", "0"], "deltalake loop"),
         ("big_checkpoint.py", ["--files", "1000"], "tablectl, no .crc"),
         ("ten_thousand.py", ["--tables", "20"], "20, all to change"),
+        ("quadratic.py", ["--size", "20"], "unknown properties"),
     ],
 )
 def test_each_runs_to_its_end(script: str, options: list[str], says: str) -> None:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -138,7 +139,9 @@ def run_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
         return _run(args, out)
     except _WrongUsage as error:
         # The command-line library would exit 2, which means "changes are pending" here.
-        error.show()
+        said = StringIO()
+        error.show(said)
+        out.usage(said.getvalue())
         return ExitCode.USAGE
     except typer.Exit as error:
         return error.exit_code

@@ -403,8 +403,9 @@ def _plan(request: Request, config: Config, engines: Engines, out: Output) -> Pl
 
 def warn_unmatched(specs: Specs, unmatched: Sequence[str], out: Output) -> None:
     """Say of each pattern that matches no table where it stands."""
+    texts = frozenset(unmatched)
     for each in specs.declarations.patterns:
-        if each.target.text in unmatched:
+        if each.target.text in texts:
             out.note(f"warning: {each.source.file}:{each.source.line}: {each.target.text} matches no table")
 
 

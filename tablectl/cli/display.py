@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
+from tablectl.model.inert import inert
 from tablectl.model.text import printable
 from tablectl.reports.style import printable_lines
 from tablectl.window.events import Event
@@ -122,7 +123,7 @@ class Screen:
 def _literal(text: str) -> Any:
     from rich.text import Text  # noqa: PLC0415  # see above
 
-    return Text(printable(text))
+    return Text(inert(printable(text)))
 
 
 def _end_of(name: str, width: int) -> str:

@@ -48,18 +48,16 @@ def drift_command(request: Request, out: Output, reports: Reports, options: Drif
     engine = config.engine
     adopter = Adopter(engine.dialect, engine.catalog, repository.variables, repository.read)
     asked = wishes(found)
-    adoption = adopter.adopt(repository.texts(), [each for each in asked if not mask.hides(each.key)])
+    adoption = adopter.adopt(repository.texts(), [each for each in asked if not mask.hides_wish(each)])
     hidden = tuple(
-        (replace(each, value=mask.value(each.key, each.value)), "reports.mask hides its value: write it yourself")
-        for each in asked
-        if mask.hides(each.key)
+        (mask.wish(each), "reports.mask hides its value: write it yourself") for each in asked if mask.hides_wish(each)
     )
     adoption = replace(adoption, left=(*adoption.left, *hidden))
     if reports.form is Form.TEXT:
         out.result(render(Form.TEXT, out.style))
 
     def secret(text: str) -> str:
-        return mask.text(text, (spec.policy.properties or {} for spec in specs.tables))
+        return mask.text(text, specs.declarations)
 
     written = bool(found.tables) and _agreed(adoption, repository, secret, out, reports.form, yes=options.yes)
     if written:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tablectl.api import Engines
-from tablectl.cli.commands import configuration, warn_unmatched
+from tablectl.cli.commands import configuration, mask_of, warn_unmatched
 from tablectl.cli.output import Checked, Format, Output
 from tablectl.cli.reports import below_root
 from tablectl.cli.request import Request
@@ -33,6 +33,7 @@ def lint_command(request: Request, out: Output, form: Checked) -> ExitCode:
         linted = lint_tables(
             specs, selection, config.engine.dialect, engines.start, store_options(config), on_read, config.severities
         )
+    linted = mask_of(config).lint(linted)
     match form:
         case Checked.JSON:
             out.result(json.dumps(lint_json(linted), indent=2) + "\n")

@@ -1,4 +1,7 @@
-"""Where a command's words go: results to standard output, progress and trouble to standard error."""
+"""Where a command's words go: results to standard output, progress and trouble to standard error.
+
+Every word passes ``model.inert`` here: names and values of others are no commands of a CI system or a terminal.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ from typing import TextIO
 from tablectl.cli.display import Lines, Screen, screen
 from tablectl.cli.progress import Progress
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
+from tablectl.model.inert import inert
 from tablectl.reports.style import Style, printable_lines
 from tablectl.window.events import Notify
 
@@ -66,7 +70,7 @@ class Output:
         reads it any more.
         """
         try:
-            _write(self._out, text)
+            _write(self._out, inert(text, colour=self._colour(self._out)))
         except BrokenPipeError:
             raise
         except OSError as error:
@@ -80,7 +84,7 @@ class Output:
             if self._screen is not None:
                 self._screen.say(text)
             else:
-                _write(self._err, "".join(style.paint(line, "dim") + "\n" for line in printable_lines(text)))
+                self._say("".join(style.paint(line, "dim") + "\n" for line in printable_lines(text)))
 
     @contextmanager
     def display(self) -> Iterator[Notify]:
@@ -109,7 +113,12 @@ class Output:
         style = Style(self._colour(self._err))
         body = "\n".join(printable_lines(str(error)))
         with suppress(OSError):
-            _write(self._err, f"{style.paint('error:', 'red', 'bold')} {body}\n")
+            self._say(f"{style.paint('error:', 'red', 'bold')} {body}\n")
+
+    def usage(self, text: str) -> None:
+        """What the command-line library says of a command line that it does not take."""
+        with suppress(OSError):
+            self._say(text)
 
     def fail(self, error: TablectlError, code: ExitCode | None = None) -> None:
         """What kept the command from its result: to people, and to programs in its place."""
@@ -120,8 +129,11 @@ class Output:
 
     def ask(self, question: str) -> bool:
         """A yes or no from the terminal; anything but yes is no."""
-        _write(self._err, f"{question} [y/N] ")
+        self._say(f"{question} [y/N] ")
         return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+    def _say(self, text: str) -> None:
+        _write(self._err, inert(text, colour=self._colour(self._err)))
 
     @property
     def _redraws(self) -> bool:

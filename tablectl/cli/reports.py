@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tablectl.cli.output import Output, check_writable, write_file
 from tablectl.model.errors import TablectlError, UsageError, one_line
+from tablectl.model.inert import inert
 from tablectl.reports.form import SUFFIXES, Form, form_of
 from tablectl.reports.style import Style
 
@@ -85,9 +86,12 @@ class Reports:
 
 
 def _made(render: Render, form: Form, style: Style) -> str:
-    """A report. Raises ``TablectlError`` where it cannot be made: what was done counts more than how it is told."""
+    """A report, inert in a file as on a terminal.
+
+    Raises ``TablectlError`` where it cannot be made: what was done counts more than how it is told.
+    """
     try:
-        return render(form, style)
+        return inert(render(form, style), colour=style.colour)
     except TablectlError:
         raise
     except Exception as error:

@@ -49,10 +49,15 @@ def validate_command(request: Request, out: Output, form: Checked) -> ExitCode:
 def _lint(specs: Specs, config: Config) -> tuple[LintedTable, ...]:
     """What is wrong with policies as they stand, without a table: patterns are looked at once tables are known."""
     dialect, severities = config.engine.dialect, config.severities
-    return tuple(
+    found = (
         LintedTable(spec.name.text, lint(Subject.of_policy(spec.policy, dialect), spec.name, "validate", severities))
         for spec in specs.tables
     )
+    if not config.reports.mask:
+        return tuple(found)
+    from tablectl.reports.mask import Mask  # noqa: PLC0415  # it loads what reports of plans and runs need
+
+    return tuple(map(Mask(config.reports.mask).linted, found))
 
 
 def _all_findings(checked: Mapping[str, _Checked]) -> Linted:

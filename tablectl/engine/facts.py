@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tablectl.model.credentials import without_credentials
 from tablectl.model.errors import EngineError, LiveError
 from tablectl.model.names import split_parts
 
@@ -39,13 +40,16 @@ def shown_facts(information: str) -> Mapping[str, str] | None:
 
 
 def delta_location(table: str, facts: Mapping[str, str]) -> str:
-    """Where the table lies. Raises ``LiveError`` for a view, and for a table that is not Delta's."""
+    """Where the table lies, without credentials that the catalog keeps in the location.
+
+    Raises ``LiveError`` for a view, and for a table that is not Delta's.
+    """
     kind, provider, location = facts.get("Type", ""), facts.get("Provider", ""), facts.get("Location", "")
     if "VIEW" in kind.upper():
         raise LiveError(f"{table} is a view", "policies are for tables: name the tables under the view")
     if provider.lower() != "delta" or not location:
         raise LiveError(f"{table} is not a Delta table (its provider is {provider or 'unknown'})")
-    return location
+    return without_credentials(location)
 
 
 def schema_name(shown: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from tablectl.model.credentials import scrub
 from tablectl.model.stores import PREFIXES
 
 _CODE = re.compile(r"<Code>([^<]{1,100})</Code>(?:\s*<Message>([^<]{1,300})</Message>)?")
@@ -14,8 +15,8 @@ _METADATA = ("169.254.169.254", "169.254.170.2", "fd00:ec2::254", "metadata.goog
 """Where a machine of a cloud asks who it is. Being sent there means that nothing else knew any credentials."""
 _PROVIDER = re.compile(r"External \w+ credential provider: (?:\w+: )?(.*)")
 _HOST = re.compile(r"(?:GET|PUT|POST|HEAD|DELETE) (https?://)(?:[^/\s@]*@)?([^/\s]+)")
-_SECRET = re.compile(r"(?<=://)[^/\s@]*@|(?<=\?)\S+")
-"""In a URL: a password before the host, and a query, which may be a signature that opens the bucket."""
+_QUERY = re.compile(r"(?<=\?)\S+")
+"""Of a URL: it may be a signature that opens the bucket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +30,14 @@ class Failure:
 
 
 def explain(error: Exception, family: str) -> Failure:
-    """A store's error in one line, with the way out where it is known. ``family`` is "" on a local disk."""
-    text = str(error)
+    """A store's error in one line without credentials, with the way out where it is known. ``family`` is "" on a local
+    disk.
+    """
+    text = scrub(str(error))
     first = (text.splitlines() or [""])[0] or type(error).__name__
     if not family:
         return Failure(first)
-    first = _SECRET.sub("…", first)
+    first = _QUERY.sub("…", first)
     if provided := _PROVIDER.search(text):
         return Failure(f"the credentials cannot be had: {provided[1]}", credentials_hint(family), lasting=True)
     if any(name in text for name in _METADATA):

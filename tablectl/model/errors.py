@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+from tablectl.model.credentials import scrub
+
 
 class ExitCode(IntEnum):
     """The exit codes of every command. ``worst`` picks one when several hold."""
@@ -32,14 +34,17 @@ class ExitCode(IntEnum):
 
 
 class TablectlError(Exception):
-    """The root of every error a user can meet: ``message`` says what is wrong and where, ``hint`` the way out."""
+    """The root of every error a user can meet: ``message`` says what is wrong and where, ``hint`` the way out.
+
+    Neither holds the credentials of a location, whoever's words they repeat: an engine's, a store's, a catalog's.
+    """
 
     exit_code = ExitCode.ERROR
 
     def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message = scrub(message)
+        self.hint = scrub(hint)
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
@@ -47,7 +52,7 @@ class TablectlError(Exception):
 
 def one_line(error: Exception) -> str:
     """An error for a log, without its hint; of one that is none of ours the class, too."""
-    return error.message if isinstance(error, TablectlError) else f"{type(error).__name__}: {error}"
+    return error.message if isinstance(error, TablectlError) else scrub(f"{type(error).__name__}: {error}")
 
 
 class UsageError(TablectlError):

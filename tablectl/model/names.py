@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TypeVar
 
+from tablectl.model.credentials import find_credentials, scrub
 from tablectl.model.sql import quote_name
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -20,7 +21,10 @@ _Named = TypeVar("_Named")
 
 
 class NameSyntaxError(ValueError):
-    """The text is no identifier; the message says why and what would be one."""
+    """The text is no identifier; the message says why and what would be one, and holds no credentials of it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(scrub(message))
 
 
 def is_environment(text: str) -> bool:
@@ -140,6 +144,10 @@ def find_name(named: Mapping[TableName, _Named], wanted: TableName) -> _Named | 
 def _checked_location(location: str) -> str:
     if not is_absolute(location):
         raise NameSyntaxError(f"the path {location!r} is relative: write it from the root, or as a URI")
+    if credentials := find_credentials(location):
+        raise NameSyntaxError(
+            f"the location {location!r} holds {credentials}: remove it, and give credentials in the environment"
+        )
     if any(part in {".", ".."} for part in location.split("/")):
         raise NameSyntaxError(f"the path {location!r} has a {'.. or .'} step: write the path it leads to")
     if any(ord(char) < 32 for char in location):

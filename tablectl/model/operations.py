@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tablectl.model.code import Code
 from tablectl.model.names import ColumnPath, TableName, column_sql
 from tablectl.model.sql import quote_name, quote_text
 
@@ -125,34 +126,48 @@ Operation = (
 
 
 def render(operation: Operation, table: TableName) -> str:
-    """The statement's SQL: the table on the first line, what is done to it below, so that reviews read well."""
+    """The statement as text: what the engine is given, unless it is a DataFrame write."""
+    return render_code(operation, table).text
+
+
+def render_code(operation: Operation, table: TableName) -> Code:
+    """The statement: the table on the first line, what is done to it below, so that reviews read well."""
+    if isinstance(operation, Repartition):
+        return Code("python", _overwrite(operation.columns, table))
+    return Code("sql", _sql(operation, table))
+
+
+def _sql(operation: Operation, table: TableName) -> tuple[str, ...]:
+    alter, reorg = f"ALTER TABLE {table.sql}", f"REORG TABLE {table.sql}"
     match operation:
         case SetProperties() | RemoveMapping():
             pairs = [f"{quote_text(key)} = {quote_text(value)}" for key, value in operation.values]
-            return f"ALTER TABLE {table.sql}\nSET TBLPROPERTIES {_list(pairs)}"
+            return (alter, *_list("SET TBLPROPERTIES", pairs))
         case UnsetProperties(keys):
-            return f"ALTER TABLE {table.sql}\nUNSET TBLPROPERTIES IF EXISTS {_list([quote_text(key) for key in keys])}"
+            return (alter, *_list("UNSET TBLPROPERTIES IF EXISTS", [quote_text(key) for key in keys]))
         case ClusterBy(()):
-            return f"ALTER TABLE {table.sql}\nCLUSTER BY NONE"
+            return (alter, "CLUSTER BY NONE")
         case ClusterBy(columns):
-            return f"ALTER TABLE {table.sql}\nCLUSTER BY ({', '.join(column_sql(column) for column in columns)})"
+            return (alter, f"CLUSTER BY ({', '.join(column_sql(column) for column in columns)})")
         case Purge():
-            return f"REORG TABLE {table.sql}\nAPPLY (PURGE)"
+            return (reorg, "APPLY (PURGE)")
         case UpgradeUniform(version):
-            return f"REORG TABLE {table.sql}\nAPPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = {version}))"
+            return (reorg, f"APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = {version}))")
         case OptimizeData(full):
-            return f"OPTIMIZE {table.sql}{' FULL' * full}"
+            return (f"OPTIMIZE {table.sql}{' FULL' * full}",)
         case DropFeature(name, truncate_history):
-            return f"ALTER TABLE {table.sql}\nDROP FEATURE {quote_name(name)}{' TRUNCATE HISTORY' * truncate_history}"
-        case Repartition(columns):
-            return _overwrite(columns, table)
+            return (alter, f"DROP FEATURE {quote_name(name)}{' TRUNCATE HISTORY' * truncate_history}")
+        case Repartition():
+            raise AssertionError("a DataFrame write has no SQL")
 
 
-def _list(items: list[str]) -> str:
-    return f"({items[0]})" if len(items) == 1 else "(\n  " + ",\n  ".join(items) + "\n)"
+def _list(verb: str, items: list[str]) -> tuple[str, ...]:
+    if len(items) == 1:
+        return (f"{verb} ({items[0]})",)
+    return (f"{verb} (", *(f"  {item}," for item in items[:-1]), f"  {items[-1]}", ")")
 
 
-def _overwrite(columns: tuple[str, ...], table: TableName) -> str:
+def _overwrite(columns: tuple[str, ...], table: TableName) -> tuple[str, ...]:
     """The DataFrame write as Python. It is shown and never run: the engine makes the write from the operation."""
     read = (
         f"spark.read.format('delta').load({_python(table.parts[0])})"
@@ -160,14 +175,15 @@ def _overwrite(columns: tuple[str, ...], table: TableName) -> str:
         else f"spark.table({_python(table.sql)})"
     )
     save = f"save({_python(table.parts[0])})" if table.is_path else f"saveAsTable({_python(table.sql)})"
-    parts = f"\n  .partitionBy({', '.join(_python(column) for column in columns)})" if columns else ""
+    parts = (f"  .partitionBy({', '.join(_python(column) for column in columns)})",) if columns else ()
     return (
-        f"({read}\n"
-        "  # with each column's metadata, which tablectl adds: as it is,\n"
-        "  # this makes plain columns of generated and identity ones\n"
-        "  .write.format('delta').mode('overwrite')\n"
-        f"  .option('overwriteSchema', True){parts}\n"
-        f"  .{save})"
+        f"({read}",
+        "  # shown, not run: tablectl makes this write, with the metadata",
+        "  # of columns; as it is, generated ones would become plain",
+        "  .write.format('delta').mode('overwrite')",
+        "  .option('overwriteSchema', True)",
+        *parts,
+        f"  .{save})",
     )
 
 

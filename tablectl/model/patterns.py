@@ -33,16 +33,17 @@ def escape_glob(text: str) -> str:
 
 def literal_text(glob: str) -> str | None:
     """The one text that a glob matches, ``None`` where it matches many."""
-    tokens = tuple(_literals(glob))
+    tokens = tuple(literal_characters(glob))
     return None if None in tokens else "".join(token or "" for token in tokens)
 
 
 def count_literals(glob: str) -> int:
     """How many characters of a glob stand for themselves."""
-    return sum(token is not None for token in _literals(glob))
+    return sum(token is not None for token in literal_characters(glob))
 
 
-def _literals(glob: str) -> Iterator[str | None]:
+def literal_characters(glob: str) -> Iterator[str | None]:
+    """Each token of a glob: the character that it stands for, ``None`` where it stands for several."""
     for token in _TOKEN.finditer(glob):
         if token["literal"]:
             yield token["literal"]
@@ -162,7 +163,7 @@ TablePattern = CatalogPattern | PathPattern
 
 def step_matches(name: str, glob: str) -> bool:
     """Whether a directory is one that a step leads to. Hidden ones (``_delta_log``, ``.tmp``) only if named so."""
-    hidden = name[:1] in {"_", "."} and next(_literals(glob), None) != name[:1]
+    hidden = name[:1] in {"_", "."} and next(literal_characters(glob), None) != name[:1]
     return not hidden and fnmatchcase(name, glob)
 
 

@@ -10,6 +10,7 @@ from tablectl.attributes.features import added_features
 from tablectl.attributes.policy import check_declarable
 from tablectl.model.as_json import plain, read_record
 from tablectl.model.errors import PlanFileError
+from tablectl.model.inert import inert
 from tablectl.model.names import NameSyntaxError, canonical_location, is_environment
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.planning.protocol import DERIVED, protocol_after
@@ -22,9 +23,10 @@ _PLAN_AGAIN = "run `tablectl plan --out FILE` again and have the new plan review
 
 
 def dump_plan(plan: Plan) -> bytes:
-    """The plan file: sorted keys, no clock, no host. One plan always gives the same bytes."""
+    """The plan file: sorted keys, no clock, no host. One plan always gives the same bytes, and a log can show them."""
     body = {**plain(plan), "sha256": digest_of(plan)}
-    return (json.dumps(body, default=plain, sort_keys=True, indent=1, ensure_ascii=False) + "\n").encode()
+    text = json.dumps(body, default=plain, sort_keys=True, indent=1, ensure_ascii=False)
+    return (inert(text) + "\n").encode()
 
 
 def digest_of(plan: Plan) -> str:

@@ -40,7 +40,7 @@ def _heard(heard: Heard, names: int, values: int, style: Style) -> list[str]:
 
 
 def _said(voice: Voice) -> str:
-    return value_text(voice.given.value) if voice.given else "not managed"
+    return value_text(voice.given.shown()) if voice.given else "not managed"
 
 
 def _by(voice: Voice) -> str:
@@ -66,7 +66,7 @@ def explain_json(explanation: Explanation) -> dict[str, Any]:
 
 
 def _voice(voice: Voice) -> dict[str, Any]:
-    value = {"value": voice.given.value} if voice.given else {}
+    value = {"value": voice.given.shown()} if voice.given else {}
     return {"managed": voice.given is not None, **value, "by": voice.title or "table", **_at(voice.source)}
 
 

@@ -17,13 +17,15 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from tablectl.model.code import read_code
+from tablectl.model.inert import inert_markup
 from tablectl.model.plan import Change, Phase, Plan, ProtocolFact, Statement, TablePlan
 from tablectl.model.text import printable, value_text
 from tablectl.planning.drift import Drift
 from tablectl.reports.context import Context
 from tablectl.reports.drift_text import origin_facts, table_facts
 from tablectl.reports.run_words import measures, remarks
-from tablectl.reports.style import plural, sql_lines
+from tablectl.reports.style import plural
 from tablectl.reports.timeline import timeline
 from tablectl.reports.wording import (
     GOOD,
@@ -93,7 +95,7 @@ def drift_html(drift: Drift, context: Context) -> str:
 def _page(template: str, subject: str, verdict: Verdict, context: Context, **values: Any) -> str:
     style, script = _asset("page.css"), _asset("page.js")
     page = _environment().get_template(template)
-    return page.render(
+    text = page.render(
         subject=subject,
         verdict=verdict,
         context=context,
@@ -102,6 +104,7 @@ def _page(template: str, subject: str, verdict: Verdict, context: Context, **val
         policy=_policy(style, script),
         **values,
     )
+    return inert_markup(text)
 
 
 def _policy(style: str, script: str) -> str:
@@ -171,7 +174,7 @@ def _prose(text: str) -> Markup:
 
 
 def _sql(sql: str) -> Markup:
-    return escape("\n".join(sql_lines(f"{sql};")))
+    return escape("\n".join(read_code(sql).shown()))
 
 
 def _phases(table: TablePlan) -> list[tuple[Phase, list[Statement]]]:

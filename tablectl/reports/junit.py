@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from tablectl.model.errors import ExitCode
+from tablectl.model.inert import inert_markup
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.text import printable, value_text
 from tablectl.planning.drift import Drift, TableDrift
@@ -16,11 +16,10 @@ from tablectl.reports.context import Context
 from tablectl.reports.drift_text import table_drift_text
 from tablectl.reports.plan_text import table_plan_text
 from tablectl.reports.run_text import table_run_text
-from tablectl.reports.style import Style
+from tablectl.reports.style import Style, printable_lines
 from tablectl.reports.wording import outcome_text
 from tablectl.window.report import Outcome, RunReport, TableRun
 
-_INVALID = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ERRORS = {Outcome.FAILED, Outcome.UNVERIFIED, Outcome.INTERRUPTED}
 
 
@@ -113,7 +112,7 @@ def _xml(suite: str, cases: Iterable[_Case], context: Context) -> str:
     for each in (root, tests):
         each.attrib.update({name: str(count) for name, count in numbers.items()})
     indent(root)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{inert_markup(tostring(root, encoding="unicode"))}\n'
 
 
 def _element(case: _Case, suite: str, context: Context) -> Element:
@@ -124,19 +123,19 @@ def _element(case: _Case, suite: str, context: Context) -> Element:
     element = Element("testcase", about)
     if case.result == "passed":
         if case.body:
-            SubElement(element, "system-out").text = _clean(case.body)
+            SubElement(element, "system-out").text = _lines(case.body)
         return element
     inner = SubElement(element, case.result, {"message": _line(case.message)})
     if case.kind:
         inner.attrib["type"] = case.kind
-    inner.text = _clean(case.body) or None
+    inner.text = _lines(case.body) or None
     return element
 
 
 def _line(text: str) -> str:
-    return _clean(printable(text))
+    return printable(text)
 
 
-def _clean(text: str) -> str:
-    """Without what XML 1.0 cannot hold, escaped or not."""
-    return _INVALID.sub("\ufffd", text)
+def _lines(text: str) -> str:
+    """A text of several lines, with nothing that XML cannot hold or a terminal obeys."""
+    return "\n".join(printable_lines(text))

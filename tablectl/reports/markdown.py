@@ -9,9 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
+from itertools import groupby
 
+from tablectl.model.code import read_code
+from tablectl.model.inert import inert_markup
 from tablectl.model.text import printable
-from tablectl.reports.style import plural, printable_lines, sql_lines
+from tablectl.reports.style import plural, printable_lines
 
 LIMIT = 65_536
 """Characters that a comment on GitHub may have. Held in bytes of UTF-8, which are never fewer."""
@@ -44,12 +47,13 @@ def _defused(match: re.Match[str]) -> str:
 
 def code(text: str) -> str:
     """A name or a value as HTML."""
-    return f"<code>{escape(printable(text))}</code>"
+    return f"<code>{inert_markup(escape(printable(text)))}</code>"
 
 
-def fence(sql: str) -> str:
-    """A statement as a block of its own; it wants an empty line ahead."""
-    return _fenced("sql", sql_lines(sql))
+def fence(*statements: str) -> str:
+    """Statements as blocks of their own, one for each language in a row; they want an empty line ahead."""
+    codes = groupby(map(read_code, statements), key=lambda each: each.language)
+    return "\n\n".join(_fenced(name, [line for each in group for line in each.shown()]) for name, group in codes)
 
 
 def said(text: str) -> str:

@@ -6,42 +6,41 @@ Masking makes other records to be shown. The plan itself, its file and the state
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from fnmatch import translate
-from functools import cached_property
 
+from tablectl.attributes.masked import HIDDEN, MaskedKeys
 from tablectl.model.lint import RULES as CODES
+from tablectl.model.lint import LintRule
 from tablectl.model.live import Commit
 from tablectl.model.plan import Change, CommitEffect, Finding, Plan, Refusal, Statement, TablePlan, Value
 from tablectl.model.text import printable
 from tablectl.planning.drift import Difference, Drift, TableDrift
+from tablectl.planning.lint import Linted, LintedTable
+from tablectl.specs.adopt import Wish
+from tablectl.specs.declarations import Declarations
 from tablectl.window.report import RunReport, StatementRun, TableRun
 
-HIDDEN = "••••••"
 _PAIR = re.compile(r"`[^`]*`|('(?:[^'\\]|\\.)*') = ('(?:[^'\\]|\\.)*')|'(?:[^'\\]|\\.)*'", re.DOTALL)
 """What a statement is made of, as ``model.sql`` quotes it: names, settings, other literals."""
 _ESCAPE = re.compile(r"\\(u[0-9a-f]{4}|.)", re.DOTALL)
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t"}
-_PROPERTIES = "properties"
+_HARMLESS = frozenset(
+    {
+        *("mode", "partitionBy", "clusterBy", "zOrderBy", "isManaged", "outputMode", "queryId", "epochId", "batchId"),
+        *("numFilesCompacted", "auto", "version", "timestamp", "ifExists", "isFull", "applyPurge", "featureName"),
+    }
+)
+"""Parameters of commits that hold no value of a property, by Delta's ``DeltaOperations.scala``."""
 _SHORTEST = 4
-"""Characters below which a value is not looked for in prose: it would be found everywhere."""
+"""Characters below which a value is looked for as a word alone: else it would be found everywhere."""
+_KEY = re.compile(r"delta\.[A-Za-z]+(?:\.[A-Za-z]+)*")
 _WAS = re.compile(r" (?:was|shall be|is) ")
 
 
 @dataclass(frozen=True)
-class Mask:
-    """Globs over property keys (``*password*``, ``owner.*``), whatever their letter case."""
-
-    patterns: tuple[str, ...] = ()
-
-    @cached_property
-    def _keys(self) -> re.Pattern[str]:
-        return re.compile("|".join(translate(each) for each in self.patterns), re.IGNORECASE)
-
-    def hides(self, key: str) -> bool:
-        """Whether the values of a property are not shown."""
-        return bool(self.patterns) and self._keys.match(key) is not None
+class Mask(MaskedKeys):
+    """The records that are shown in the place of others. Its patterns are those of ``MaskedKeys``."""
 
     def value(self, key: str, value: Value) -> Value:
         """A property's value as it is shown; that it is not set stays visible."""
@@ -65,10 +64,24 @@ class Mask:
             return drift
         return replace(drift, tables=tuple(map(self._table_drift, drift.tables)))
 
-    def text(self, text: str, properties: Iterable[Mapping[str, str | None]]) -> str:
-        """A text without the values that some properties have."""
-        values = (value for each in properties for key, value in each.items() if value and self.hides(key))
-        return _Secrets(values).hidden(text)
+    def lint(self, linted: Linted) -> Linted:
+        """What was found, to be shown."""
+        if not self.patterns:
+            return linted
+        return replace(linted, tables=tuple(map(self.linted, linted.tables)))
+
+    def linted(self, table: LintedTable) -> LintedTable:
+        """What was found on a table, to be shown."""
+        none = _Secrets(())
+        return replace(table, findings=tuple(self._finding(each, none) for each in table.findings))
+
+    def text(self, text: str, declarations: Declarations) -> str:
+        """A text of policy files without the values that are hidden wherever they declare them."""
+        every = (*declarations.named, *declarations.patterns)
+        declared = (block.declared.items() for each in every for block in (each.block, each.defaults))
+        hidden = [(key, each.value) for items in declared for key, each in items if each.hidden]
+        texts = [(key.startswith("properties."), value) for key, value in hidden if isinstance(value, str)]
+        return _Secrets((each for own, each in texts if own), (each for own, each in texts if not own)).hidden(text)
 
     def sql(self, sql: str) -> str:
         """A statement of ours to be shown."""
@@ -81,7 +94,7 @@ class Mask:
         return _PAIR.sub(hide, sql)
 
     def _table(self, table: TablePlan) -> TablePlan:
-        secrets = _Secrets(each for change in table.changes if self.hides(change.key) for each in _values(change))
+        secrets = self._secrets(table.changes)
         return replace(
             table,
             changes=tuple(map(self.change, table.changes)),
@@ -97,32 +110,55 @@ class Mask:
 
     def _finding(self, finding: Finding, secrets: _Secrets) -> Finding:
         """What a finding says of a property that is not shown may hold its value, changed or not."""
-        if finding.about.startswith("properties.") and self.hides(finding.about.removeprefix("properties.")):
-            return replace(finding, message=CODES[finding.code].title if finding.code in CODES else HIDDEN)
+        rule = CODES.get(finding.code)
+        attribute, _, key = finding.about.partition(".")
+        if self.hides_value(attribute, key) or (rule and any(map(self.hides, _keys_of(rule)))):
+            return replace(finding, message=rule.title if rule else HIDDEN)
         return replace(finding, message=secrets.hidden(finding.message))
 
     def _table_drift(self, table: TableDrift) -> TableDrift:
         return replace(
             table,
             differences=tuple(map(self._difference, table.differences)),
-            applied=_commit(table.applied) if table.applied else None,
+            applied=self._commit(table.applied) if table.applied else None,
         )
 
     def _difference(self, difference: Difference) -> Difference:
         change, origin = difference.change, difference.origin
         shown = replace(
             origin,
-            commit=_commit(origin.commit) if origin.commit else None,
-            was=self.value(change.key, origin.was) if change.key else origin.was,
+            commit=self._commit(origin.commit) if origin.commit else None,
+            was=self._shown(change, origin.was),
         )
         return replace(difference, change=self.change(change), origin=shown)
 
     def change(self, change: Change) -> Change:
         """One change to be shown."""
-        before, after = self.value(change.key, change.before), self.value(change.key, change.after)
-        return replace(
-            change, before=before, after=after, via=tuple(self.value(change.key, each) for each in change.via)
+        before, after = self._shown(change, change.before), self._shown(change, change.after)
+        return replace(change, before=before, after=after, via=tuple(self._shown(change, each) for each in change.via))
+
+    def wish(self, wish: Wish) -> Wish:
+        """A value for a policy, to be shown."""
+        return replace(wish, value=HIDDEN) if self.hides_wish(wish) and wish.value is not None else wish
+
+    def hides_wish(self, wish: Wish) -> bool:
+        """Whether a value for a policy is not shown."""
+        return self.hides_value(wish.attribute, wish.key)
+
+    def _shown(self, change: Change, value: Value) -> Value:
+        return HIDDEN if value is not None and self.hides_value(change.attribute, change.key) else value
+
+    def _secrets(self, changes: Iterable[Change]) -> _Secrets:
+        hidden = [each for each in changes if self.hides_value(each.attribute, each.key)]
+        return _Secrets(
+            (value for each in hidden if each.key for value in _values(each)),
+            (value for each in hidden if not each.key for value in _values(each)),
         )
+
+    def _commit(self, commit: Commit) -> Commit:
+        """Without what commits repeat of the properties that they set: of parameters only the known ones are shown."""
+        shown = {name: value if name in _HARMLESS else HIDDEN for name, value in commit.parameters.items()}
+        return replace(commit, parameters=shown)
 
     def _statement(self, statement: Statement, secrets: _Secrets) -> Statement:
         sets = tuple((key, HIDDEN if self.hides(key) else value) for key, value in statement.effect.sets)
@@ -132,8 +168,16 @@ class Mask:
             sql=self.sql(statement.sql),
             undo=tuple(map(self.sql, statement.undo)),
             reason=secrets.hidden(statement.reason),
+            fails=secrets.hidden(statement.fails),
+            undo_note=secrets.hidden(statement.undo_note),
             effect=effect,
+            implies=tuple(map(self._implied, statement.implies)),
         )
+
+    def _implied(self, words: str) -> str:
+        """``column_mapping: name``."""
+        attribute, mark, _ = words.partition(": ")
+        return f"{attribute}{mark}{HIDDEN}" if self.hides_value(attribute, "") else words
 
     def _table_run(self, table: TableRun) -> TableRun:
         secrets = _Secrets(value for each in table.statements for value in self._sent(each.sql))
@@ -162,23 +206,27 @@ class Mask:
         return message
 
 
-def _commit(commit: Commit) -> Commit:
-    """Without the parameter in which commits repeat all the properties that they set."""
-    shown = {name: HIDDEN if name == _PROPERTIES else value for name, value in commit.parameters.items()}
-    return replace(commit, parameters=shown)
-
-
 class _Secrets:
-    """Values to be found in prose: an engine repeats what it did not like."""
+    """Values to be found in prose: an engine repeats what it did not like. Short ones, and ``words``, are found only
+    where they are words of their own.
+    """
 
-    def __init__(self, values: Iterable[str]) -> None:
-        found = {form for value in values for form in (value, printable(value)) if len(value) >= _SHORTEST}
-        self._found = sorted(found, key=len, reverse=True)
+    def __init__(self, values: Iterable[str], words: Iterable[str] = ()) -> None:
+        found = {form for value in values for form in (value, printable(value)) if value}
+        own = {each for each in found if len(each) < _SHORTEST} | {each for each in words if each}
+        parts = [
+            (rf"(?<!\w){re.escape(each)}(?!\w)" if each in own else re.escape(each))
+            for each in sorted(found | own, key=len, reverse=True)
+        ]
+        self._found = re.compile("|".join(parts)) if parts else None
 
     def hidden(self, text: str) -> str:
-        for each in self._found:
-            text = text.replace(each, HIDDEN)
-        return text
+        return self._found.sub(HIDDEN, text) if self._found else text
+
+
+def _keys_of(rule: LintRule) -> Iterable[str]:
+    """The properties that a rule is about, by the words of its page."""
+    return _KEY.findall(f"{rule.breaks} {rule.why} {rule.way_out}")
 
 
 def _values(change: Change) -> Iterator[str]:

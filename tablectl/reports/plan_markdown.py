@@ -128,9 +128,7 @@ def _table(planned: TablePlan, context: Context) -> str:
             parts += [f"<p><b>{phase}</b>: {HARMS[phase]}</p>", *map(_statement, statements)]
     parts.append(items(_after(planned)))
     if len(planned.undo) > 1:
-        parts.append(
-            details("what takes all of it back, in this order", fence("\n".join(f"{sql};" for sql in planned.undo)))
-        )
+        parts.append(details("what takes all of it back, in this order", fence(*planned.undo)))
     return details(f"{code(planned.name)}: {counts}", *parts)
 
 
@@ -152,8 +150,8 @@ def _statement(statement: Statement) -> str:
     facts = statement_facts(statement)
     if statement.undo_note:
         facts.append(("stays", statement.undo_note))
-    undo = "\n".join(f"{sql};" for sql in statement.undo)
-    parts = [f"{fence(f'{statement.sql};')}\n{items(facts)}", *([details("undo", fence(undo))] if undo else [])]
+    undo = [details("undo", fence(*statement.undo))] if statement.undo else []
+    parts = [f"{fence(statement.sql)}\n{items(facts)}", *undo]
     return "\n\n".join(parts)
 
 

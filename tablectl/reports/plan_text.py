@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from tablectl.model.code import read_code
 from tablectl.model.plan import Change, Phase, Plan, Refusal, Statement, TableFailure, TablePlan
 from tablectl.model.text import printable, value_text
-from tablectl.reports.style import Style, sql_lines
+from tablectl.reports.style import Style
 from tablectl.reports.wording import (
     HARMS,
     all_as_declared,
@@ -72,11 +73,11 @@ def _changes(changes: tuple[Change, ...], style: Style) -> list[str]:
 
 
 def _statement(statement: Statement, style: Style) -> list[str]:
-    lines = ["    " + style.paint(line, "bold") for line in sql_lines(statement.sql + ";")]
+    lines = ["    " + style.paint(line, "bold") for line in read_code(statement.sql).shown()]
     for label, text in statement_facts(statement):
         lines += style.prose(label, text, 6)
     for index, undo in enumerate(statement.undo):
-        first, *rest = sql_lines(undo + ";")
+        first, *rest = read_code(undo).shown()
         lines += [f"      {'undo' if index == 0 else '':<9}{first}", *(f"{'':15}{line}" for line in rest)]
     if statement.undo_note:
         lines += style.prose("stays", statement.undo_note, 6)

@@ -52,7 +52,7 @@ def _statement(statement: StatementRun) -> str:
     facts = [(str(statement.phase), span_text(statement.milliseconds))]
     if statement.error:
         facts.append(("failed", statement.error))
-    return f"{fence(f'{statement.sql};')}\n{items(facts)}"
+    return f"{fence(statement.sql)}\n{items(facts)}"
 
 
 def _commits(run: TableRun) -> str:

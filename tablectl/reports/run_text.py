@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from itertools import groupby
 
+from tablectl.model.code import read_code
 from tablectl.model.text import printable
-from tablectl.reports.style import Style, plural, sql_lines
+from tablectl.reports.style import Style, plural
 from tablectl.reports.wording import (
     commit_text,
     late_text,
@@ -73,7 +74,8 @@ def _statements(table: TableRun, style: Style) -> list[str]:
     lines: list[str] = []
     for statement in table.statements:
         state = span_text(statement.milliseconds) if not statement.error else style.paint("failed", "red")
-        lines += [f"    {statement.phase:<8} {state}", *(f"      {line}" for line in sql_lines(statement.sql))]
+        shown = read_code(statement.sql).shown()
+        lines += [f"    {statement.phase:<8} {state}", *(f"      {line}" for line in shown)]
     return lines
 
 

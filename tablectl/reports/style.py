@@ -10,7 +10,6 @@ from types import MappingProxyType
 
 from tablectl.model.text import printable
 
-_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|`[^`]*`", re.DOTALL)
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _CODES: Mapping[str, str] = MappingProxyType(
     {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
@@ -59,11 +58,6 @@ class Style:
 def printable_lines(text: str) -> list[str]:
     """The lines of a text, each printable."""
     return [printable(line) for line in text.split("\n")]
-
-
-def sql_lines(sql: str) -> list[str]:
-    """The lines of a statement, broken only where tablectl put the break: a name may hold line breaks of its own."""
-    return printable_lines(_QUOTED.sub(lambda quoted: printable(quoted.group()), sql))
 
 
 def plural(count: int, noun: str) -> str:

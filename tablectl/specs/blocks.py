@@ -165,7 +165,8 @@ def check_unmanaged(block: Block, inherited: frozenset[str], reading: Reading) -
     for name, cancelled in block.unmanaged.items():
         known = cancelled.text.lower().startswith("delta.") and find_known(cancelled.text, reading.dialect)
         if name not in _INHERITED and name not in inherited and name not in block.named and not known:
-            message, hint = _why_not_inherited(cancelled.text, inherited, reading.dialect)
+            known_names = inherited if reading.hints else frozenset[str]()
+            message, hint = _why_not_inherited(cancelled.text, known_names, reading.dialect)
             reading.report(cancelled.source, message, hint)
 
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, field
+from itertools import groupby, islice
 
 from tablectl.model.names import TableName
+from tablectl.model.pattern_index import PatternIndex, index_patterns
 from tablectl.model.patterns import TablePattern
 from tablectl.specs.blocks import Block
 from tablectl.specs.merge import DEFAULTS, Layer, Ranks
 from tablectl.specs.tree import Source
+
+MOST_MATCHING = 64
+"""Patterns that may match one table. Each is a layer that every value of the table is looked up in."""
+_EMPTY = PatternIndex({}, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,7 @@ class Declarations:
     named: tuple[Declaration, ...] = ()
     patterns: tuple[Declaration, ...] = ()
     """The most literal first."""
+    index: PatternIndex = field(default=_EMPTY, repr=False, compare=False)
 
     @staticmethod
     def of(declarations: Iterable[Declaration]) -> Declarations:
@@ -60,11 +66,13 @@ class Declarations:
         patterns = sorted(
             (each for each in every if each.pattern), key=lambda each: (-(each.literals or 0), each.source)
         )
-        return Declarations(tuple(each for each in every if each.name), tuple(patterns))
+        index = index_patterns([each.pattern for each in patterns if each.pattern])
+        return Declarations(tuple(each for each in every if each.name), tuple(patterns), index)
 
     def matching(self, name: TableName) -> tuple[Declaration, ...]:
-        """The patterns that match a table, the most literal first."""
-        return tuple(each for each in self.patterns if each.pattern and each.pattern.matches(name))
+        """The patterns that match a table, the most literal first; no more than ``MOST_MATCHING`` and one."""
+        near = (self.patterns[place] for place in self.index.candidates(name))
+        return tuple(islice((each for each in near if each.pattern and each.pattern.matches(name)), MOST_MATCHING + 1))
 
 
 def rank(declarations: Sequence[Declaration]) -> Ranks:

@@ -125,7 +125,7 @@ def check_exclusive(heard: Sequence[Heard]) -> Problem | None:
 
 
 def _contradiction(one: Heard, other: Heard) -> Problem:
-    first, second = (f"`{each.key}: {each.won.given and each.won.given.value}`" for each in (one, other))
+    first, second = (f"`{each.key}: {each.won.given and each.won.given.shown()}`" for each in (one, other))
     message = f"{first} and {second} exclude each other, and {second} stands at {other.won.source}"
     return one.won.source.problem(message, f"change one; `unmanaged: [{other.key}]` cancels an inherited one")
 

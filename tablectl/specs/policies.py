@@ -61,7 +61,8 @@ def _check_unmanaged(declarations: Declarations, reading: Reading) -> None:
     """Only now is it known what a table may inherit, since patterns for it may lie in any file."""
     inherited = frozenset[str]().union(*(each.block.named | each.defaults.named for each in declarations.patterns))
     for each in (*declarations.named, *declarations.patterns):
-        check_unmanaged(each.block, inherited | each.defaults.named, reading)
+        if each.block.unmanaged:
+            check_unmanaged(each.block, inherited | each.defaults.named, reading)
 
 
 def _read_file(file: str, data: bytes, reading: Reading) -> list[Declaration]:

@@ -25,7 +25,7 @@ def read_properties(node: MapNode, reading: Reading) -> dict[str, Given]:
             message = f"{shown(entry.key)} is declared twice: first on line {given[key].source.line}"
             reading.report(entry.source, message, "Delta folds the case of its own keys: keep one")
             continue
-        value = _read_value(entry, key, reading)
+        value = _read_value(entry, key, reading.of_value("properties", key))
         if value is not None:
             given[key] = value
     return given
@@ -43,7 +43,7 @@ def _check_key(entry: Entry, reading: Reading) -> bool:
     refused = why_refused(entry.key, reading.dialect)
     if refused is not None:
         reason, hint = refused
-        hint = refused_hint(entry.key, hint, reading.dialect)
+        hint = refused_hint(entry.key, hint, reading.dialect) if reading.hints else hint
         named = shown(entry.key) + reason.removeprefix(entry.key) if reason.startswith(f"{entry.key} ") else reason
         reading.report(entry.source, named, hint)
         return False
@@ -56,7 +56,7 @@ def _check_key(entry: Entry, reading: Reading) -> bool:
 def _read_value(entry: Entry, key: str, reading: Reading) -> Given | None:
     node = entry.value
     if isinstance(node, Scalar) and node.is_null:
-        return Given(None, entry.source)
+        return reading.given(None, entry.source)
     if isinstance(node, MapNode):
         inner = node.entries[0].key if node.entries else "team"
         hint = f"write whole keys, such as {shown(f'{entry.key}.{inner}')}"
@@ -72,4 +72,4 @@ def _read_value(entry: Entry, key: str, reading: Reading) -> Given | None:
         except ValueError as error:
             reading.report(node.source, f"{shown(text)} is no value of {key}: it {cut(str(error))}")
             return None
-    return Given(text, entry.source)
+    return reading.given(text, entry.source)

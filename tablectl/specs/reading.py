@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from tablectl.attributes.masked import HIDDEN, NO_MASK, MaskedKeys
 from tablectl.model.errors import Problem
 from tablectl.model.names import NameSyntaxError
 from tablectl.specs.identifiers import why_unusable
@@ -18,12 +19,22 @@ _Name = TypeVar("_Name")
 _READS = {"bool": "as true or false", "int": "as a number", "float": "as a number", "timestamp": "as a date"}
 
 
+MOST_HINTS = 200
+"""Problems in all files after which no further word is compared with others."""
+
+
 @dataclass(frozen=True, slots=True)
 class Given:
     """A value and the place of the key that gives it."""
 
     value: str | tuple[str, ...] | None
     source: Source
+    hidden: bool = False
+    """Whether no output may hold the value."""
+
+    def shown(self) -> str | tuple[str, ...] | None:
+        """The value as it may be shown; that there is none stays visible."""
+        return HIDDEN if self.hidden and self.value is not None else self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +45,28 @@ class Reading:
     dialect: str
     catalog: str
     problems: list[Problem]
+    masked: MaskedKeys = NO_MASK
+    hiding: str = ""
+    """The attribute or property whose value is being read, where no message may hold it."""
+
+    @property
+    def hints(self) -> bool:
+        """Whether a problem is still worth a search for what was meant: of thousands nobody reads it."""
+        return len(self.problems) < MOST_HINTS
+
+    def of_value(self, attribute: str, key: str) -> Reading:
+        """How the value of an attribute or a property is read."""
+        return replace(self, hiding=key or attribute) if self.masked.hides_value(attribute, key) else self
+
+    def given(self, value: str | tuple[str, ...] | None, source: Source) -> Given:
+        """A value that was read."""
+        return Given(value, source, bool(self.hiding))
 
     def report(self, source: Source, message: str, hint: str = "") -> None:
         """Something is wrong at a place; the reading goes on, to find the rest."""
+        if self.hiding:
+            message = f"{shown(self.hiding)} cannot take its value, which `reports.mask` hides"
+            hint = "see what it takes, and check the value and its variables"
         self.problems.append(source.problem(message, hint))
 
     def name(self, text: str, source: Source, read: Callable[[str], _Name]) -> _Name | None:
@@ -73,7 +103,7 @@ class Reading:
         try:
             text = self.variables.expand(scalar.text)
         except UndefinedVariableError as error:
-            self.report(scalar.source, error.message, error.hint)
+            self.problems.append(scalar.source.problem(error.message, error.hint))  # it holds names, and no value
             return None
         reason = why_unusable(text)
         if reason:
@@ -89,4 +119,5 @@ class Reading:
         elif entry.key in elsewhere:
             self.report(entry.source, f"{shown(entry.key)} cannot stand here", elsewhere[entry.key])
         else:
-            self.report(entry.source, f"unknown key {shown(entry.key)}", did_you_mean(entry.key, known))
+            hint = did_you_mean(entry.key, known) if self.hints else ""
+            self.report(entry.source, f"unknown key {shown(entry.key)}", hint)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tablectl.attributes.masked import MaskedKeys
 from tablectl.model.errors import Problem
 from tablectl.specs.config import Config
 from tablectl.specs.files import find_files, read_files, shown_path
@@ -53,7 +54,7 @@ class Repository:
     def read(self, texts: Mapping[str, str]) -> Specs:
         """The policies in some texts, with the variables of the repository. Raises ``InputError``."""
         engine = self.config.engine
-        reading = Reading(self.variables, engine.dialect, engine.catalog, [])
+        reading = Reading(self.variables, engine.dialect, engine.catalog, [], MaskedKeys(self.config.reports.mask))
         return read_specs(((file, text.encode()) for file, text in texts.items()), reading)
 
     def bytes_of(self, texts: Mapping[str, str]) -> dict[Path, bytes]:
@@ -72,7 +73,7 @@ def open_repository(
     problems: list[Problem] = []
     files = read_files(policy_paths(paths, config, directory), problems)
     known = variables_for(config, variables, environ)
-    reading = Reading(known, config.engine.dialect, config.engine.catalog, problems)
+    reading = Reading(known, config.engine.dialect, config.engine.catalog, problems, MaskedKeys(config.reports.mask))
     specs = read_specs(((shown_path(path), data) for path, data in files.items()), reading)
     return Repository(files, known, config), specs
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tablectl.model.errors import InputError, Problem
 from tablectl.model.names import TableName
-from tablectl.specs.declarations import Declaration, rank
+from tablectl.specs.declarations import MOST_MATCHING, Declaration, rank
 from tablectl.specs.merge import DEFAULTS, Heard, Voice, check_exclusive, effective, merge, policy_of
 from tablectl.specs.options import options_of
 from tablectl.specs.spec import Specs, TableSpec, in_order
@@ -41,8 +41,14 @@ def expand(specs: Specs, found: Mapping[TableName, str]) -> Specs:
 def resolve(tables: Iterable[tuple[TableName, Sequence[Declaration]]], problems: list[Problem]) -> list[TableSpec]:
     """The spec of each table from the declarations that speak for it, the strongest first."""
     ties: dict[tuple[str, Source, Source], _Tie] = {}
+    crowded = False
     specs: list[TableSpec] = []
     for name, declarations in tables:
+        if sum(each.pattern is not None for each in declarations) > MOST_MATCHING:
+            if not crowded:
+                problems.append(_crowded(name, declarations[-1]))
+            crowded = True
+            continue
         heard = merge(rank(declarations))
         exclusive = check_exclusive(heard)
         if exclusive:
@@ -54,6 +60,11 @@ def resolve(tables: Iterable[tuple[TableName, Sequence[Declaration]]], problems:
         specs.append(_spec(name, heard, declarations[0].source))
     problems.extend(tie.problem() for tie in ties.values())
     return specs
+
+
+def _crowded(name: TableName, last: Declaration) -> Problem:
+    message = f"{shown(name.text)} is matched by more than {MOST_MATCHING} patterns, of which this is one"
+    return last.source.problem(message, "write fewer patterns that overlap")
 
 
 def _spec(name: TableName, heard: Sequence[Heard], declared: Source) -> TableSpec:
@@ -99,7 +110,7 @@ class _Tie:
 
 
 def _said(voice: Voice) -> str:
-    match voice.given and voice.given.value:
+    match voice.given and voice.given.shown():
         case str() as text:
             return shown(text)
         case tuple() as items:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tablectl.model.credentials import scrub
 from tablectl.model.errors import Problem
 
 
@@ -19,8 +20,8 @@ class Source:
         return f"{self.file}:{self.line}:{self.column}"
 
     def problem(self, message: str, hint: str = "") -> Problem:
-        """What is wrong at this place."""
-        return Problem(self.file, self.line, self.column, message, hint)
+        """What is wrong at this place, without the credentials of locations that the message repeats."""
+        return Problem(self.file, self.line, self.column, scrub(message), scrub(hint))
 
 
 @dataclass(frozen=True, slots=True)

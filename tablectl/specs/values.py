@@ -17,6 +17,7 @@ from tablectl.specs.wording import did_you_mean, shown
 def read_attribute(entry: Entry, reading: Reading) -> dict[str, Given]:
     """What one attribute's entry declares, by attribute name, or ``properties.<key>`` for each property."""
     shape = SHAPES[entry.key]
+    reading = reading.of_value(entry.key, "")
     match entry.value:
         case Scalar(is_null=True):
             hint = f"leave it out: absent means not managed; `unmanaged: [{entry.key}]` cancels an inherited value"
@@ -32,7 +33,7 @@ def read_attribute(entry: Entry, reading: Reading) -> dict[str, Given]:
             message = f"`{entry.key}` {shape.takes}, not {kind_of(entry.value)}"
             reading.report(entry.value.source, message, f"for example {shape.example}")
             return {}
-    return {} if value is None else {entry.key: Given(value, entry.source)}
+    return {} if value is None else {entry.key: reading.given(value, entry.source)}
 
 
 def _read_word(scalar: Scalar, shape: Shape, reading: Reading) -> str | None:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from heapq import nlargest
+from itertools import pairwise
+
+from tablectl.model.credentials import scrub
 
 _LONGEST = 60
 _MOST = 12
+_COMPARED = 200
+"""Choices that a word is compared with letter by letter."""
 
 
 def shown(text: str) -> str:
     """A user's text inside a message: quoted, on one line, printable whatever it holds, cut where it is long."""
+    text = scrub(text)  # before it is cut: half of a password is one too
     cut = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
     return f'"{cut}"' if cut.isprintable() and '"' not in cut and "\\" not in cut else repr(cut)
 
@@ -22,11 +29,20 @@ def cut(message: str) -> str:
 
 def nearest(word: str, choices: Iterable[str]) -> str | None:
     """The choice that a mistyped word most likely means; letter case does not count."""
-    folded = {choice.casefold(): choice for choice in choices}
     if len(word) > _LONGEST:
         return None
-    found = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
+    folded = {choice.casefold(): choice for choice in choices if len(choice) <= 2 * _LONGEST}
+    near: Iterable[str] = folded
+    if len(folded) > _COMPARED:
+        # Comparing two words costs the product of their lengths; counting the pairs of letters they share does not.
+        wanted = _pairs(word.casefold())
+        near = nlargest(_COMPARED, folded, key=lambda choice: len(wanted & _pairs(choice)))
+    found = difflib.get_close_matches(word.casefold(), near, n=1, cutoff=0.6)
     return folded[found[0]] if found else None
+
+
+def _pairs(word: str) -> frozenset[str]:
+    return frozenset(map("".join, pairwise(f" {word} ")))
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:

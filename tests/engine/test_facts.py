@@ -26,6 +26,11 @@ def test_the_facts_of_a_listing() -> None:
     assert delta_location(ORDERS, facts or {}) == "file:/lake/some where 100%"
 
 
+def test_credentials_that_a_catalog_keeps_in_a_location_are_left_out() -> None:
+    facts = {"Type": "EXTERNAL", "Provider": "delta", "Location": "s3a://KEY:SEC/RET@bkt/t"}
+    assert delta_location(ORDERS, facts) == "s3a://bkt/t"
+
+
 @pytest.mark.parametrize(
     "forged",
     [

@@ -64,7 +64,7 @@ _GET = "Generic S3 error: Error performing GET http://10.0.0.1:9000/lake/t in 37
         (
             "az",
             "Error performing GET https://me:hunter2@account/c/x?sv=2024&sig=hunter2 in 3ms - odd",
-            "Error performing GET https://…account/c/x?… in 3ms - odd",
+            "Error performing GET https://…@account/c/x?… in 3ms - odd",
             False,
         ),
         (

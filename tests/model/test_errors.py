@@ -16,6 +16,7 @@ from tablectl.model.errors import (
     TablectlError,
     UsageError,
     WindowError,
+    one_line,
 )
 
 _ORDER = (ExitCode.ERROR, ExitCode.PARTIAL, ExitCode.WINDOW, ExitCode.REFUSED, ExitCode.CHANGES)
@@ -64,3 +65,9 @@ def test_problems_come_sorted_by_place_each_with_its_hint() -> None:
     assert str(InputError((later, whole))) == (
         "a.yaml: larger than 1 MB\nb.yaml:2:5: unknown key\n  hint: did you mean `clustering`?"
     )
+
+
+def test_no_error_repeats_the_credentials_of_a_location() -> None:
+    error = TablectlError("403 for s3://KEY:SECRET@bkt/t", "open https://host/t?sig=SECRET")
+    assert str(error) == "403 for s3://…@bkt/t\n  hint: open https://host/t?sig=…"
+    assert one_line(OSError("https://me:SECRET@host: no")) == "OSError: https://…@host: no"

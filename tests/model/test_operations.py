@@ -51,8 +51,8 @@ def test_sql(operation: Operation, sql: str) -> None:
     assert render(operation, parse_table("lake.s.t")) == sql
 
 
-_NOTE = "\n  # with each column's metadata, which tablectl adds: as it is,"
-_NOTE += "\n  # this makes plain columns of generated and identity ones"
+_NOTE = "\n  # shown, not run: tablectl makes this write, with the metadata"
+_NOTE += "\n  # of columns; as it is, generated ones would become plain"
 _WRITE = "\n  .write.format('delta').mode('overwrite')\n  .option('overwriteSchema', True)"
 
 

@@ -10,13 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tablectl.attributes.masked import HIDDEN
 from tablectl.model.errors import PlanFileError
-from tablectl.model.plan import Phase, Plan, TablePlan
+from tablectl.model.live import Commit
+from tablectl.model.plan import Finding, Phase, Plan, Refusal, TablePlan
 from tablectl.model.sql import quote_name, quote_text
+from tablectl.planning.lint import Linted, LintedTable
 from tablectl.planning.plan_file import dump_plan, load_plan
 from tablectl.reports.context import Context
 from tablectl.reports.form import Form
-from tablectl.reports.mask import HIDDEN, Mask
+from tablectl.reports.mask import Mask
 from tablectl.reports.render import render_plan, render_run
 from tablectl.reports.style import Style
 from tablectl.window.report import Outcome, RunReport, StatementRun, TableRun
@@ -104,3 +107,45 @@ def test_any_statement(table: str, key: str, value: str) -> None:
             f"({quote_text(key)} = {quote_text(value)}", f"({quote_text(key)} = '{HIDDEN}'", 1
         )
     )
+
+
+def test_an_attribute_that_speaks_for_a_masked_key_is_hidden(
+    plan: Plan, table_planned: Callable[..., TablePlan]
+) -> None:
+    table = table_planned(
+        "lake.s.t", {"properties": {"delta.isolationLevel": "WriteSerializable"}}, {"isolation": "Serializable"}
+    )
+    for form in Form:
+        shown = render_plan(
+            replace(plan, tables=(table,), failures=()),
+            form,
+            Style(),
+            Mask(("delta.iso*",)),
+            Context(pending_fails=True),
+        )
+        assert "WriteSerializable" not in shown
+        assert "'Serializable'" not in shown
+
+
+def test_a_short_value_is_hidden_where_it_is_a_word(plan: Plan, table_planned: Callable[..., TablePlan]) -> None:
+    table = table_planned("lake.s.t", {"properties": {"pin.password": "42"}}, {"properties": {"pin.password": "7"}})
+    refused = replace(
+        table, refusals=(Refusal(change="properties.pin.password", reason="7 is not 42, 742 is", way_out="not 42"),)
+    )
+    shown = MASK.plan(replace(plan, tables=(refused,))).tables[0].refusals[0]
+    assert (shown.reason, shown.way_out) == (f"{HIDDEN} is not {HIDDEN}, 742 is", f"not {HIDDEN}")
+
+
+def test_a_finding_about_a_masked_key_is_its_title_alone() -> None:
+    finding = Finding(code="L005", severity="warning", message="the log is kept hunter2", about="properties.x.password")
+    linted = Linted((LintedTable("t", (finding,)),))
+    assert "hunter2" not in str(MASK.lint(linted))
+    assert Mask().lint(linted) == linted
+
+
+def test_commits_show_only_the_parameters_that_hold_no_property() -> None:
+    commit = Commit(
+        version=1, timestamp=0, operation="X", parameters={"properties": "hunter2", "conf": "hunter2", "mode": "Append"}
+    )
+    shown = MASK._commit(commit)
+    assert shown.parameters == {"properties": HIDDEN, "conf": HIDDEN, "mode": "Append"}

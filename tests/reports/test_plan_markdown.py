@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from markdown_it import MarkdownIt
 
+from tablectl.model.code import read_code
 from tablectl.model.plan import Change, Plan, TableFailure, TablePlan
 from tablectl.model.text import printable
 from tablectl.reports.context import Context
 from tablectl.reports.markdown import LIMIT, fence, words
 from tablectl.reports.plan_markdown import plan_markdown
-from tablectl.reports.style import sql_lines
 from tablectl.specs.tree import Source
 from tests.reports.hostile import EVIL, TEXTS
 
@@ -137,7 +137,7 @@ def test_nothing_of_anybody_means_anything(text: str) -> None:
 def test_a_statement_stays_in_its_block(text: str) -> None:
     page = Page(f"<details>\n<summary>x</summary>\n\n{fence(text)}\n<ul>\n<li>end</li>\n</ul>\n\n</details>")
     assert page.tags == ["details", "summary", "pre", "code", "ul", "li"]
-    assert page.code == "\n".join(sql_lines(text)) + "\n"
+    assert page.code == "\n".join(read_code(text).shown()) + "\n"
 
 
 def many(plan: Plan, count: int) -> Plan:
@@ -191,3 +191,9 @@ def test_a_table_tells_the_lines_that_ask_for_its_changes(plan: Plan, table_plan
     assert "declared at" not in plan_markdown(one, Context())
     text = plan_markdown(one, Context(sources={"lake.s.t": {"isolation": source}}))
     assert "<td><code>policies/a|b.yaml:3</code></td>" in text
+
+
+def test_a_dataframe_write_is_fenced_as_python_and_sql_as_sql() -> None:
+    write = "(spark.table('t')\n  .save('t'))"
+    assert fence(write) == f"```python\n{write}\n```"
+    assert fence("SELECT 1", "SELECT 2", write) == f"```sql\nSELECT 1;\nSELECT 2;\n```\n\n```python\n{write}\n```"

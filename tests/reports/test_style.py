@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tablectl.reports.style import Style, plural, printable_lines, size_text, sql_lines
+from tablectl.reports.style import Style, plural, printable_lines, size_text
 
 
 def test_colours_only_where_they_are_taken() -> None:
@@ -44,23 +43,6 @@ def test_a_sentence_breaks_between_its_parts_and_colours_do_not_count() -> None:
 @example("\u2028\u2029\x85")
 def test_whatever_is_printed_is_printable(text: str) -> None:
     assert all(line.isprintable() for line in printable_lines(text))
-    assert all(line.isprintable() for line in sql_lines(text))
-
-
-@pytest.mark.parametrize(
-    ("sql", "lines"),
-    [
-        ("ALTER TABLE `t`\nCLUSTER BY NONE", ["ALTER TABLE `t`", "CLUSTER BY NONE"]),
-        (
-            "ALTER TABLE `t`\nCLUSTER BY (`a\n  DROP TABLE u`)",
-            ["ALTER TABLE `t`", "CLUSTER BY (`a\\n  DROP TABLE u`)"],
-        ),
-        ("SET (\n  'it\\'s `' = '1'\n) `a\nb`", ["SET (", "  'it\\'s `' = '1'", ") `a\\nb`"]),
-        ("`a``\n`\nx", ["`a``\\n`", "x"]),
-    ],
-)
-def test_a_name_cannot_break_a_line_of_a_statement(sql: str, lines: list[str]) -> None:
-    assert sql_lines(sql) == lines
 
 
 def test_numbers() -> None:

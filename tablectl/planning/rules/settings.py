@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from tablectl.attributes.clustering import STATS_KEYS, has_statistics, names_statistics
@@ -89,4 +90,5 @@ def _line(key: str) -> str:
 
 
 def _span(text: str) -> str:
-    return text.strip().removeprefix("interval").removeprefix("INTERVAL").strip()
+    span = text.strip().removeprefix("interval").removeprefix("INTERVAL").strip()
+    return re.sub(r"\b1 (\w+)s\b", r"1 \1", span)

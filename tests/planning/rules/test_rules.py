@@ -117,6 +117,7 @@ def test_every_code_has_a_rule_but_those_of_the_protocol() -> None:
             "the log is kept 30 days, deleted files 60 days",
         ),
         ({"properties": {_TOMBSTONES: "interval 0 hours"}}, {}, "L006", "deleted files are kept 0 hours only"),
+        ({"properties": {_TOMBSTONES: "interval 1 days"}}, {}, "L006", "deleted files are kept 1 day only"),
         (
             {"layout": Layout(20_000, 200_000_000, (("id", 20_000), ("day", 30)))},
             {},

@@ -1,0 +1,38 @@
+"""Whose values ``reports.mask`` hides: property keys by glob, and the attributes that speak for such a key."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fnmatch import translate
+from functools import cached_property
+
+from tablectl.attributes.catalogue import OWNED
+
+HIDDEN = "••••••"
+
+
+@dataclass(frozen=True)
+class MaskedKeys:
+    """Globs over property keys (``*password*``, ``owner.*``), whatever their letter case."""
+
+    patterns: tuple[str, ...] = ()
+
+    @cached_property
+    def _keys(self) -> re.Pattern[str]:
+        return re.compile("|".join(translate(each) for each in self.patterns), re.IGNORECASE)
+
+    @cached_property
+    def _attributes(self) -> frozenset[str]:
+        return frozenset(attribute for key, attribute in OWNED.items() if self.hides(key))
+
+    def hides(self, key: str) -> bool:
+        """Whether the values of a property are not shown."""
+        return bool(self.patterns) and self._keys.match(key) is not None
+
+    def hides_value(self, attribute: str, key: str) -> bool:
+        """Whether the values of an attribute are not shown: ``key`` is a property, or empty for any other attribute."""
+        return bool(self.patterns) and (self.hides(key) if key else attribute in self._attributes)
+
+
+NO_MASK = MaskedKeys()

@@ -1,0 +1,81 @@
+"""Which of many patterns may match a name, without asking each: an index over the text that patterns require.
+
+Every pattern is filed under the one text it requires that the fewest others require: how a name begins, how it ends,
+or three characters somewhere in it. A name is looked up under all that it offers, so a pattern that matches is always
+among those found.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from tablectl.model.names import TableName
+from tablectl.model.patterns import CatalogPattern, TablePattern, escape_glob, literal_characters
+
+_GRAM = 3
+_Key = tuple[str, str]
+_EVERY: _Key = ("every", "")
+
+
+@dataclass(frozen=True, slots=True)
+class PatternIndex:
+    """Patterns by a text that they require."""
+
+    filed: dict[_Key, tuple[int, ...]]
+    lengths: dict[str, tuple[int, ...]]
+    """How long the beginnings and the ends are that patterns are filed under."""
+
+    def candidates(self, name: TableName) -> tuple[int, ...]:
+        """The places of the patterns that may match a name, in their order."""
+        if not self.filed:
+            return ()
+        text = _subject(name)
+        starts = (("start", text[:length]) for length in self.lengths["start"] if length <= len(text))
+        ends = (("end", text[-length:]) for length in self.lengths["end"] if length <= len(text))
+        grams = (("gram", gram) for gram in set(_grams(text)))
+        keys = (_EVERY, *starts, *ends, *grams)
+        return tuple(sorted(place for key in keys for place in self.filed.get(key, ())))
+
+
+def index_patterns(patterns: Sequence[TablePattern]) -> PatternIndex:
+    """The index of some patterns, by their places in the sequence."""
+    offered = [tuple(_required(each)) for each in patterns]
+    counts = Counter(key for keys in offered for key in keys)
+    filed = defaultdict[_Key, list[int]](list)
+    for place, keys in enumerate(offered):
+        filed[min(keys, key=lambda key: (counts[key], -len(key[1])), default=_EVERY)].append(place)
+    lengths = {kind: tuple(sorted({len(text) for name, text in filed if name == kind})) for kind in ("start", "end")}
+    return PatternIndex({key: tuple(places) for key, places in filed.items()}, lengths)
+
+
+def _subject(name: TableName) -> str:
+    if name.is_path:
+        return f"p{name.key}"
+    return "\0".join(("c" + name.catalog, *name.parts)).casefold()
+
+
+def _required(pattern: TablePattern) -> Iterator[_Key]:
+    """The texts that stand in each name that it matches; the same text may come twice."""
+    if isinstance(pattern, CatalogPattern):
+        glob = "\0".join((escape_glob("c" + pattern.catalog), pattern.schema, pattern.table)).casefold()
+    else:
+        glob = f"p{pattern.key}"
+    runs = [(known, "".join(char or "" for char in run)) for known, run in _runs(glob)]
+    texts = [text for known, text in runs if known]
+    if runs and runs[0][0]:
+        yield "start", runs[0][1]
+    if runs and runs[-1][0]:
+        yield "end", runs[-1][1]
+    for gram in {gram for text in texts for gram in _grams(text)}:
+        yield "gram", gram
+
+
+def _runs(glob: str) -> Iterator[tuple[bool, list[str | None]]]:
+    return ((known, list(run)) for known, run in groupby(literal_characters(glob), key=lambda char: char is not None))
+
+
+def _grams(text: str) -> Iterator[str]:
+    return (text[start : start + _GRAM] for start in range(len(text) - _GRAM + 1))

@@ -1,0 +1,121 @@
+"""No command prints the value of a property that ``reports.mask`` hides."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.conftest import Cli, FakeSpark, Repository, Result
+from tests.cli.log_lake import append, set_property
+from tests.cli.test_drift import rewrite
+
+SECRET = "hunter2-old"
+NEW = "hunter2-new"
+LEVEL = "delta.isolationLevel"
+
+
+@pytest.fixture
+def masked(repo: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    assert fake_spark is not None
+    (repo.root / "tablectl.yaml").write_text("reports: {mask: ['*token*', 'DELTA.isolation*']}\n")
+    table = repo.table("orders", properties={"app.token": SECRET, LEVEL: "WriteSerializable", "owner.team": "web"})
+    set_property(table, "app.token", f"{SECRET}-2")
+    rewrite(table, 2, operationParameters={"properties": json.dumps({"app.token": SECRET}), "conf": f"token={SECRET}"})
+    repo.policies(
+        "version: 1\n"
+        "defaults: {properties: {app.token: " + NEW + "-default}}\n"
+        "tables:\n"
+        f"  delta.`{repo.lake}/orders`:\n"
+        "    isolation: Serializable\n"
+        "    properties:\n"
+        "      app.token: ${TOKEN}\n"
+        "      owner.team: data\n"
+    )
+    monkeypatch.setenv("TABLECTL_VAR_TOKEN", NEW)
+    return repo
+
+
+def check(ran: Result) -> Result:
+    for text in (ran.out, ran.err):
+        assert "hunter2" not in text
+        assert "WriteSerializable" not in text
+        assert ": Serializable" not in text
+        assert '"Serializable"' not in text
+    assert ran.out or ran.err
+    return ran
+
+
+FORMS = ("text", "json", "markdown", "sarif", "junit", "html")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_form_of_a_plan_or_of_drift_shows_it(masked: Repository, cli: Cli, form: str) -> None:
+    assert check(cli("plan", "--format", form)).code == 0
+    assert check(cli("drift", "--format", form)).code == 2
+    assert check(cli("plan", "--out", "p.json")).code == 0
+    check(cli("show", "p.json", "--format", form))
+    assert check(cli("apply", "p.json", "--format", form)).code == 0
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_explain_shows_where_it_stands_and_not_what_it_is(masked: Repository, cli: Cli, form: str) -> None:
+    ran = check(cli("explain", masked.name("orders"), "--format", form))
+    assert ran.code == 0
+    assert "app.token" in ran.out
+    assert "lake.yaml" in ran.out
+    assert "data" in ran.out
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_neither_lint_nor_import_shows_it(masked: Repository, cli: Cli, form: str) -> None:
+    check(cli("lint", "--format", form))
+    (masked.root / "policies" / "lake.yaml").unlink()
+    check(cli("import", masked.name("orders"), "--format", form))
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_adopting_shows_it_neither_in_the_difference_nor_in_what_is_left(
+    masked: Repository, cli: Cli, form: str
+) -> None:
+    ran = check(cli("drift", "--adopt", "--yes", "--format", form))
+    assert "owner.team" in ran.out
+    text = (masked.root / "policies" / "lake.yaml").read_text()
+    assert "${TOKEN}" in text
+    assert "isolation: Serializable" in text
+    assert "owner.team: web" in text
+
+
+@pytest.mark.parametrize("form", ["text", "json", "sarif"])
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "{isolation: '${TOKEN}'}",
+        "{isolation: ['${TOKEN}']}",
+        "{properties: {delta.tokenRetention: '${TOKEN}', delta.logRetentionDuration: '${TOKEN}'}}",
+        "{properties: {app.token: {a: '${TOKEN}'}}}",
+        "{isolation: hunter2}",
+    ],
+)
+def test_validate_does_not_repeat_a_value_that_it_refuses(masked: Repository, cli: Cli, entry: str, form: str) -> None:
+    (masked.root / "tablectl.yaml").write_text("reports: {mask: ['*token*', 'delta.isolation*', 'delta.log*']}\n")
+    masked.policies({"orders": entry})
+    ran = check(cli("validate", "--format", form))
+    assert ran.code == 1
+    assert "lake.yaml" in ran.out + ran.err
+
+
+def test_patterns_that_contradict_each_other_do_not_repeat_it(masked: Repository, cli: Cli) -> None:
+    masked.policies(
+        "version: 1\ntables:\n"
+        f"  delta.`{masked.lake}/order?`: {{isolation: Serializable, properties: {{app.token: hunter2-a}}}}\n"
+        f"  delta.`{masked.lake}/?rders`: {{isolation: WriteSerializable, properties: {{app.token: hunter2-b}}}}\n"
+    )
+    assert check(cli("plan")).code == 1
+
+
+def test_a_commit_shows_no_parameter_that_may_hold_it(masked: Repository, cli: Cli) -> None:
+    append(masked.lake / "orders", "SET TBLPROPERTIES", [])
+    body = json.loads(check(cli("drift", "--format", "json")).out)
+    since = [each["since"] for each in body["tables"][0]["differences"] if each["key"] == "app.token"]
+    assert since[0]["parameters"] == {"properties": "••••••", "conf": "••••••"}
