@@ -11,7 +11,7 @@ import pytest
 
 from tablectl.model.errors import WindowError
 from tablectl.window.lease_log import tail
-from tablectl.window.records import RECORD_LIMIT, RecordStore, _memory, is_new, key_folder, open_records
+from tablectl.window.records import LARGEST, RecordStore, _memory, is_new, key_folder, open_records
 
 
 @pytest.fixture(params=["disk", "memory"])
@@ -294,7 +294,7 @@ def test_a_device_in_the_place_of_a_record_is_not_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("place", ["disk", "memory"])
 def test_a_record_that_is_too_long_is_none_of_ours(tmp_path: Path, place: str) -> None:
     store = open_records(str(tmp_path) if place == "disk" else f"memory://{tmp_path.name}/orders")
-    store.create("lease/00000000000000000001.json", b"x" * RECORD_LIMIT)
-    store.create("lease/00000000000000000002.json", b"x" * (RECORD_LIMIT + 1))
-    assert len(store.read("lease/00000000000000000001.json") or b"") == RECORD_LIMIT
+    store.create("lease/00000000000000000001.json", b"x" * LARGEST)
+    store.create("lease/00000000000000000002.json", b"x" * (LARGEST + 1))
+    assert len(store.read("lease/00000000000000000001.json") or b"") == LARGEST
     assert store.read("lease/00000000000000000002.json") == b""

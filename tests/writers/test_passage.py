@@ -392,7 +392,7 @@ def test_whoever_is_waited_for_is_told_once_and_then_rarely(caplog: pytest.LogCa
     table.passage.enter()
     waits = [record for record in caplog.records if "waits at the gate (closed): ann on" in record.message]
     assert [record.levelname for record in waits] == ["INFO"] * 6  # after 0, 1, 2, 4, 8, 16 minutes
-    assert "lets the write through after 1000." in caplog.records[-1].message
+    assert "lets the write through after 100" in caplog.records[-1].message
 
 
 def test_news_that_fail_to_come_do_not_open_a_gate_known_to_be_closed() -> None:
