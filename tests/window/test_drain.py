@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablectl.model.errors import WindowError
@@ -268,6 +268,7 @@ def test_a_stop_ends_it(run: Drain) -> None:
 # In general
 
 
+@settings(deadline=None)
 @given(
     writers=st.lists(
         st.tuples(
