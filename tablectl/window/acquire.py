@@ -10,11 +10,12 @@ from enum import Enum, auto
 from tablectl.model.errors import WindowError
 from tablectl.window.clock import Clock
 from tablectl.window.lease import Lease, random_id
-from tablectl.window.lease_log import ATTEMPTS, PATIENCE, Gate, LeaseRecord, contended, prune, put, tail
+from tablectl.window.lease_log import ATTEMPTS, Gate, LeaseRecord, contended, prune, put, tail
 from tablectl.window.owner import Owner
 from tablectl.window.records import RecordStore
 
 _LONGEST_PAUSE = 5.0
+_LONGEST_REASON = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +105,10 @@ def break_lease(store: RecordStore, epoch: int, reason: str, owner: Owner, clock
             owner=owner,
             kind="break",
             gate=Gate.OPEN,
-            reason=reason.strip(),
+            reason=reason.strip()[:_LONGEST_REASON],
             at=clock.utc(),
         )
-        if put(store, record):
+        if put(store, record, last):
             return record
     raise contended(store)
 
@@ -122,14 +123,16 @@ def _take(
             return Held(last)
         started = clock.monotonic()
         record = _first(claim, last, clock, new_id())
-        if put(store, record):
+        if put(store, record, last):
             prune(store, record.seq)
-            return Lease(store, record, started + record.ttl, clock, new_id)
+            return Lease(store, record, started + record.ttl, clock, new_id, last)
     raise contended(store)
 
 
 def _first(claim: Claim, last: LeaseRecord | None, clock: Clock, new_id: str) -> LeaseRecord:
     now = clock.utc()
+    # A statement that the dead holder left behind runs under the gate that was shut for it.
+    left = last if last is not None and last.statement_bound > 0 else None
     return LeaseRecord(
         seq=last.seq + 1 if last else 1,
         epoch=last.epoch + 1 if last else 1,
@@ -138,12 +141,15 @@ def _first(claim: Claim, last: LeaseRecord | None, clock: Clock, new_id: str) ->
         run=claim.run,
         digest=claim.digest,
         kind="acquire",
-        gate=Gate.OPEN,
+        gate=left.gate if left is not None and left.held else Gate.OPEN,
         ttl=claim.ttl,
         owed=last.owed if last else (),
         reason="",
         since=now,
         at=now,
+        running=left.running if left else None,
+        compared=last.compared if last else None,
+        dead_guards=last.dead_guards if last else (),
     )
 
 
@@ -160,7 +166,7 @@ def _judge(first: LeaseRecord, last: LeaseRecord | None, watched: float) -> _Sig
         return _Sign.FREE
     if last.id != first.id:
         return _Sign.ALIVE
-    return _Sign.DEAD if watched >= first.ttl * PATIENCE else _Sign.NONE
+    return _Sign.DEAD if watched >= first.silence else _Sign.NONE
 
 
 def _watch(stores: Mapping[str, RecordStore], clock: Clock) -> frozenset[str] | Blocked:
