@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from tablectl.engine.spark import SparkEngine, SparkOptions, open_spark, wrap_spark
 from tablectl.live.origin import MOST_COMMITS
@@ -38,8 +38,7 @@ from tablectl.workflow import (
     store_options,
 )
 
-
-Driver = Literal["shared"]
+_SHARED = "shared"
 """What a caller may state of a session handed in: that all writers of the tables commit in its driver."""
 
 
@@ -77,7 +76,7 @@ def apply(
     env: str | None = None,
     directory: str | Path = ".",
     spark: Any = None,
-    driver: Driver | None = None,
+    driver: str | None = None,
     proceed: str = "",
     override: str = "",
     wait: float = 0,
@@ -113,7 +112,7 @@ def apply(
         wait=wait or given.wait,
         watch=watch or given.watch,
     )
-    if driver is not None and (driver != "shared" or spark is None):
+    if driver is not None and (driver != _SHARED or spark is None):
         raise UsageError(f"driver={driver!r} makes no sense here", 'with the session of the writers: driver="shared"')
     with Engines(config, spark, driver=driver) as engines:
         plan = ready or _planned(paths, selection, variables, directory, config, engines)
@@ -284,7 +283,7 @@ class Engines:
         config: Config,
         spark: Any = None,
         on_start: Callable[[str], None] = lambda _what: None,
-        driver: Driver | None = None,
+        driver: str | None = None,
     ) -> None:
         """``driver`` says of a session handed in whether it is the writers' own."""
         self._driver = driver
@@ -326,7 +325,7 @@ class Engines:
             engine.dialect, engine.remote, engine.conf, float(engine.heartbeat), float(engine.dead_after), bound
         )
         if self._spark is not None:
-            return wrap_spark(self._spark, engine.dialect, stamp, options, stated=self._driver == "shared")
+            return wrap_spark(self._spark, engine.dialect, stamp, options, stated=self._driver == _SHARED)
         remote = engine.remote
         if not self._started:
             self._on_start(f"connecting to {remote}" if remote else "starting Spark")

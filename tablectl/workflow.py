@@ -463,19 +463,19 @@ class _NoEngine:
         """Nothing runs that could end."""
         return True
 
-    def interrupt(self, tag: str, address: str = "") -> bool | None:  # noqa: ARG002  # as ``Engine.interrupt``
+    def interrupt(self, tag: str, address: str = "") -> bool | None:  # as ``Engine.interrupt``
         """No engine knows of any operation."""
         return None
 
-    def execute(self, sql: str, tag: str = "") -> None:  # noqa: ARG002  # as ``Engine.execute``
+    def execute(self, sql: str, tag: str = "") -> None:  # as ``Engine.execute``
         raise EngineError(f"no engine was started to run {sql}")
 
     def overwrite(
         self,
         table: TableName,
-        columns: Sequence[tuple[str, Mapping[str, Any]]],  # noqa: ARG002
-        partitions: Sequence[str],  # noqa: ARG002
-        tag: str = "",  # noqa: ARG002
+        columns: Sequence[tuple[str, Mapping[str, Any]]],
+        partitions: Sequence[str],
+        tag: str = "",
     ) -> None:
         raise EngineError(f"no engine was started to write {table.text}")
 

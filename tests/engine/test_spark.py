@@ -440,8 +440,7 @@ def test_spark_connect_behaves_the_same(spark: Any, connect_url: str, tmp_path: 
     assert live.property("by.remote") == live.property("by.handed") == "${env:HOME}"
     assert found["local server"] == "1"
     commits = read_commits(str(tmp_path / "t"), after=0)
-    # Their own session keeps what they set: no commit info, and so no stamp.
-    assert [commit.user_metadata for commit in commits] == ["", STAMP, STAMP]
+    assert [commit.user_metadata for commit in commits] == ["theirs", STAMP, STAMP]
     assert [commit.transactions for commit in commits[1:]] == [(), ()]
 
 
