@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
-from tablectl.model.errors import WindowError, one_line
+from tablectl.model.errors import WindowError
 from tablectl.window.clock import Clock, StoppedError
 from tablectl.window.lease_log import (
     KEEP,
@@ -108,7 +108,7 @@ class Lease:
 
     @property
     def wanted(self) -> Gate:
-        """The gate that was asked for last. Whatever record is appended next, a renewal too, has it."""
+        """The gate that the next record has, a renewal too."""
         return self._wanted
 
     @property
@@ -141,15 +141,20 @@ class Lease:
     def gate(self, gate: Gate) -> None:
         """Tells writers what they may do from now on: tighter than before, or open.
 
-        The gate is a wish that lasts: when it raised a plain ``WindowError``, writers may see either gate, and whoever
-        appends next, the renewer too, writes the one that is wanted.
+        When it raised a plain ``WindowError``, writers may see either gate until the next record of ours. That one, a
+        renewal too, opens the gate if it was to open; if it was to be tighter, it stays as it was.
         """
         with self._alive():
             if gate is not Gate.OPEN and gate.strictness < self._record.gate.strictness:
                 raise ValueError(f"a gate only tightens until it opens: {self._record.gate} → {gate}")
-            self._wanted = gate
-            self._check_tail()
-            self._append("gate")
+            before, self._wanted = self._wanted, gate
+            try:
+                self._check_tail()
+                self._append("gate")
+            except WindowError:
+                if gate is not Gate.OPEN:
+                    self._wanted = before
+                raise
 
     def announce(self, running: RunningStatement) -> None:
         """Writes down which statement may be running from now on, before it is sent.
@@ -374,25 +379,21 @@ def keep_renewed(
 ) -> None:
     """Renews in time until ``wait(seconds)`` answers True, as ``Event.wait`` does, or the lease is lost.
 
-    A failure of any kind is tried again until the lease has run out; so is a gate that the log does not have yet.
-    While ``may_renew`` says no (an engine that does not answer behind a closed gate), the lease ages.
+    A failure of any kind is tried again until the lease has run out. A renewal writes the gate that is wanted.
+    While ``may_renew`` says no (an engine that does not answer, behind a closed gate), the lease ages.
     """
-    step = RETRY_EVERY * lease.record.ttl
-    waited, failed = 0.0, False
-    while not wait(step):
-        waited += step
-        if not (failed or lease.behind or waited >= RENEW_EVERY * lease.record.ttl):
-            continue
+    pause = RENEW_EVERY
+    while not wait(pause * lease.record.ttl):
         try:
             if may_renew(lease):
                 lease.renew()
-            waited, failed = 0.0, False
+            pause = RENEW_EVERY
         except LeaseLost as error:
             _log.warning("%s", error.message)
             return
         except BaseException as error:  # noqa: BLE001  # Rust's panics, too: without its thread the lease dies
-            _log.warning("the lease is not renewed yet: %s", one_line(error))
-            failed = True
+            _log.warning("the lease is not renewed yet: %s", error if isinstance(error, WindowError) else repr(error))
+            pause = RETRY_EVERY
 
 
 class Renewer:

@@ -7,7 +7,6 @@ and the like list from caches of their own: nfs(5), "Directory entry caching" an
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -69,7 +68,7 @@ def _mounts() -> Mapping[str, str]:
         if sys.platform == "darwin":
             listed = subprocess.run(["/sbin/mount"], capture_output=True, text=True, timeout=10, check=True)
             return mac_mounts(listed.stdout.splitlines())
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+        with Path("/proc/self/mountinfo").open(encoding="utf-8", errors="surrogateescape") as file:
             return linux_mounts(file)
     except (OSError, subprocess.SubprocessError):
         return {}
@@ -86,7 +85,7 @@ def linux_mounts(lines: Iterable[str]) -> dict[str, str]:
         if len(fields) > 4 and named[0]:
             kind = named[0]
             if kind == "fuse" and len(named) > 1:
-                kind = f"fuse.{os.path.basename(_plain(named[1]))}"
+                kind = f"fuse.{Path(_plain(named[1])).name}"
             found[_plain(fields[4])] = kind
     return found
 
