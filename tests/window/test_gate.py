@@ -258,7 +258,7 @@ def test_a_store_that_goes_away_while_writers_are_waited_for_loses_the_lease(wor
     plan, lease = world.plan(isolation="Serializable"), world.lease()
     world.clock.on_sleep = lambda: setattr(world.store, "down", True)
     run = world.run(plan, lease=lease)
-    assert (run.outcome, world.sent) == (Outcome.FAILED, [])
+    assert (run.outcome, world.sent) == (Outcome.LEASE_LOST, [])
     assert "was lost" in run.message
     assert run.drain_ms < 62_000
 
