@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -52,9 +53,10 @@ def swap(world: World) -> None:
 def engines(world: World, **facts: Any) -> list[FakeEngine]:
     """The engines of the runs to come, which say this of operations."""
     made: list[FakeEngine] = []
+    build: Any = partial(FakeEngine, **facts)
 
     def make(*args: Any, **kwargs: Any) -> FakeEngine:
-        made.append(FakeEngine(*args, **kwargs, **facts))
+        made.append(build(*args, **kwargs))
         return made[-1]
 
     world.engine = make  # type: ignore[assignment]
@@ -131,7 +133,12 @@ def test_an_overwrite_is_written_to_the_location_and_never_to_a_name(named: Worl
 
 def test_a_table_that_was_replaced_while_queries_ran_is_not_written(world: World) -> None:
     plan = world.plan(**DAY)
-    world.lake.free = lambda _location: _replaced(world.table)  # type: ignore[method-assign]
+
+    def free(_location: str) -> int | None:
+        _replaced(world.table)
+        return None
+
+    world.lake.free = free  # type: ignore[method-assign,assignment]
     run = world.run(plan)
     assert (run.outcome, world.sent) == (Outcome.STALE, [])
     assert "a new table id" in run.message
