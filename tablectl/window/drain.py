@@ -73,9 +73,7 @@ def drain(
             guards.look()
         except WindowError as error:
             problem = error.message
-        waiting = Waiting(
-            guards.alive, problem, clock.monotonic() - started, guards.any_seen, _elsewhere(guards.alive)
-        )
+        waiting = Waiting(guards.alive, problem, clock.monotonic() - started, guards.any_seen, _elsewhere(guards.alive))
         try:
             if waiting.over:
                 note_dead(guards.dead)

@@ -14,8 +14,8 @@ from tablectl.model.plan import Phase, Statement
 from tablectl.window.clock import milliseconds, pause_briefly
 from tablectl.window.drain import Waiting, drain
 from tablectl.window.events import Event
-from tablectl.window.hooks import TableHooks
 from tablectl.window.guards import newest_beats
+from tablectl.window.hooks import TableHooks
 from tablectl.window.lease import RELEASE_PAUSES, Lease, LeaseLost
 from tablectl.window.lease_log import Gate
 from tablectl.window.report import Casualty, GateRun, Outcome
@@ -70,10 +70,17 @@ class GateKeeper:
             return True
         if gate.strictness > Gate.NO_SCHEMA.strictness:
             self._hooks.before()
+        limit, spent = self._window.terms.drain, 0.0
         if gate is Gate.CLOSED and self._drained.strictness < Gate.APPENDS_ONLY.strictness and self._is_guarded():
             # Appends still pass while the long ones, that read the table, come to their end.
-            self._shut_and_drain(Gate.APPENDS_ONLY, statement)
-        self._shut_and_drain(gate, statement)
+            left = self._shut_and_drain(Gate.APPENDS_ONLY, limit)
+            spent = left.seconds
+            if not (left.over or self._window.stamp.proceed):
+                self._give_up(left, statement)
+        left = self._shut_and_drain(gate, limit - spent)
+        if not left.over:
+            self._give_up(replace(left, seconds=left.seconds + spent), statement)
+        self._drained = gate
         return False
 
     @property
@@ -122,28 +129,24 @@ class GateKeeper:
         except WindowError:
             return True
 
-    def _shut_and_drain(self, gate: Gate, statement: Statement) -> None:
+    def _shut_and_drain(self, gate: Gate, limit: float) -> Waiting:
         """First the gate, then the list of guards: whoever is not on the list saw the gate (docs/guards.md).
 
         Where a writer that is waited for waits itself at the gate of another table, the gate opens for a moment: a
         writer that waits at this one may be who holds up the other.
         """
-        limit = self._window.terms.drain
         began = self._window.clock.monotonic()
         while True:
             self._shut(gate)
             left = self._wait_for_writers(gate, limit - (self._window.clock.monotonic() - began))
-            spent = self._window.clock.monotonic() - began
-            if left.over or not left.waits_for or spent + _STUCK > limit:
-                break
+            left = replace(left, seconds=self._window.clock.monotonic() - began)
+            if left.over:
+                self._tell("drained")
+            if left.over or not left.waits_for or left.seconds + _STUCK > limit:
+                return left
             self.open()
             self._tell("draining", f"{left.text} waits at the gate of {left.waits_for}: this gate opens for a moment")
             self._window.clock.sleep(_STUCK * random.uniform(0.5, 1))  # noqa: S311  # jitter, no secret
-        if left.over:
-            self._tell("drained")
-        else:
-            self._give_up(replace(left, seconds=spent), statement)
-        self._drained = gate
 
     def _shut(self, gate: Gate) -> None:
         started = self._window.clock.monotonic()

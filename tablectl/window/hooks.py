@@ -33,6 +33,7 @@ class TableHooks:
         self._location = location
         self._lease = lease
         self._begun = False
+        self._kept: tuple[str, ...] = ()  # owed by a run before, and not to be dropped
         self.notes: list[str] = []
         """What people must know: hooks that failed, and owed ones that nobody runs."""
         self.owed: tuple[str, ...] = ()
@@ -48,6 +49,8 @@ class TableHooks:
         known = {shlex.join(command) for command in self._window.terms.after}
         foreign = [text for text in owed if text not in known]
         if foreign and not self._window.stamp.proceed:
+            self._kept = tuple(foreign)
+            self.owed = owed
             raise EndError(
                 Outcome.REFUSED,
                 f"a run before owes {_few(foreign)}, which `window.after` does not hold: it was not run",
@@ -96,7 +99,7 @@ class TableHooks:
         if next_holder is not None:
             self._leave(owed, str(next_holder))
             return
-        self._run_owed([text for text in owed if text not in self._refused], outcome.value)
+        self._run_owed(owed, outcome.value)
 
     def _leave(self, owed: Sequence[str], whom: str) -> None:
         self.owed = tuple(owed)
@@ -106,8 +109,12 @@ class TableHooks:
         if not owed:
             return
         known = {shlex.join(command): command for command in self._window.terms.after}
-        self._drop([text for text in owed if text not in known])
-        left = [text for text in owed if text in known and not self._done(known[text], outcome)]
+        self._drop([text for text in owed if text not in known and text not in self._kept])
+        left = [
+            text
+            for text in owed
+            if (text in known and not self._done(known[text], outcome)) or (text not in known and text in self._kept)
+        ]
         self.owed = tuple(left)
         try:
             if self.owed != tuple(owed):

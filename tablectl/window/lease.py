@@ -107,6 +107,11 @@ class Lease:
         return self._predecessor
 
     @property
+    def lost(self) -> bool:
+        """Whether it is known to be lost, or its time has run out by our own clock."""
+        return self._over is not None or self._left() <= 0
+
+    @property
     def wanted(self) -> Gate:
         """The gate that the next record has, a renewal too."""
         return self._wanted

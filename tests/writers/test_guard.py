@@ -9,7 +9,7 @@ import logging
 import os
 import pickle
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
@@ -18,7 +18,7 @@ import pytest
 
 import tablectl
 from tablectl.model.errors import WindowError
-from tablectl.window.lease_log import Gate, record_name
+from tablectl.window.lease_log import Gate
 from tablectl.window.records import DiskRecords, open_records
 from tests.writers.conftest import Place, lease_of
 
@@ -203,9 +203,7 @@ def _unwritable(place: Place) -> None:
     (place.path / "_tablectl").write_bytes(b"a file where the directory should be")
 
 
-def test_whatever_is_wrong_with_the_records_the_write_goes_on(
-    place: Place, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_whatever_is_wrong_with_the_records_the_write_goes_on(place: Place, caplog: pytest.LogCaptureFixture) -> None:
     _unwritable(place)
     with tablectl.guard(None, str(place)), tablectl.guard(None, str(place)):
         pass
