@@ -72,7 +72,7 @@ SWITCHES = {
     "a record is ours by its id, whatever the store answered": Switch(
         acquire,
         "put",
-        lambda store, record: store.create(record_name(record.seq), dump_record(record)),
+        lambda store, record, _last: store.create(record_name(record.seq), dump_record(record)),
         lambda: test_acquire.test_a_lost_answer_does_not_lock_us_out_of_our_own_lease(Fault.LOST_ANSWER),
     ),
     "a holder that shows signs of life is not dead": Switch(
