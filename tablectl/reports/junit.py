@@ -20,7 +20,14 @@ from tablectl.reports.style import Style, printable_lines
 from tablectl.reports.wording import outcome_text
 from tablectl.window.report import Outcome, RunReport, TableRun
 
-_ERRORS = {Outcome.FAILED, Outcome.UNVERIFIED, Outcome.INTERRUPTED}
+_ERRORS = {
+    Outcome.FAILED,
+    Outcome.UNVERIFIED,
+    Outcome.ELSEWHERE,
+    Outcome.UNKNOWN,
+    Outcome.LEASE_LOST,
+    Outcome.INTERRUPTED,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,6 +206,9 @@ class GateKeeper:
     def _pulse(self, waiting: Waiting) -> None:
         if self._window.stop.is_set():
             raise interrupted()
+        if not self._window.engine.alive():
+            # A gate is shut for an engine: without one nobody has to wait.
+            raise EndError(Outcome.FAILED, "the engine does not answer", "run the same command again when it does")
         gate = self._lease.record.gate
         self._tell("draining", f"{gate} gate, waiting for {waiting.text}", waiting.seconds)
         self._lease.prove(self._window.budget)

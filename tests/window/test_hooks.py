@@ -236,7 +236,7 @@ def test_after_a_lost_lease(world: World) -> None:
     hooks = Hooks(world)
     world.before = at(1, lambda _table: break_lease(world.store, 1, "stuck", claim("ben").owner, world.clock))
     run = world.run(world.plan(isolation="Serializable"))
-    assert run.outcome is Outcome.APPLIED
+    assert run.outcome is Outcome.LEASE_LOST
     assert hooks.ran == ["./pause.sh", "./resume.sh"]
     assert owed(world) == ("./resume.sh",)  # nobody may write there any more: the next apply does it again
 

@@ -246,7 +246,7 @@ def test_an_interrupt_in_the_waiting_thread_waits_for_what_runs(monkeypatch: pyt
     def slow(_table: FakeTable, _sql: str) -> None:
         running.set()
         assert run.stop.wait(30)
-        assert run.kinds("a") == ["gate", "ann"]
+        assert run.kinds("a") == ["statement", "ann"]
 
     def wait(*_: Any, **__: Any) -> Any:
         assert running.wait(30)
@@ -313,6 +313,10 @@ ALONE = {
     Outcome.OUTSIDE: 4,
     Outcome.FAILED: 1,
     Outcome.UNVERIFIED: 5,
+    Outcome.ELSEWHERE: 5,
+    Outcome.UNKNOWN: 5,
+    Outcome.LEASE_LOST: 1,
+    Outcome.SUCCEEDED: 0,
     Outcome.INTERRUPTED: 1,
 }
 

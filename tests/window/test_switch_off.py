@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tablectl.model.errors import TablectlError
-from tablectl.window import acquire, drain, gate, lease_log, table, visit
+from tablectl.window import acquire, drain, gate, lease_log, statement, table, visit
 from tablectl.window.gate import GateKeeper
 from tablectl.window.guards import Mode
 from tablectl.window.lease import Lease
@@ -79,7 +79,7 @@ SWITCHES = {
     ),
     "the lease is proven before each statement": Switch(
         Lease,
-        "prove",
+        "_check_tail",
         nothing,
         lambda: test_table.test_without_the_lease_nothing_more_is_sent(orders(), "broken"),
     ),
@@ -130,9 +130,9 @@ SWITCHES = {
         lambda: test_table.test_what_does_not_read_as_declared_at_our_last_commit_is_unverified(orders()),
     ),
     "a name must still lead where the plan looked": Switch(
-        table,
-        "_check_name",
-        nothing,
+        statement,
+        "_where",
+        lambda _window, plan: plan.location,
         lambda: test_table.test_a_path_plan_that_was_read_elsewhere_is_not_run(orders()),
     ),
     "hooks that are owed are written down first": Switch(
