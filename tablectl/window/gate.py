@@ -16,6 +16,8 @@ from tablectl.window.lease import Lease
 from tablectl.window.lease_log import Gate
 from tablectl.window.report import Casualty, GateRun, Outcome
 from tablectl.window.setting import EndError, Window, interrupted
+from tablectl.window.together import Meeting, Together
+from tablectl.window.turns import SHORT_DRAIN, lane_of
 
 GATES: Mapping[Phase, Gate] = MappingProxyType(
     {Phase.FREE: Gate.NO_SCHEMA, Phase.REWRITE: Gate.APPENDS_ONLY, Phase.CLOSED: Gate.CLOSED}
@@ -35,6 +37,8 @@ class GateKeeper:
         self._table = table
         self._lease = lease
         self._hooks = hooks
+        self._turn = window.turns.of(table, window.clock)
+        self._together = window.together
         self._drained = Gate.OPEN
         self._closed_at: float | None = None
         self._shut_since: tuple[Gate, int] | None = None
@@ -58,15 +62,63 @@ class GateKeeper:
         end in time or a before-hook failed, and ``WindowError`` where the lease is lost or its store out of reach.
         """
         gate = GATES[phase]
+        if self._together is not None and not self._together.may_go_on(self._table):
+            raise interrupted()
         if gate.strictness <= self._drained.strictness:
+            if gate is Gate.CLOSED:
+                self._turn.take(lane_of(statement), self._wait_turn, shut=True)
             return True
+        if self._together is not None:
+            self._admit_together(self._together, gate, statement)
+            return False
         if gate.strictness > Gate.NO_SCHEMA.strictness:
             self._hooks.before()
+        if gate is Gate.CLOSED:
+            # After the hooks, which may take minutes, and before the gate shuts.
+            self._turn.take(lane_of(statement), self._wait_turn, shut=self._drained is not Gate.OPEN)
+        self._tighten(gate, statement)
+        return False
+
+    def _tighten(self, gate: Gate, statement: Statement) -> None:
         # First the gate, then the list of guards: whoever is not on the list saw the gate (window.md 6.4).
         self._shut(gate)
         self._drain(gate, statement)
         self._drained = gate
-        return False
+
+    def _admit_together(self, together: Together, gate: Gate, statement: Statement) -> None:
+        """For a table that shares its window: it meets the others around each step of its gate.
+
+        No turn is taken here: the gates of all are shut at the same time, and each statement takes the turn by itself.
+        """
+        if gate.strictness > Gate.NO_SCHEMA.strictness:
+            together.once(self._hooks.before)
+        if self._drained is Gate.OPEN:
+            self._tighten(Gate.NO_SCHEMA if gate is Gate.CLOSED else gate, statement)
+            self._meet(together, Meeting.SHUT)
+        elif gate is Gate.CLOSED:
+            self._meet(together, Meeting.READY)
+            self._tighten(gate, statement)
+            self._meet(together, Meeting.CLOSED)
+        else:
+            self._tighten(gate, statement)
+
+    def _meet(self, together: Together, where: Meeting) -> None:
+        started = self._window.clock.monotonic()
+
+        def pulse(behind: str) -> None:
+            if self._window.stop.is_set():
+                raise interrupted()
+            waited = self._window.clock.monotonic() - started
+            self._tell("together", f"waiting for {behind}, which shares its window", waited)
+
+        if not together.arrive(self._table, where, pulse):
+            raise interrupted()
+
+    def finish(self) -> None:
+        """To be called when no statement is missing any more: tables that share a window open their gates together."""
+        self._turn.give()
+        if self._together is not None:
+            self._meet(self._together, Meeting.DONE)
 
     @property
     def closed(self) -> bool:
@@ -77,6 +129,17 @@ class GateKeeper:
         """Lets the writers go on. Never raises an ``Exception``: where it fails, the release does it, or the gate
         dies with the lease.
         """
+        self._turn.give()
+        if self._together is None:
+            self._open()
+            return
+        self._together.stop_unless_done(self._table)
+        self._open()
+        self._together.leave(self._table)
+        if self._lease.record.owed:
+            self._together.wait_until_open()  # the hooks that come now are those of all
+
+    def _open(self) -> None:
         self._drained = Gate.OPEN
         if self._lease.record.gate is Gate.OPEN:
             return
@@ -137,9 +200,16 @@ class GateKeeper:
     def _pulse(self, waiting: Waiting) -> None:
         if self._window.stop.is_set():
             raise interrupted()
+        if waiting.seconds >= SHORT_DRAIN:
+            self._turn.give()  # a slow writer delays its own table alone
         gate = self._lease.record.gate
         self._tell("draining", f"{gate} gate, waiting for {waiting.text}", waiting.seconds)
         self._lease.prove(self._window.budget)
+
+    def _wait_turn(self, ahead: str, waited: float) -> None:
+        if self._window.stop.is_set():
+            raise interrupted()
+        self._tell("turn", f"waiting for its turn, after {ahead or 'another table'}", waited)
 
     def _tell(self, step: str, words: str = "", waited: float | None = None) -> None:
         self._window.notify(Event(self._table, step, words, waited))

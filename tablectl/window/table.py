@@ -61,6 +61,7 @@ def _run_visit(visit: Visit) -> TableRun:
             visit.hooks.settle()
             _check_name(visit.window, visit.plan)
             reached = _run_statements(visit)
+            visit.gate.finish()
         except Exception:
             visit.gate.open()
             raise
