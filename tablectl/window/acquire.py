@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from tablectl.model.errors import WindowError
 from tablectl.window.clock import Clock
 from tablectl.window.lease import Lease, random_id
-from tablectl.window.lease_log import ATTEMPTS, PATIENCE, Gate, LeaseRecord, contended, prune, put, tail
+from tablectl.window.lease_log import ATTEMPTS, Gate, LeaseRecord, contended, prune, put, tail
 from tablectl.window.owner import Owner
 from tablectl.window.records import RecordStore
 
 LONGEST_PAUSE = 5.0
 """Seconds between two looks at a lease that is held."""
+_LONGEST_REASON = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Sighting:
     @property
     def patience(self) -> float:
         """Seconds of silence after which the holder is dead."""
-        return self.record.ttl * PATIENCE
+        return self.record.silence
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +163,10 @@ def break_lease(store: RecordStore, epoch: int, reason: str, owner: Owner, clock
             owner=owner,
             kind="break",
             gate=Gate.OPEN,
-            reason=reason.strip(),
+            reason=reason.strip()[:_LONGEST_REASON],
             at=clock.utc(),
         )
-        if put(store, record):
+        if put(store, record, last):
             return record
     raise contended(store)
 
@@ -180,14 +181,16 @@ def _take(
             return Held(last)
         started = clock.monotonic()
         record = _first(claim, last, clock, new_id())
-        if put(store, record):
+        if put(store, record, last):
             prune(store, record.seq)
-            return Lease(store, record, started + record.ttl, clock, new_id)
+            return Lease(store, record, started + record.ttl, clock, new_id, last)
     raise contended(store)
 
 
 def _first(claim: Claim, last: LeaseRecord | None, clock: Clock, new_id: str) -> LeaseRecord:
     now = clock.utc()
+    # A statement that the dead holder left behind runs under the gate that was shut for it.
+    left = last if last is not None and last.statement_bound > 0 else None
     return LeaseRecord(
         seq=last.seq + 1 if last else 1,
         epoch=last.epoch + 1 if last else 1,
@@ -196,10 +199,13 @@ def _first(claim: Claim, last: LeaseRecord | None, clock: Clock, new_id: str) ->
         run=claim.run,
         digest=claim.digest,
         kind="acquire",
-        gate=Gate.OPEN,
+        gate=left.gate if left is not None and left.held else Gate.OPEN,
         ttl=claim.ttl,
         owed=last.owed if last else (),
         reason="",
         since=now,
         at=now,
+        running=left.running if left else None,
+        compared=last.compared if last else None,
+        dead_guards=last.dead_guards if last else (),
     )

@@ -11,10 +11,14 @@ from tablectl.model.errors import WindowError
 
 
 class Clock(Protocol):
-    """The only source of time. Decisions are made on ``monotonic`` alone (window.md 0.3, 6.3)."""
+    """The only source of time. Decisions are made on ``monotonic`` alone (docs/window.md, "Leases")."""
 
     def monotonic(self) -> float:
-        """Seconds since some moment, on this process's own clock: never set back, never compared across processes."""
+        """Seconds since some moment, on this process's own clock: never set back, never compared across processes.
+
+        It goes on while the machine sleeps. It may stand still while a virtual machine is paused: what a holder must
+        know of that time, it reads in the log.
+        """
 
     def sleep(self, seconds: float) -> None:
         """Waits; raises ``StoppedError`` when the run is told to stop."""
@@ -32,6 +36,11 @@ class StoppedError(WindowError):
     """A wait was cut short because the run was told to stop."""
 
 
+_COUNTS_SLEEP = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""The clock that goes on while the machine sleeps. On Linux CLOCK_MONOTONIC stands still then; on macOS it goes on, and
+``time.monotonic``, which reads another one, stands still."""
+
+
 class SystemClock:
     """The machine's clock. ``interrupt`` (from a signal handler, say) ends every sleep, now and later."""
 
@@ -40,7 +49,7 @@ class SystemClock:
 
     def monotonic(self) -> float:
         """As ``Clock.monotonic``."""
-        return time.monotonic()
+        return time.clock_gettime(_COUNTS_SLEEP)
 
     def sleep(self, seconds: float) -> None:
         """As ``Clock.sleep``."""

@@ -1,19 +1,30 @@
-"""A held lease: proven before each statement, renewed meanwhile, released at the end (window.md 6.3)."""
+"""A held lease: proven before each statement, renewed meanwhile, released at the end (docs/window.md, "Leases")."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from tablectl.model.errors import WindowError
-from tablectl.window.clock import Clock
-from tablectl.window.lease_log import KEEP, Gate, Kind, LeaseRecord, prune, put, record_at, tail
+from tablectl.window.clock import Clock, StoppedError
+from tablectl.window.lease_log import (
+    KEEP,
+    MOST_DEAD_GUARDS,
+    PATIENCE,
+    Gate,
+    LeaseRecord,
+    RunningStatement,
+    prune,
+    put,
+    record_at,
+    tail,
+)
 from tablectl.window.records import RecordStore
 
 MARGIN = 1 / 12
@@ -24,6 +35,11 @@ RENEW_EVERY = 1 / 6
 
 RETRY_EVERY = 1 / 24
 """The part of the ttl after which a failed renewal is tried again: 2.5 s of 60 s."""
+
+RELEASE_PAUSES = (0.25, 0.5, 1.0, 2.0)
+"""Seconds before each further try to release: a store that fails for a moment must not cost others the ttl."""
+
+_LONGEST_NOTE = 1_000
 
 _log = logging.getLogger(__name__)
 
@@ -50,11 +66,23 @@ class Lease:
     """
 
     def __init__(
-        self, store: RecordStore, record: LeaseRecord, deadline: float, clock: Clock, new_id: Callable[[], str]
+        self,
+        store: RecordStore,
+        record: LeaseRecord,
+        deadline: float,
+        clock: Clock,
+        new_id: Callable[[], str],
+        predecessor: LeaseRecord | None = None,
     ) -> None:
-        """``record`` is ours and in the log; ``deadline`` is the time before it was sent, plus its ttl."""
+        """``record`` is ours and in the log; ``deadline`` is the time before it was sent, plus its ttl.
+
+        ``predecessor`` is the tail that it was appended to.
+        """
         self._store = store
         self._record = record
+        self._predecessor = predecessor
+        self._wanted = record.gate
+        self._announced = deadline - record.ttl  # when ``record.running`` was announced, or seen by us
         self._deadline = deadline
         self._clock = clock
         self._new_id = new_id
@@ -68,6 +96,25 @@ class Lease:
     def record(self) -> LeaseRecord:
         """Our newest record: epoch, gate, what is owed."""
         return self._record
+
+    @property
+    def predecessor(self) -> LeaseRecord | None:
+        """The last record before we took the lease, ``None`` where there was none.
+
+        Where its ``running`` names a statement, that may still be running: our records repeat it, and keep the gate as
+        it was then if its holder died, until ``statement_ended`` is called.
+        """
+        return self._predecessor
+
+    @property
+    def wanted(self) -> Gate:
+        """The gate that the next record has, a renewal too."""
+        return self._wanted
+
+    @property
+    def behind(self) -> bool:
+        """Whether the log may not have the gate that is wanted."""
+        return self._wanted is not self._record.gate
 
     @property
     def store(self) -> RecordStore:
@@ -94,13 +141,76 @@ class Lease:
     def gate(self, gate: Gate) -> None:
         """Tells writers what they may do from now on: tighter than before, or open.
 
-        When it raised a plain ``WindowError``, writers may see either gate, until the next call that succeeds.
+        When it raised a plain ``WindowError``, writers may see either gate until the next record of ours. That one, a
+        renewal too, opens the gate if it was to open; if it was to be tighter, it stays as it was.
+        """
+        with self._alive():
+            if gate is not Gate.OPEN and gate.strictness < self._record.gate.strictness:
+                raise ValueError(f"a gate only tightens until it opens: {self._record.gate} → {gate}")
+            before, self._wanted = self._wanted, gate
+            try:
+                self._check_tail()
+                self._append("gate")
+            except WindowError:
+                if gate is not Gate.OPEN:
+                    self._wanted = before
+                raise
+
+    def announce(self, running: RunningStatement) -> None:
+        """Writes down which statement may be running from now on, before it is sent.
+
+        It must be sent before the lease is to be renewed next, or ``prove`` called again: observers count its bound
+        from the records that name it. Raises ``ValueError`` while another one may be running.
+        """
+        with self._alive():
+            if self._record.running is not None and self._record.running.tag != running.tag:
+                raise ValueError(f"{self._record.running.tag} may still be running: {running.tag} was not sent")
+            self._check_tail()
+            started = self._clock.monotonic()
+            self._append("statement", running=running)
+            self._announced = started
+
+    def statement_ended(self) -> None:
+        """Writes down that no statement is running any more, neither ours nor our predecessor's.
+
+        Whatever raised, renewals repeat the statement until a call succeeds.
         """
         with self._alive():
             self._check_tail()
-            if gate is not Gate.OPEN and gate.strictness < self._record.gate.strictness:
-                raise ValueError(f"a gate only tightens until it opens: {self._record.gate} → {gate}")
-            self._append("gate", gate=gate)
+            if self._record.running is not None:
+                if self._inherits:
+                    self._wanted = Gate.OPEN
+                self._append("statement", running=None)
+
+    def note_compared(self, version: int) -> None:
+        """Writes down that a version was compared with the one before it and found equal."""
+        with self._alive():
+            self._check_tail()
+            if version > (-1 if self._record.compared is None else self._record.compared):
+                self._append("note", compared=version, reason=f"version {version} was compared")
+
+    def note_dead(self, guards: Sequence[str]) -> None:
+        """Writes down that these guards are taken for dead, before anything is done over them."""
+        with self._alive():
+            known = set(self._record.dead_guards)
+            new = [guard for guard in guards if guard not in known]
+            self._check_tail()
+            if new:
+                all_dead = (*self._record.dead_guards, *new)[-MOST_DEAD_GUARDS:]
+                self._append("note", dead_guards=all_dead, reason=f"{len(new)} guards gave no sign of life")
+
+    def note(self, reason: str) -> None:
+        """Writes down a decision, such as to go on over writers that did not end in time, before it is acted on."""
+        with self._alive():
+            self._check_tail()
+            self._append("note", reason=reason[:_LONGEST_NOTE])
+
+    def successor(self) -> LeaseRecord | None:
+        """The record of who took the lease after us; ``None`` while nobody did. Raises ``WindowError``."""
+        last = tail(self._store)
+        if last is None or last.epoch <= self._record.epoch:
+            return None
+        return last
 
     def owe(self, hooks: tuple[str, ...]) -> None:
         """Writes down what is owed to others from now on, before it is done; the next holder inherits it."""
@@ -111,19 +221,40 @@ class Lease:
     def release(self) -> bool:
         """Gives the lease back, gate open; whether the log says so. Never raises ``WindowError``; may be repeated.
 
-        Also tried when the time has run out: if nobody took over, nobody has to wait for us.
+        Also tried when the time has run out: if nobody took over, nobody has to wait for us. Tried again for a few
+        seconds where the store fails.
         """
         with self._lock:
-            if not self._released:
-                try:
-                    self._check_tail()
-                    if self._record.kind != "release":  # else an earlier try had landed
-                        self._append("release", gate=Gate.OPEN)
-                    self._released = True
-                except WindowError as error:
-                    _log.warning("the lease in %s was not released: %s", self._store, error.message)
+            problem = "" if self._released else self._try_release()
+            for pause in RELEASE_PAUSES:
+                if not problem:
+                    break
+                self._pause(pause)
+                problem = self._try_release()
+            if problem:
+                _log.warning("the lease in %s was not released: %s", self._store, problem)
             self._over = self._over or LeaseLost(f"the lease in {self._store} was released by its own run")
             return self._released
+
+    def _try_release(self) -> str:
+        """Why the lease was not released, and another try may help; empty where it was, or is not ours any more."""
+        try:
+            self._check_tail()
+            self._wanted = Gate.OPEN
+            if self._record.kind != "release":  # else an earlier try had landed
+                self._append("release")
+            self._released = True
+        except LeaseLost as error:
+            _log.warning("the lease in %s was not released: %s", self._store, error.message)
+        except WindowError as error:
+            return error.message
+        return ""
+
+    def _pause(self, seconds: float) -> None:
+        try:
+            self._clock.sleep(seconds)
+        except StoppedError:  # the run was told to stop: its other waits end at once, this one is short
+            threading.Event().wait(seconds)
 
     @contextmanager
     def _alive(self) -> Iterator[None]:
@@ -161,14 +292,14 @@ class Lease:
                 raise self._taken()
             self._record = later  # the deadline stays: when this one was sent is not remembered
 
-    def _append(self, kind: Kind, gate: Gate | None = None, owed: tuple[str, ...] | None = None) -> None:
+    def _append(self, kind: str, **changes: Any) -> None:
         while True:
             started = self._clock.monotonic()
             if kind != "release":
                 self._check_time()
-            record = self._next(kind, gate, owed)
+            last, record = self._record, self._next(kind, changes)
             self._sent.add(record.id)
-            if put(self._store, record):
+            if put(self._store, record, last):
                 break
             self._check_tail()
             if self._record.seq < record.seq:
@@ -180,16 +311,38 @@ class Lease:
         if record.seq % KEEP == 0:
             prune(self._store, record.seq)
 
-    def _next(self, kind: Kind, gate: Gate | None, owed: tuple[str, ...] | None) -> LeaseRecord:
+    def _next(self, kind: str, changes: Mapping[str, Any]) -> LeaseRecord:
         last = self._record
-        return replace(
+        record = replace(
             last,
             seq=last.seq + 1,
             id=self._new_id(),
             kind=kind,
-            gate=last.gate if gate is None else gate,
-            owed=last.owed if owed is None else owed,
+            gate=self._wanted,
+            reason="",
+            running=self._still_running(),
             at=self._clock.utc(),
+        )
+        return replace(record, **changes)
+
+    def _still_running(self) -> RunningStatement | None:
+        """The statement of our last record, its bound less what has surely passed since that was set."""
+        running = self._record.running
+        if running is None:
+            return None
+        now = self._clock.monotonic()
+        passed, self._announced = max(0.0, now - self._announced), now
+        return replace(running, until=max(0.0, running.until - passed / PATIENCE))
+
+    @property
+    def _inherits(self) -> bool:
+        """Whether the statement that may be running, and with it our gate, is our predecessor's."""
+        running, before = self._record.running, self._predecessor
+        return (
+            running is not None
+            and before is not None
+            and before.running is not None
+            and (running.tag == before.running.tag)
         )
 
     def _taken(self) -> LeaseLost:
@@ -216,35 +369,47 @@ def _fate(now: LeaseRecord | None) -> str:
         return "is gone: its records were deleted"
     if now.kind == "break":
         return f"was broken by {now.owner}: {now.reason}"
+    if now.kind == "dead":
+        return f"was taken for dead by {now.owner}: {now.reason}"
     return f"{'is held' if now.held else 'was taken'} by {now}"
 
 
-def keep_renewed(lease: Lease, wait: Callable[[float], bool]) -> None:
+def keep_renewed(
+    lease: Lease, wait: Callable[[float], bool], may_renew: Callable[[Lease], bool] = lambda _lease: True
+) -> None:
     """Renews in time until ``wait(seconds)`` answers True, as ``Event.wait`` does, or the lease is lost.
 
-    A failure that may pass is tried again until the lease has run out.
+    A failure of any kind is tried again until the lease has run out. A renewal writes the gate that is wanted.
+    While ``may_renew`` says no (an engine that does not answer, behind a closed gate), the lease ages.
     """
     pause = RENEW_EVERY
     while not wait(pause * lease.record.ttl):
         try:
-            lease.renew()
+            if may_renew(lease):
+                lease.renew()
             pause = RENEW_EVERY
         except LeaseLost as error:
             _log.warning("%s", error.message)
             return
-        except WindowError as error:
-            _log.warning("the lease is not renewed yet: %s", error.message)
+        except BaseException as error:  # noqa: BLE001  # Rust's panics, too: without its thread the lease dies
+            _log.warning("the lease is not renewed yet: %s", error if isinstance(error, WindowError) else repr(error))
             pause = RETRY_EVERY
 
 
 class Renewer:
     """``with Renewer(lease):`` keeps the lease renewed by a thread. Whether it still holds, ``Lease.prove`` tells."""
 
-    def __init__(self, lease: Lease, wait: Callable[[float], bool] | None = None) -> None:
+    def __init__(
+        self,
+        lease: Lease,
+        wait: Callable[[float], bool] | None = None,
+        may_renew: Callable[[Lease], bool] = lambda _lease: True,
+    ) -> None:
+        """``may_renew`` as in ``keep_renewed``."""
         self._stop = threading.Event()
         # A daemon: a run that is torn down must not hang on a lease, which others can take over anyway.
         self._thread = threading.Thread(
-            target=keep_renewed, args=(lease, wait or self._stop.wait), name="tablectl-renewer", daemon=True
+            target=keep_renewed, args=(lease, wait or self._stop.wait, may_renew), name="tablectl-renewer", daemon=True
         )
 
     def __enter__(self) -> Self:

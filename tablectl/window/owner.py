@@ -27,6 +27,10 @@ class Owner:
         return f"{self.who} on {self.host} ({self.ci or f'pid {self.pid}'})"
 
 
+UNKNOWN_OWNER = Owner(who="unknown", host="unknown", pid=0, ci="", tool="unknown")
+"""The owner of a record that cannot be read."""
+
+
 class _Ci(NamedTuple):
     who: str
     url: str

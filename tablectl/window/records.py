@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
+import stat
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache, lru_cache
@@ -22,14 +24,19 @@ from tablectl.live.log import LOG
 from tablectl.model.errors import WindowError
 from tablectl.model.names import canonical_location, is_absolute
 from tablectl.model.stores import FAMILIES, PREFIXES
+from tablectl.window.mounts import network_mount
 
 FOLDER = "_tablectl"
 """The directory inside a table. VACUUM and readers skip names that begin with ``_`` (window.md 5)."""
+
+RECORD_LIMIT = 262_144
+"""Bytes. What is longer is not a record of ours, and only so much of it is read."""
 
 _PLAIN_KEY = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
 _WAY_OUT = "check the path and the permissions, or set `state:` in tablectl.yaml to keep the records in another place"
 _UNREACHABLE = "set `state:` in tablectl.yaml to a directory, or an s3, gs, abfss or az URI, to keep the records there"
 
+_GUARDS = "guards/"
 _ENVIRONMENT = (*PREFIXES.values(), "HOME")
 _PATIENCE = Patience(tries=3, seconds=8)
 """A renewal must fail well inside the ttl (60 s), so that it can be tried again: obstore's own limit is 3 minutes."""
@@ -47,7 +54,10 @@ class RecordStore(Protocol):
         """Puts the record if the name is free: atomic across processes. False when the name is taken."""
 
     def read(self, name: str) -> bytes | None:
-        """The record, None when there is none. Sees every earlier ``create``, of whatever process."""
+        """The record, None when there is none. Sees every earlier ``create``, of whatever process.
+
+        Empty where it cannot be one: longer than ``RECORD_LIMIT``, or not a file.
+        """
 
     def names(self, prefix: str) -> tuple[str, ...]:
         """All names that begin with the prefix, sorted."""
@@ -60,6 +70,10 @@ class DiskRecords:
     """A ``RecordStore`` on a local disk: a record is written aside and then linked to its name, which never replaces.
 
     obstore does the same, but with threads of its own, so that it hangs in a process forked from one that used it.
+
+    Records of the lease are on the disk, file and directory, before ``create`` returns: they name what outlives a power
+    cut of this machine, the jobs that hooks have paused and the statement that runs in an engine elsewhere. Guards need
+    not be: a guard speaks of a process of this machine, and a power cut ends both.
     """
 
     def __init__(self, folder: str) -> None:
@@ -72,28 +86,24 @@ class DiskRecords:
         """As ``RecordStore.create``; directories are made as needed."""
         path = self._folder / name
         aside = path.with_name(f".{uuid4().hex}")
+        durable = not name.startswith(_GUARDS)
         with _told("write", str(path)):
             try:
-                self._write(aside, data)
+                _write(aside, data, durable=durable)
                 path.hardlink_to(aside)
             except FileExistsError:
                 return False
             finally:
                 aside.unlink(missing_ok=True)
+            if durable:
+                _sync_folder(path.parent)
             return True
-
-    def _write(self, path: Path, data: bytes) -> None:
-        try:
-            path.write_bytes(data)
-        except FileNotFoundError:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
 
     def read(self, name: str) -> bytes | None:
         """As ``RecordStore.read``."""
         with _told("read", f"{self._folder}/{name}"):
             try:
-                return (self._folder / name).read_bytes()
+                return _read(self._folder / name)
             except FileNotFoundError:
                 return None
 
@@ -110,6 +120,49 @@ class DiskRecords:
         """As ``RecordStore.delete``."""
         with _told("delete", f"{self._folder}/{name}"):
             (self._folder / name).unlink(missing_ok=True)
+
+
+def _write(path: Path, data: bytes, *, durable: bool) -> None:
+    try:
+        file = path.open("xb", buffering=0)
+    except FileNotFoundError:
+        _make_folder(path.parent, durable=durable)
+        file = path.open("xb", buffering=0)
+    with file:
+        if file.write(data) != len(data):
+            raise OSError(errno.ENOSPC, "no space is left for it")
+        if durable:
+            os.fsync(file.fileno())
+
+
+def _make_folder(folder: Path, *, durable: bool) -> None:
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for made in missing if durable else ():
+        _sync_folder(made.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes the names in a directory durable. Where the system cannot (Windows), the disk's own order must do."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def _read(path: Path) -> bytes:
+    """At most one byte more than the limit. A pipe or a device in the place of a record would be read for ever."""
+    number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(number, "rb", buffering=0) as file:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            return b""
+        data = b""
+        while len(data) <= RECORD_LIMIT and (more := file.read(RECORD_LIMIT + 1 - len(data))):
+            data += more
+    return data if len(data) <= RECORD_LIMIT else b""
 
 
 def _unless_gone(error: OSError) -> None:
@@ -166,7 +219,8 @@ class ObjectRecords:
         """As ``RecordStore.read``."""
         with self._told("read", name):
             try:
-                return bytes(self._store.get(self._path(name)).bytes())
+                found = self._store.get(self._path(name))
+                return bytes(found.bytes()) if found.meta["size"] <= RECORD_LIMIT else b""
             except FileNotFoundError:
                 return None
 
@@ -254,6 +308,7 @@ def _open(base: str, folder: str, options: StoreOptions) -> DiskRecords | Object
         raise WindowError(f"the window's records cannot lie in {base!r}: the path is relative", _UNREACHABLE)
     place = canonical_location(base)
     if place.startswith("/"):
+        _check_mount(place)
         return DiskRecords(f"{place.rstrip('/')}/{folder}")
     split = urlsplit(place.replace("#", "%23").replace("?", "%3F"))
     if split.scheme == "memory":
@@ -265,6 +320,17 @@ def _open(base: str, folder: str, options: StoreOptions) -> DiskRecords | Object
     given = options.families.get(family, {})
     bucket = _bucket(split.scheme, split.netloc, tuple(sorted(given.items())))
     return ObjectRecords(bucket, f"{path}/{folder}".lstrip("/"), f"{place}/{folder}")
+
+
+def _check_mount(place: str) -> None:
+    """Raises ``WindowError`` for a network file system: its clients list from caches of their own."""
+    kind = network_mount(place)
+    if kind:
+        raise WindowError(
+            f"the window's records cannot lie in {place}: it is on a network file system ({kind}), whose clients do "
+            "not see at once what others write",
+            "set `state:` in tablectl.yaml (and TABLECTL_STATE for guards) to an s3, gs, abfss or az URI",
+        )
 
 
 @cache

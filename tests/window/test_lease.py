@@ -8,10 +8,20 @@ import pytest
 
 from tablectl.model.as_json import read_record
 from tablectl.model.errors import WindowError
-from tablectl.window.acquire import break_lease, try_acquire
+from tablectl.window.acquire import Held, acquire, break_lease, try_acquire
 from tablectl.window.clock import StoppedError, SystemClock
 from tablectl.window.lease import Lease, LeaseLost, Renewer, keep_renewed
-from tablectl.window.lease_log import KEEP, Gate, LeaseRecord, record_at, record_name, tail
+from tablectl.window.lease_log import (
+    KEEP,
+    Gate,
+    LeaseRecord,
+    RunningStatement,
+    died,
+    put,
+    record_at,
+    record_name,
+    tail,
+)
 from tests.window.lease_fakes import FakeClock, Fault, MemoryRecords, claim, numbered
 
 
@@ -43,6 +53,13 @@ def take_over(store: MemoryRecords, clock: FakeClock) -> Lease:
     assert last is not None
     break_lease(store, last.epoch, "Ann is on holiday", claim("ben").owner, clock)
     return take(store, clock, "ben")
+
+
+def watch_die(store: MemoryRecords, clock: FakeClock, who: str) -> Lease:
+    """The lease of who comes after a holder that gave no sign of life."""
+    got = acquire(store, claim(who), clock, numbered(who))
+    assert isinstance(got, Lease)
+    return got
 
 
 def written(store: MemoryRecords) -> list[str]:
@@ -215,7 +232,7 @@ def test_a_loss_is_final_even_where_the_new_owner_cannot_be_named(
 ) -> None:
     take_over(store, clock)
     store.kept[record_name(4)] = b"of a newer version"
-    with pytest.raises(LeaseLost, match="has another owner, who cannot be named"):
+    with pytest.raises(LeaseLost, match="held by unknown"):
         lease.prove(1)
     with pytest.raises(LeaseLost):
         lease.renew()
@@ -311,7 +328,7 @@ def test_a_release_that_failed_may_be_tried_again(
 
 
 def test_or_may_have_landed_by_then(store: MemoryRecords, lease: Lease) -> None:
-    store.faults.append(Fault.LATE)
+    store.faults.extend([Fault.LATE, *[Fault.REFUSED] * 4])
     assert not lease.release()
     store.deliver()
     assert lease.release()
@@ -454,3 +471,223 @@ def test_the_real_clock_goes_on() -> None:
     clock = SystemClock()
     assert clock.monotonic() <= clock.monotonic()
     assert clock.utc().utcoffset() is not None
+
+
+# A release that fails, and a gate that is to open
+
+
+def test_a_release_is_tried_again_for_a_few_seconds(store: MemoryRecords, lease: Lease, clock: FakeClock) -> None:
+    store.faults.extend([Fault.REFUSED] * 3)
+    assert lease.release()
+    assert written(store) == ["1 acquire open", "1 release open"]
+    assert clock.now <= 1002
+
+
+def test_a_release_that_is_told_to_stop_is_tried_again_all_the_same(
+    store: MemoryRecords, lease: Lease, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C ends every sleep of the run; the release comes after it."""
+
+    def stopped(_: float) -> None:
+        raise StoppedError("stopped while waiting")
+
+    monkeypatch.setattr(clock, "sleep", stopped)
+    store.faults.append(Fault.REFUSED)
+    assert lease.release()
+
+
+def test_a_gate_that_could_not_be_opened_is_opened_by_the_next_renewal(store: MemoryRecords, lease: Lease) -> None:
+    lease.gate(Gate.CLOSED)
+    store.faults.append(Fault.REFUSED)
+    with pytest.raises(WindowError, match="refused"):
+        lease.gate(Gate.OPEN)
+    assert lease.behind
+    lease.renew()
+    assert written(store) == ["1 acquire open", "1 gate closed", "1 renew open"]
+    assert not lease.behind
+
+
+@pytest.mark.parametrize("fault", [Fault.LATE, Fault.REFUSED])
+def test_a_gate_that_could_not_be_closed_is_not_renewed_as_closed(
+    store: MemoryRecords, lease: Lease, fault: Fault
+) -> None:
+    store.faults.append(fault)
+    with pytest.raises(WindowError):
+        lease.gate(Gate.CLOSED)
+    store.deliver()
+    lease.renew()
+    assert lease.record.gate is Gate.OPEN
+    assert written(store)[-1] == "1 renew open"
+
+
+@pytest.mark.parametrize("error", [RuntimeError("x"), KeyboardInterrupt(), OSError("x")])
+def test_the_renewer_goes_on_after_any_exception(
+    store: MemoryRecords, lease: Lease, clock: FakeClock, error: BaseException
+) -> None:
+    turns: list[float] = []
+
+    def wait(seconds: float) -> bool:
+        turns.append(seconds)
+        clock.now += seconds
+        return len(turns) == 4
+
+    def fails() -> None:
+        store.before_create = lambda: None
+        raise error
+
+    store.before_create = fails
+    keep_renewed(lease, wait)
+    assert turns == [10, 2.5, 10, 10]
+    lease.prove(1)
+
+
+def test_a_closed_gate_is_not_renewed_while_its_engine_does_not_answer(
+    store: MemoryRecords, lease: Lease, clock: FakeClock
+) -> None:
+    lease.gate(Gate.CLOSED)
+
+    def wait(seconds: float) -> bool:
+        clock.now += seconds
+        return clock.now > 1100
+
+    keep_renewed(lease, wait, lambda held: held.record.gate is Gate.OPEN)
+    assert written(store) == ["1 acquire open", "1 gate closed"]
+
+
+# The statement in flight
+
+STATEMENT = RunningStatement("spark-1", "tablectl-ann-1", 100)
+
+
+def test_a_statement_is_in_every_record_until_it_has_ended(store: MemoryRecords, lease: Lease) -> None:
+    lease.gate(Gate.CLOSED)
+    lease.announce(STATEMENT)
+    lease.renew()
+    assert lease.record.running == STATEMENT
+    lease.statement_ended()
+    assert written(store)[-3:] == ["1 statement closed", "1 renew closed", "1 statement closed"]
+
+
+def test_a_renewal_takes_less_off_the_bound_than_the_clock_says(lease: Lease, clock: FakeClock) -> None:
+    """The holder's clock may be a quarter too fast: 50 s by it are at least 40 s."""
+    lease.announce(STATEMENT)
+    clock.now += 50
+    lease.renew()
+    assert lease.record.running is not None
+    assert lease.record.running.until == 60
+    clock.now += 50
+    lease.renew()
+    assert lease.record.running.until == 20
+    clock.now += 50
+    lease.renew()
+    assert lease.record.running.until == 0
+
+
+def test_a_holder_whose_clock_stood_still_takes_nothing_off(lease: Lease) -> None:
+    lease.announce(STATEMENT)
+    lease.renew()
+    assert lease.record.running == STATEMENT
+
+
+def test_the_next_holder_knows_the_statement_and_keeps_the_gate_until_it_has_ended(
+    store: MemoryRecords, lease: Lease, clock: FakeClock
+) -> None:
+    lease.gate(Gate.CLOSED)
+    lease.announce(STATEMENT)
+    ben = watch_die(store, clock, "ben")
+    assert ben.predecessor is not None
+    assert ben.predecessor.running == STATEMENT
+    assert (ben.record.gate, ben.record.running) == (Gate.CLOSED, STATEMENT)
+    ben.statement_ended()
+    assert (ben.record.gate, ben.record.running) == (Gate.OPEN, None)
+
+
+def test_so_does_the_one_after_it(store: MemoryRecords, lease: Lease, clock: FakeClock) -> None:
+    lease.gate(Gate.CLOSED)
+    lease.announce(STATEMENT)
+    ben = watch_die(store, clock, "ben")
+    got = watch_die(store, clock, "cleo")
+    assert got.predecessor == ben.record
+    assert (got.record.gate, got.record.running) == (Gate.CLOSED, STATEMENT)
+
+
+def test_a_statement_is_not_announced_over_another(store: MemoryRecords, lease: Lease, clock: FakeClock) -> None:
+    lease.announce(STATEMENT)
+    ben = take_over(store, clock)
+    with pytest.raises(ValueError, match="tablectl-ann-1 may still be running"):
+        ben.announce(RunningStatement("spark-2", "tablectl-ben-1", 5))
+
+
+def test_a_statement_that_could_not_be_announced_is_not_in_the_log(store: MemoryRecords, lease: Lease) -> None:
+    store.faults.append(Fault.REFUSED)
+    with pytest.raises(WindowError):
+        lease.announce(STATEMENT)
+    lease.renew()
+    assert lease.record.running is None
+
+
+def test_a_release_leaves_the_statement_to_the_next_holder_and_opens_the_gate(
+    store: MemoryRecords, lease: Lease, clock: FakeClock
+) -> None:
+    lease.gate(Gate.CLOSED)
+    lease.announce(STATEMENT)
+    lease.release()
+    assert lease.record.gate is Gate.OPEN
+    ben = take(store, clock, "ben")
+    assert (ben.record.gate, ben.record.running) == (Gate.OPEN, STATEMENT)
+
+
+# Decisions about others
+
+
+def test_a_holder_that_was_taken_for_dead_learns_it_from_the_log(
+    store: MemoryRecords, lease: Lease, clock: FakeClock
+) -> None:
+    """Its own clock stood still: by that, the lease is as fresh as ever."""
+    last = tail(store)
+    assert last is not None
+    record = died(last, claim("etl").owner, "no sign of life for 75 s", "w-1", clock.utc())
+    assert put(store, record, last)
+    with pytest.raises(LeaseLost, match=r"was taken for dead by etl on etl-laptop .* no sign of life for 75 s"):
+        lease.prove(1)
+    assert take(store, clock, "ben").record.epoch == 2
+
+
+def test_what_was_compared_is_known_to_the_next_holder(store: MemoryRecords, lease: Lease, clock: FakeClock) -> None:
+    lease.note_compared(7)
+    lease.note_compared(3)
+    assert lease.record.compared == 7
+    assert take_over(store, clock).record.compared == 7
+
+
+def test_guards_that_are_taken_for_dead_are_named_in_the_records_to_come(
+    store: MemoryRecords, lease: Lease, clock: FakeClock
+) -> None:
+    lease.note_dead(["0123abcd", "4567abcd"])
+    lease.note_dead(["0123abcd"])
+    assert take_over(store, clock).record.dead_guards == ("0123abcd", "4567abcd")
+    assert written(store)[:2] == ["1 acquire open", "1 note open"]
+
+
+def test_a_decision_to_go_on_is_a_record(store: MemoryRecords, lease: Lease) -> None:
+    lease.note("proceed: the load is stuck")
+    assert lease.record.reason == "proceed: the load is stuck"
+    lease.renew()
+    assert lease.record.reason == ""
+
+
+def test_who_slept_between_reading_and_taking_does_not_take_a_pruned_number(
+    store: MemoryRecords, clock: FakeClock
+) -> None:
+    """Ann read an empty log. While she slept, Ben wrote forty records and pruned the first."""
+
+    def others() -> None:
+        store.before_create = lambda: None
+        ben = take(store, clock, "ben")
+        for _ in range(40):
+            ben.renew()
+
+    store.before_create = others
+    got = try_acquire(store, claim("ann"), clock, numbered("ann"))
+    assert isinstance(got, Held)
+    assert got.record.run == "run-of-ben"

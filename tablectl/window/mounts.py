@@ -1,0 +1,100 @@
+"""Which directories are on a network file system, told by the type of their mount.
+
+The window's proof needs that whoever lists a directory sees what others have put into it before. Clients of NFS, SMB
+and the like list from caches of their own: nfs(5), "Directory entry caching" and the options ``acdirmin`` and
+``lookupcache``.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+NETWORK = frozenset(
+    {
+        *("nfs", "nfs4", "cifs", "smb3", "smbfs", "smb", "afs", "afpfs", "ncpfs", "coda", "webdav", "davfs", "davfs2"),
+        *("ceph", "glusterfs", "lustre", "gpfs", "beegfs", "pvfs2", "orangefs", "ocfs2", "gfs2", "efs"),
+    }
+)
+"""Types of mounts that are shared by several machines. Some of them keep their clients' caches in step; the proof was
+not tried there.
+"""
+_NETWORK_FUSE = re.compile(
+    r"(?:.*[._-])?(?:sshfs|davfs2?|glusterfs|ceph-fuse|s3fs|goofys|mountpoint-s3|mount-s3|gcsfuse|gcsfs|blobfuse2?"
+    r"|adlfs|rclone|juicefs|seaweedfs|weed|alluxio|dbfs|wsfs|hdfs|hadoop-fuse-dfs|moosefs|mfs|lizardfs|cvmfs2?)"
+)
+"""The second part of a type such as ``fuse.sshfs``, or the name of its source where the type is ``fuse`` alone."""
+
+_ESCAPED = re.compile(r"\\([0-7]{3})")
+_MAC_LINE = re.compile(r"(?P<source>.*) on (?P<point>/.*) \((?P<kind>[^,)]+)[^()]*\)")
+
+
+def network_mount(place: str) -> str:
+    """The type of the network file system that a directory is on, or would be on; empty where it is on none.
+
+    Empty also where the system does not tell.
+    """
+    there = Path(place)
+    while True:
+        try:
+            return _of_device(there.stat().st_dev, str(there))
+        except OSError:
+            if there == there.parent:
+                return ""
+            there = there.parent
+
+
+@lru_cache(maxsize=256)
+def _of_device(_device: int, place: str) -> str:
+    """Cached by device and place: a mount that changes under a place changes its device."""
+    return network_kind(str(Path(place).resolve()), _mounts())
+
+
+def network_kind(place: str, mounts: Mapping[str, str]) -> str:
+    """The same for a real path, ``mounts`` being types by mount point."""
+    points = [point for point in mounts if place == point or place.startswith(point.rstrip("/") + "/")]
+    kind = mounts[max(points, key=len)] if points else ""
+    family, _, name = kind.partition(".")
+    is_network = kind in NETWORK or (family in {"fuse", "macfuse", "osxfuse"} and _NETWORK_FUSE.fullmatch(name))
+    return kind if is_network else ""
+
+
+def _mounts() -> Mapping[str, str]:
+    try:
+        if sys.platform == "darwin":
+            listed = subprocess.run(["/sbin/mount"], capture_output=True, text=True, timeout=10, check=True)
+            return mac_mounts(listed.stdout.splitlines())
+        with Path("/proc/self/mountinfo").open(encoding="utf-8", errors="surrogateescape") as file:
+            return linux_mounts(file)
+    except (OSError, subprocess.SubprocessError):
+        return {}
+
+
+def linux_mounts(lines: Iterable[str]) -> dict[str, str]:
+    """Types by mount point, of the lines of ``/proc/self/mountinfo`` (proc_pid_mountinfo(5)); later ones cover earlier
+    ones. A mount of type ``fuse`` is named by its source, too: ``fuse.s3fs``.
+    """
+    found: dict[str, str] = {}
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        fields, named = before.split(" "), after.split(" ")
+        if len(fields) > 4 and named[0]:
+            kind = named[0]
+            if kind == "fuse" and len(named) > 1:
+                kind = f"fuse.{Path(_plain(named[1])).name}"
+            found[_plain(fields[4])] = kind
+    return found
+
+
+def mac_mounts(lines: Iterable[str]) -> dict[str, str]:
+    """Types by mount point, of what ``mount`` says on macOS: ``server:/x on /Volumes/x (nfs, nodev)``."""
+    matches = (_MAC_LINE.fullmatch(line.strip()) for line in lines)
+    return {match["point"]: match["kind"] for match in matches if match}
+
+
+def _plain(text: str) -> str:
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 8)), text)
