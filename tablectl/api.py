@@ -38,6 +38,9 @@ from tablectl.workflow import (
     store_options,
 )
 
+_SHARED = "shared"
+"""What a caller may state of a session handed in: that all writers of the tables commit in its driver."""
+
 
 def plan(
     paths: Paths = None,
@@ -73,6 +76,7 @@ def apply(
     env: str | None = None,
     directory: str | Path = ".",
     spark: Any = None,
+    driver: str | None = None,
     proceed: str = "",
     override: str = "",
     wait: float = 0,
@@ -86,6 +90,8 @@ def apply(
     ``proceed`` is the reason to go on over writers that do not end in time, ``override`` the reason to run outside the
     calendar; ``wait`` are minutes for which tables are tried again whose window could not be opened, ``watch`` minutes
     for which writers seen before are waited for to come back. ``control`` lets the caller follow the run and stop it.
+    ``driver="shared"`` states that ``spark`` is the driver in which the tables' writers commit: on S3 without exclusive
+    commits nothing is changed without it.
     ``RunReport.exit_code`` says how it went. Raises ``PlanFileError`` for a plan that was edited or is of another
     version, and ``UsageError`` where a ready plan comes with a selection, which it would not obey.
     A plan is applied in its own environment, and refused (``PlanFileError``) where ``env`` names another.
@@ -106,7 +112,9 @@ def apply(
         wait=wait or given.wait,
         watch=watch or given.watch,
     )
-    with Engines(config, spark) as engines:
+    if driver is not None and (driver != _SHARED or spark is None):
+        raise UsageError(f"driver={driver!r} makes no sense here", 'with the session of the writers: driver="shared"')
+    with Engines(config, spark, driver=driver) as engines:
         plan = ready or _planned(paths, selection, variables, directory, config, engines)
         Limits(max_tables, max_bytes).check(plan)
         return run(plan, engines.open, config, os.environ, control, Path(directory))
@@ -270,7 +278,15 @@ def read_plan(path: Path, *, to_apply: bool = True) -> Plan:
 class Engines:
     """The engine of a command, started at the first need: most plans never need one."""
 
-    def __init__(self, config: Config, spark: Any = None, on_start: Callable[[str], None] = lambda _what: None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        spark: Any = None,
+        on_start: Callable[[str], None] = lambda _what: None,
+        driver: str | None = None,
+    ) -> None:
+        """``driver`` says of a session handed in whether it is the writers' own."""
+        self._driver = driver
         self._config = config
         self._spark = spark
         self._on_start = on_start
@@ -303,11 +319,15 @@ class Engines:
 
     def open(self, stamp: str) -> SparkEngine:
         """An engine whose commits carry a stamp."""
-        dialect = self._config.engine.dialect
+        engine = self._config.engine
+        bound = None if engine.statement_bound is None else float(engine.statement_bound)
+        options = SparkOptions(
+            engine.dialect, engine.remote, engine.conf, float(engine.heartbeat), float(engine.dead_after), bound
+        )
         if self._spark is not None:
-            return wrap_spark(self._spark, dialect, stamp)
-        remote = self._config.engine.remote
+            return wrap_spark(self._spark, engine.dialect, stamp, options, stated=self._driver == _SHARED)
+        remote = engine.remote
         if not self._started:
             self._on_start(f"connecting to {remote}" if remote else "starting Spark")
             self._started = True
-        return open_spark(SparkOptions(dialect, remote, self._config.engine.conf), stamp)
+        return open_spark(options, stamp)

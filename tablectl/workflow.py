@@ -450,6 +450,9 @@ class _NoEngine:
 
     dialect: str
     shared: bool = True
+    stated: bool = True
+    address: str = ""
+    bound: float | None = 0
 
     def log_store(self, scheme: str) -> str:
         raise EngineError(f"no engine was started to tell its log store for {scheme}")
@@ -457,11 +460,23 @@ class _NoEngine:
     def location(self, table: TableName) -> str:
         raise EngineError(f"no engine was started to look up {table.text}")
 
-    def execute(self, sql: str) -> None:
+    def alive(self) -> bool:
+        """Nothing runs that could end."""
+        return True
+
+    def interrupt(self, tag: str, address: str = "") -> bool | None:  # as ``Engine.interrupt``
+        """No engine knows of any operation."""
+        return None
+
+    def execute(self, sql: str, tag: str = "") -> None:  # as ``Engine.execute``
         raise EngineError(f"no engine was started to run {sql}")
 
     def overwrite(
-        self, table: TableName, columns: Sequence[tuple[str, Mapping[str, Any]]], partitions: Sequence[str]
+        self,
+        table: TableName,
+        columns: Sequence[tuple[str, Mapping[str, Any]]],
+        partitions: Sequence[str],
+        tag: str = "",
     ) -> None:
         raise EngineError(f"no engine was started to write {table.text}")
 

@@ -32,6 +32,10 @@ _DELTA_RS_TEXTS = {
     "Failed to commit transaction": "DELTA_CONCURRENT_WRITE",
 }
 """What it says, in the order in which to look: the last begins every conflict, and no refusal of the write itself."""
+_CUT_OFF = frozenset({"INVALID_HANDLE", "INVALID_CURSOR", "OPERATION_CANCELED", "RESPONSE_ALREADY_RECEIVED"})
+"""Spark Connect's conditions that do not say how a statement ended (Spark's ``error-conditions.json``)."""
+_NO_ANSWER = frozenset({"RpcError", "SparkConnectGrpcException", "Py4JNetworkError", "Py4JError"})
+"""Exceptions of gRPC, PySpark and py4j, by name, where no condition of the server came with them."""
 _HINTS = {
     "DELTA_METADATA_CHANGED": "another writer changed the table's metadata at the same moment: run the command again",
     "DELTA_PROTOCOL_CHANGED": "another writer changed the table's protocol at the same moment: run the command again",
@@ -50,8 +54,20 @@ def engine_error(error: Exception) -> EngineError:
     The condition is the engine's own, else the class of the exception, else the bracketed word its text begins with:
     classic PySpark gives neither condition nor SQLSTATE for Delta's errors (delta.md 0).
     """
+    if isinstance(error, EngineError):
+        return error
     condition = _condition(error)
-    return EngineError(f"{_short(str(error))}", _HINTS.get(condition.partition(".")[0], ""), condition)
+    hint = _HINTS.get(condition.partition(".")[0], "")
+    return EngineError(_short(str(error)), hint, condition, unanswered=_is_unanswered(error, condition))
+
+
+def _is_unanswered(error: Exception, condition: str) -> bool:
+    """Whether an error tells of the connection or of an operation that was cut off, and not how the statement ended."""
+    if condition:
+        return condition.partition(".")[0] in _CUT_OFF
+    # By the class itself: what derives from these is an exception of the server or of the JVM, which came all the way.
+    names = {type(error).__name__, *(base.__name__ for base in type(error).__mro__ if base.__name__ == "RpcError")}
+    return isinstance(error, OSError | EOFError) or bool(names & _NO_ANSWER)
 
 
 def conflict_in(error: Exception) -> str:

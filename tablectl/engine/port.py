@@ -29,6 +29,11 @@ class Engine(Protocol):
         """Whether it runs in the driver that the tables' writers use too: a session handed in, or a server."""
         ...
 
+    @property
+    def stated(self) -> bool:
+        """Whether somebody said that this is the writers' driver: ``driver="shared"``, ``engine.remote``."""
+        ...
+
     def log_store(self, scheme: str) -> str:
         """The class of Delta's log store that is set for a scheme (``s3a``, ``file``, …); empty for Delta's default."""
         ...
@@ -37,15 +42,48 @@ class Engine(Protocol):
         """Where a catalog table lies, by one cheap statement. ``LiveError`` where there is no such Delta table."""
         ...
 
-    def execute(self, sql: str) -> None:
-        """Run one statement to its end. Every commit it makes carries the session's stamp."""
+    @property
+    def address(self) -> str:
+        """Where another run can find this engine's statements to end them; empty where no other process can."""
+        ...
+
+    @property
+    def bound(self) -> float | None:
+        """Seconds for which a statement may go on at most when this process is gone; ``None`` where there is no bound.
+
+        0 where the engine ends with the process.
+        """
+        ...
+
+    def alive(self) -> bool:
+        """Whether the engine answered lately; never waits."""
+        ...
+
+    def execute(self, sql: str, tag: str = "") -> None:
+        """Run one statement to its end. Every commit it makes carries the session's stamp, its operation the tag.
+
+        An ``EngineError`` that is ``unanswered`` says nothing of the statement: it may still run.
+        """
         ...
 
     def overwrite(
-        self, table: TableName, columns: Sequence[tuple[str, Mapping[str, Any]]], partitions: Sequence[str]
+        self,
+        table: TableName,
+        columns: Sequence[tuple[str, Mapping[str, Any]]],
+        partitions: Sequence[str],
+        tag: str = "",
     ) -> None:
-        """Write the whole table anew from itself, in one stamped commit: its columns in order, each with the metadata
-        that it shall keep, under these partition columns.
+        """Write the whole table again from itself, in one stamped commit: its columns in order, each with the metadata
+        that it keeps, under these partition columns. ``table`` is a path, wherever the engine takes one.
+
+        Raises ``EngineError`` where the table has other columns by now: a column that is not listed would be dropped.
+        """
+        ...
+
+    def interrupt(self, tag: str, address: str = "") -> bool | None:
+        """Asks the engine to end what carries a tag, here or, by its ``address``, in the session of a run that died.
+
+        Whether something of it may still run; ``None`` where the engine cannot tell.
         """
         ...
 

@@ -6,13 +6,18 @@ import os
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
-from typing import IO, Any, cast
+from typing import IO, Any, TypeVar
 from urllib.parse import urlsplit
 
+from tablectl.engine.connect import ConnectLink, check_answers, clone, is_connect, open_remote, shown
 from tablectl.engine.errors import engine_error
 from tablectl.engine.facts import delta_location, described_facts, not_found, schema_name, shown_facts
 from tablectl.engine.java import java_problem
@@ -22,11 +27,23 @@ from tablectl.model.live import NOTHING_SET
 from tablectl.model.names import TableName, find_name, split_parts
 from tablectl.model.sql import quote_name, quote_text
 
+_T = TypeVar("_T")
+
 INSTALL = "pip install 'tablectl[spark]'"
 _CONNECT_PORT = 15002
 STAMP_KEY = "spark.databricks.delta.commitInfo.userMetadata"
 _OURS = "spark.tablectl.driver"
 """Set in a driver that tablectl started: no writer of a table uses it."""
+_JVM_FIRST = "PYSPARK_GATEWAY_PORT"
+"""Set by a JVM that starts Python (``spark-submit``, a notebook's cluster): it may go on when Python is gone."""
+_ABANDONED = 450.0
+"""Seconds after which a Connect server has ended the operations of a client that is gone, unless told otherwise: it
+gives up a stream after 2 minutes, an operation without a client after 5, and looks every 30 s (Spark's
+``ExecuteGrpcResponseSender.scala``, ``SparkConnectExecutionManager.scala``, ``Connect.scala``)."""
+_LOOK_EVERY = 0.2
+"""Seconds between two looks at whether the engine of a running statement lives."""
+_STARTING = threading.Lock()
+"""Two threads that need a local Spark at the same moment get the same one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +53,42 @@ class SparkOptions:
     dialect: str = "oss"
     remote: str | None = None
     conf: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
+    heartbeat: float = 5.0
+    """Seconds between two questions to a Connect server whether it lives."""
+    dead_after: float = 20.0
+    """Seconds without an answer after which it counts as dead."""
+    statement_bound: float | None = None
+    """Seconds for which the engine lets a statement go on whose client is gone; ``None`` where nobody said."""
+
+
+_DEFAULTS = SparkOptions()
 
 
 class SparkEngine:
     """``Engine`` and ``Catalog`` over a Spark session that nobody else uses."""
 
-    def __init__(self, session: Any, dialect: str, *, stop: bool, shared: bool) -> None:
+    def __init__(
+        self,
+        session: Any,
+        dialect: str,
+        *,
+        shared: bool,
+        stated: bool = True,
+        link: ConnectLink | None = None,
+        context: Any = None,
+        bound: float | None = None,
+    ) -> None:
+        """``link`` belongs to a Connect session; ``context`` is the session whose Spark was started here; ``stated``
+        and ``bound`` as in ``Engine``, the latter ``None`` for what such an engine is known to do.
+        """
+        self._stated = stated
+        self._bound = bound
         self._session = session
-        self._stop = stop
         self._dialect = dialect
         self._shared = shared
+        self._link = link
+        self._context = context
+        self._closed = False
 
     @property
     def dialect(self) -> str:
@@ -57,47 +100,105 @@ class SparkEngine:
         """Whether it runs in the driver that the tables' writers use too."""
         return self._shared
 
+    @property
+    def address(self) -> str:
+        """Where another run can end this engine's statements: Connect alone lets another client do so."""
+        return self._link.address if self._link else ""
+
+    @property
+    def stated(self) -> bool:
+        """Whether somebody said that this is the writers' driver."""
+        return self._stated
+
+    @property
+    def bound(self) -> float | None:
+        """A Connect server goes on for some minutes. A JVM ends with the Python process that started it, and may go on
+        for ever where it started Python.
+        """
+        if self._bound is not None:
+            return self._bound
+        if self._link is not None:
+            return _ABANDONED
+        return None if _JVM_FIRST in os.environ else 0
+
+    def alive(self) -> bool:
+        """By the heartbeat of a Connect session. A JVM of this machine fails its calls at once when it is gone."""
+        return self._link is None or self._link.heartbeat.alive()
+
+    def interrupt(self, tag: str, address: str = "") -> bool | None:
+        """As ``Engine.interrupt``: on Connect by the server, classic by the session's own tags."""
+        if self._link is not None:
+            return self._link.interrupt(tag, address)
+        if not address:
+            with suppress(Exception):  # an older Spark knows no tags, a gateway that broke takes no call
+                self._session.interruptTag(tag)
+        return None
+
     def log_store(self, scheme: str) -> str:
         """The class of Delta's log store that is set for a scheme; the one for all schemes goes first, as in Delta."""
         for key in ("spark.delta.logStore.class", f"spark.delta.logStore.{scheme}.impl"):
-            try:
-                found = self._session.conf.get(key, None)
-            except Exception as error:  # whatever Spark, py4j or gRPC raise is the engine's answer
-                raise engine_error(error) from error
+            found = self._run(partial(self._session.conf.get, key, None))
             if found:
                 return str(found)
         return ""
 
-    def execute(self, sql: str) -> None:
+    def execute(self, sql: str, tag: str = "") -> None:
         """Run one statement to its end."""
-        try:
-            self._session.sql(sql)
-        except Exception as error:  # whatever Spark, py4j or gRPC raise is the engine's answer
-            raise engine_error(error) from error
+        self._run(lambda: self._session.sql(sql), tag)
 
     def overwrite(
-        self, table: TableName, columns: Sequence[tuple[str, Mapping[str, Any]]], partitions: Sequence[str]
+        self,
+        table: TableName,
+        columns: Sequence[tuple[str, Mapping[str, Any]]],
+        partitions: Sequence[str],
+        tag: str = "",
     ) -> None:
         """One DataFrame write. Delta reads the table at the version that the commit replaces, and fails if another
         commit comes in between: a table that is read and overwritten is the transaction's own (docs/partitioning.md).
         """
-        try:
-            frame = self._session.table(table.sql)
-            # Sessions share their caches, and what somebody cached of the table may be older than the table.
-            frame.unpersist()
-            kept = [frame[quote_name(name)].alias(name, metadata=dict(metadata)) for name, metadata in columns]
-            writer = frame.select(*kept).write.format("delta").mode("overwrite").option("overwriteSchema", "true")
-            # Optimized writes: else each task would write a file of its own into each partition.
-            writer = writer.option("partitionOverwriteMode", "static").option("optimizeWrite", "true")
-            # A path is written with names as they are, a catalog table with names that Spark parses.
-            names = partitions if table.is_path else [quote_name(each) for each in partitions]
-            writer = writer.partitionBy(*names) if names else writer
-            if table.is_path:
-                writer.save(table.parts[0])
-            else:
-                writer.saveAsTable(table.sql)
-        except Exception as error:  # whatever Spark, py4j or gRPC raise is the engine's answer
-            raise engine_error(error) from error
+        self._run(lambda: self._overwrite(table, columns, partitions), tag)
+
+    def _overwrite(
+        self, table: TableName, columns: Sequence[tuple[str, Mapping[str, Any]]], partitions: Sequence[str]
+    ) -> None:
+        # Never a fixed version: Delta takes the rows of a time travel from there, and removes the files of now.
+        frame = self._session.read.format("delta").load(table.parts[0]) if table.is_path else self._table(table)
+        others = {name.casefold() for name in frame.columns} ^ {name.casefold() for name, _ in columns}
+        if others:
+            listed = ", ".join(sorted(others))
+            raise EngineError(f"the columns of {table.text} are not those that were decided on: {listed}", "plan again")
+        # Sessions share their caches, and what somebody cached of the table may be older than the table.
+        frame.unpersist()
+        kept = [frame[quote_name(name)].alias(name, metadata=dict(metadata)) for name, metadata in columns]
+        writer = frame.select(*kept).write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+        # Optimized writes: else each task would write a file of its own into each partition.
+        writer = writer.option("partitionOverwriteMode", "static").option("optimizeWrite", "true")
+        # A path is written with names as they are, a catalog table with names that Spark parses.
+        names = partitions if table.is_path else [quote_name(each) for each in partitions]
+        writer = writer.partitionBy(*names) if names else writer
+        if table.is_path:
+            writer.save(table.parts[0])
+        else:
+            writer.saveAsTable(table.sql)
+
+    def _table(self, table: TableName) -> Any:
+        return self._session.table(table.sql)
+
+    def _run(self, work: Callable[[], _T], tag: str = "") -> _T:
+        """Does work on the session, under a tag if one is given. Raises ``EngineError``."""
+        link = self._link
+        if link is None:
+            return _tagged(self._session, tag, work)
+        # PySpark's call may hang for as long as a dead server's connection does: it gets a thread of its own.
+        done: Future[_T] = Future()
+        task = partial(_into, done, lambda: _tagged(self._session, tag, work))
+        threading.Thread(target=task, name="tablectl-statement", daemon=True).start()
+        while True:
+            with suppress(TimeoutError):
+                return done.result(timeout=_LOOK_EVERY)
+            if not self.alive() and not done.done():
+                message = f"the engine has not answered for {link.heartbeat.dead_after:g} s (`engine.dead_after`)"
+                raise EngineError(message, "see whether its server runs", unanswered=True)
 
     def row(self, sql: str) -> tuple[str | None, ...]:
         """The first row of a query."""
@@ -145,17 +246,43 @@ class SparkEngine:
             return error
 
     def _described(self, table: TableName) -> str:
-        return _describe(self._session, table.sql, table.text)
+        return self._run(lambda: _describe(self._session, table.sql, table.text))
 
     def _rows(self, sql: str) -> list[Any]:
-        return _rows(self._session, sql)
+        return self._run(lambda: _rows(self._session, sql))
 
     def close(self) -> None:
-        """Stop the session if it was made here."""
-        if self._stop:
-            self._stop = False
+        """Gives a Connect session back, within a bounded time, and stops Spark if it was started here."""
+        link, context = self._link, self._context
+        self._context = None
+        if link is not None and not self._closed:
+            self._closed = True
+            link.close()
+        if context is not None:
             with suppress(Exception):
-                self._session.stop()
+                context.stop()
+
+
+def _tagged(session: Any, tag: str, work: Callable[[], _T]) -> _T:
+    try:
+        if tag:
+            session.addTag(tag)
+        try:
+            return work()
+        finally:
+            if tag:
+                session.removeTag(tag)
+    except TablectlError:
+        raise
+    except Exception as error:  # whatever Spark, py4j or gRPC raise is the engine's answer
+        raise engine_error(error) from error
+
+
+def _into(done: Future[_T], work: Callable[[], _T]) -> None:
+    try:
+        done.set_result(work())
+    except BaseException as error:  # noqa: BLE001  # handed to whoever waits
+        done.set_exception(error)
 
 
 def locate(session: Any, name: str) -> str:
@@ -172,38 +299,92 @@ def open_spark(options: SparkOptions, stamp: str = "") -> SparkEngine:
     Raises ``EngineError`` with the install line where Spark is missing, and with one sentence where Java is.
     """
     _import_spark()
-    if options.remote:
+    remote = options.remote or _remote_of(os.environ)
+    if remote:
         _register_errors("delta.connect")
-        return _own(_connect(options.remote), options.dialect, stamp, stop=True, shared=True)
-    session, started = _local(options.conf)
+        session = _connect(remote)
+        link = ConnectLink(session, options.heartbeat, options.dead_after)
+        try:
+            check_answers(remote, session)
+        except EngineError:
+            link.close()
+            raise
+        return _own(
+            SparkEngine(session, options.dialect, shared=True, link=link, bound=options.statement_bound), session, stamp
+        )
+    with _STARTING:
+        base, started = _local(options.conf)
     _register_errors("delta.exceptions")
-    shared = session.conf.get(_OURS, None) is None
-    return _own(session if started else session.newSession(), options.dialect, stamp, stop=started, shared=shared)
+    shared = base.conf.get(_OURS, None) is None
+    session = base.newSession()
+    engine = SparkEngine(session, options.dialect, shared=shared, context=base if started else None)
+    return _own(engine, session, stamp)
 
 
-def wrap_spark(session: Any, dialect: str = "oss", stamp: str = "") -> SparkEngine:
-    """An engine beside a session handed in: the stamp and the settings never reach the user's own (DESIGN 5)."""
+def wrap_spark(
+    session: Any, dialect: str = "oss", stamp: str = "", options: SparkOptions = _DEFAULTS, *, stated: bool = False
+) -> SparkEngine:
+    """An engine beside a session handed in: the stamp and the settings never reach the user's own.
+
+    ``stated`` says that its driver is the one that the tables' writers use.
+    """
+    bound = options.statement_bound
     _import_spark()
-    if hasattr(session, "newSession"):
+    if not is_connect(session):
         _register_errors("delta.exceptions")
-        return _own(session.newSession(), dialect, stamp, stop=False, shared=True)
+        beside = session.newSession()
+        return _own(SparkEngine(beside, dialect, shared=True, stated=stated, bound=bound), beside, stamp)
     _register_errors("delta.connect")
-    clone = session.cloneSession()
-    # PySpark 4.2 makes the clone without running __init__, and both stop() and garbage collection read this.
-    clone.release_session_on_close = True
-    return _own(clone, dialect, stamp, stop=True, shared=True)
+    beside = clone(session)
+    link = ConnectLink(beside, options.heartbeat, options.dead_after)
+    return _own(SparkEngine(beside, dialect, shared=True, stated=stated, link=link, bound=bound), beside, stamp)
 
 
-def _own(session: Any, dialect: str, stamp: str, *, stop: bool, shared: bool) -> SparkEngine:
+_SETTINGS = {
     # Spark would expand ${…} inside our literals before parsing, and the other changes what a backslash means.
-    session.conf.set("spark.sql.variable.substitute", "false")
-    session.conf.set("spark.sql.parser.escapedStringLiterals", "false")
-    # A file that cannot be read for a moment would be left out of whatever is written anew.
-    session.conf.set("spark.sql.files.ignoreMissingFiles", "false")
-    session.conf.set("spark.sql.files.ignoreCorruptFiles", "false")
-    if stamp:
-        session.conf.set(STAMP_KEY, stamp)
-    return SparkEngine(session, dialect, stop=stop, shared=shared)
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    # A file that cannot be read for a moment would be left out of whatever is written again.
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    # Without it no commit carries the stamp.
+    "spark.databricks.delta.commitInfo.enabled": "true",
+    # It would make CHAR and VARCHAR columns plain texts in a table that is written again.
+    "spark.sql.legacy.charVarcharAsString": "false",
+}
+_NEVER_INHERITED = (
+    # A commit with these counts as the user's own batch, which Delta then skips (``DeltaSQLConf.scala``).
+    "spark.databricks.delta.write.txnAppId",
+    "spark.databricks.delta.write.txnVersion",
+    "spark.databricks.delta.write.txnVersion.autoReset.enabled",
+    # A write that replaces less than the whole table, or other columns than those that are listed.
+    "spark.databricks.delta.schema.autoMerge.enabled",
+    "spark.sql.sources.partitionOverwriteMode",
+)
+
+
+def _own(engine: SparkEngine, session: Any, stamp: str) -> SparkEngine:
+    """Gives a session the settings that our statements need, and takes from it what a clone inherits of the user's."""
+    try:
+        for key in _NEVER_INHERITED:
+            if session.conf.get(key, None) is not None:
+                session.conf.unset(key)
+        for key, value in _SETTINGS.items():
+            # Only what differs: Spark Connect warns of some of them whenever they are set.
+            if session.conf.get(key, None) != value:
+                _set_quietly(session, key, value)
+        if stamp:
+            session.conf.set(STAMP_KEY, stamp)
+    except Exception as error:  # whatever Spark, py4j or gRPC raise is the engine's answer
+        engine.close()
+        raise engine_error(error) from error
+    return engine
+
+
+def _set_quietly(session: Any, key: str, value: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        session.conf.set(key, value)
 
 
 def _import_spark() -> None:
@@ -219,16 +400,19 @@ def _register_errors(module: str) -> None:
         import_module(module)
 
 
-def _connect(url: str) -> Any:
-    from pyspark.sql import SparkSession  # noqa: PLC0415, TID251  # as above
+def _remote_of(environ: Mapping[str, str]) -> str:
+    """The server that PySpark itself would take from the environment, if it names one."""
+    named = environ.get("SPARK_REMOTE", "")
+    return named if named.startswith("sc://") else ""
 
+
+def _connect(url: str) -> Any:
     try:
         _knock(url)
-        session = cast("Any", SparkSession.builder).remote(url).create()
-        session.version  # noqa: B018  # the first question to the server
+        return open_remote(url)
     except Exception as error:
-        raise EngineError(f"no Spark Connect server answers at {url}: {engine_error(error).message}") from error
-    return session
+        message = f"no Spark Connect server answers at {shown(url)}: {engine_error(error).message}"
+        raise EngineError(message) from error
 
 
 def _knock(url: str) -> None:
@@ -280,11 +464,20 @@ def local_conf(conf: Mapping[str, str]) -> dict[str, str]:
 
 
 def _local(conf: Mapping[str, str]) -> tuple[Any, bool]:
+    """A classic session beside which ours is made, and whether its Spark was started here."""
+    from pyspark import SparkContext  # noqa: PLC0415, TID251  # only here, and only when an engine is asked for
     from pyspark.sql import SparkSession  # noqa: PLC0415, TID251  # as above
 
-    running = SparkSession.getActiveSession()
-    if running is not None:
+    if any(name in os.environ for name in ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED")):
+        message = "this process uses Spark Connect, beside which no session of another kind can be started"
+        raise EngineError(message, "hand its session in (`spark=`), or set engine.remote")
+    # Not the active session: that is one of a thread, and beside a context of the user's ``getOrCreate`` changes it.
+    running = SparkSession._instantiatedSession
+    if running is not None and running._sc._jsc is not None:
         return running, False
+    context = SparkContext._active_spark_context
+    if context is not None and context._jsc is not None:
+        return SparkSession(context), False
     problem = java_problem(os.environ)
     if problem:
         raise EngineError(problem)

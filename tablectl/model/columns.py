@@ -10,6 +10,8 @@ from typing import Any
 from tablectl.model.names import ColumnPath
 
 _MAPPING = "delta.columnMapping."
+_TYPE_CHANGES = "delta.typeChanges"
+"""The types that a column had in older files (Delta protocol, "Type Change Metadata")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,8 @@ def own_metadata(text: str) -> tuple[tuple[str, Mapping[str, Any]], ...]:
 def differences(before: str, after: str) -> tuple[str, ...]:
     """What two schemas say differently of their columns, for people: ``amount: comment``.
 
-    Physical names and ids do not count.
+    Physical names and ids do not count, nor do older types of what is nested: Delta drops those when it writes all
+    files again, and no file has an older type then.
     """
     one, other = (_by_path(text) for text in (before, after))
     found = [".".join(path) for path in one.keys() ^ other.keys()]
@@ -94,7 +97,11 @@ def _by_path(text: str) -> Mapping[ColumnPath, Mapping[str, Any]]:
         column.path: {
             "type": column.type,
             "NOT NULL": not column.nullable,
-            **{k: v for k, v in column.metadata.items() if not k.startswith(_MAPPING)},
+            **{k: v for k, v in column.metadata.items() if not _is_left_out(k, column.path)},
         }
         for column in columns_of(text)
     }
+
+
+def _is_left_out(key: str, path: ColumnPath) -> bool:
+    return key.startswith(_MAPPING) or (key == _TYPE_CHANGES and len(path) > 1)

@@ -115,11 +115,16 @@ class LiveError(TablectlError):
 
 
 class EngineError(TablectlError):
-    """The engine refused or failed a statement. ``condition`` is Delta's or Spark's error class, where it gave one."""
+    """The engine refused or failed a statement. ``condition`` is Delta's or Spark's error class, where it gave one.
 
-    def __init__(self, message: str, hint: str = "", condition: str = "") -> None:
+    ``unanswered`` says that the error is not the engine's answer: the connection broke, or the operation was cut off.
+    Then the statement may still run, and may yet commit.
+    """
+
+    def __init__(self, message: str, hint: str = "", condition: str = "", *, unanswered: bool = False) -> None:
         super().__init__(message, hint)
         self.condition = condition
+        self.unanswered = unanswered
 
 
 class WindowError(TablectlError):

@@ -56,6 +56,12 @@ class EngineConfig:
     """Spark settings of a session of this process."""
     exclusive_commits: bool = False
     """Whether commits of several drivers exclude each other, which this engine's settings do not tell."""
+    heartbeat: int = 5
+    """Seconds between two questions to a Spark Connect server whether it lives."""
+    dead_after: int = 20
+    """Seconds without an answer after which such a server counts as dead."""
+    statement_bound: int | None = None
+    """Seconds after which the engine itself ends a statement whose client is gone; ``None`` for what is known of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,6 +222,9 @@ _KEYS: Mapping[str, Takes] = {
             "remote": text(_remote),
             "conf": MapOf(text()),
             "exclusive_commits": flag(),
+            "heartbeat": whole(1, 300),
+            "dead_after": whole(2, 3600),
+            "statement_bound": whole(0, 604_800),
         },
     ),
     "window": Section(

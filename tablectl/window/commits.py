@@ -1,7 +1,7 @@
-"""One commit stream: where several drivers cannot commit exclusively, an apply must run in the writers' own (DESIGN 5).
+"""One commit stream: where several drivers cannot commit exclusively, an apply must run in the writers' own.
 
 On S3 and on local disks Delta's default log store does not keep two drivers from taking the same version: the later one
-replaces the commit of the other, ours or a writer's (window.md 1.5, measured).
+replaces the commit of the other, ours or a writer's (docs/object-stores.md).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _S3 = frozenset({"s3", "s3a", "s3n"})
 _DISK = "file"
 _EXCLUSIVE = frozenset({"S3DynamoDBLogStore"})
 _HINT = (
-    "run it in the writers' own driver (`spark=`, `--remote`), or with the log store S3DynamoDBLogStore; where commits "
+    'run it in the writers\' own driver (`spark=` with `driver="shared"`, `--remote`), or with the log store S3DynamoDBLogStore; where commits '
     "are exclusive all the same, say so with `engine.exclusive_commits: true`"
 )
 
@@ -27,7 +27,10 @@ def check_commits(engine: Engine, location: str, *, exclusive: bool) -> bool:
     """
     # As the engine sees it, which picks its log store by it: s3a and s3 are two.
     scheme = _DISK if location.startswith("/") else location.partition(":")[0].lower()
-    if scheme not in _S3 | {_DISK} or exclusive or engine.shared or engine.dialect == "databricks":
+    if scheme not in _S3 | {_DISK} or exclusive or engine.dialect == "databricks":
+        return False
+    # A session handed in may be any: on S3, where a commit could be lost, its caller says that it is the writers' own.
+    if engine.shared and (engine.stated or scheme == _DISK):
         return False
     store = engine.log_store(scheme)
     if store.rpartition(".")[2] in _EXCLUSIVE:

@@ -44,11 +44,18 @@ def _pending(plan: TablePlan, live: LiveTable) -> list[Change]:
     return [change for change, where in standings if where is Standing.PENDING]
 
 
-def check_landed(statement: Statement, error: EngineError, missing: Sequence[Statement]) -> None:
-    """A statement that gave an error may have taken effect all the same, its answer lost: then it is not missing."""
+def check_landed(statement: Statement, error: EngineError, missing: Sequence[Statement], unknown: str = "") -> None:
+    """A statement that gave an error may have taken effect all the same, its answer lost: then it is not missing.
+
+    Raises ``EndError`` where it is; ``unknown`` says why it may yet take effect.
+    """
     served = set(statement.serves)
-    if any(each.verb == statement.verb and served & set(each.serves) for each in missing):
+    if not any(each.verb == statement.verb and served & set(each.serves) for each in missing):
+        return
+    if not unknown:
         raise EndError(Outcome.FAILED, error_text(error), error.hint)
+    hint = "the same command again ends it in the engine first, or waits for its end"
+    raise EndError(Outcome.UNKNOWN, f"{error_text(error)}; what became of the statement is unknown: {unknown}", hint)
 
 
 _TOO_YOUNG = frozenset(
@@ -58,7 +65,7 @@ _TOO_YOUNG = frozenset(
         "DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD",
     }
 )
-"""How Delta says that history must age before a feature can leave it: progress, and no failure (delta.md 1.3)."""
+"""How Delta says that history must age before a feature can leave it: progress, and no failure."""
 
 
 def is_too_young(statement: Statement, condition: str) -> bool:

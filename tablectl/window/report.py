@@ -34,6 +34,14 @@ class Outcome(StrEnum):
     """A statement, the lease or a reading failed."""
     UNVERIFIED = "unverified"
     """All statements ran, and yet a change does not read as declared."""
+    ELSEWHERE = "landed elsewhere"
+    """A statement went to another table, to which the name led at that moment; the message names it."""
+    UNKNOWN = "unknown"
+    """A statement gave no answer, and may have taken effect, or may yet do so."""
+    LEASE_LOST = "lease lost"
+    """Another run took the lease over, or it ran out; the message names who has it."""
+    SUCCEEDED = "done by another run"
+    """The lease was lost to a run of the same plan, and the table is as declared."""
     INTERRUPTED = "interrupted"
     """The run was stopped before it was through with the table."""
 
@@ -50,6 +58,10 @@ _CODES = {
     Outcome.OUTSIDE: ExitCode.WINDOW,
     Outcome.FAILED: ExitCode.ERROR,
     Outcome.UNVERIFIED: ExitCode.PARTIAL,
+    Outcome.ELSEWHERE: ExitCode.PARTIAL,
+    Outcome.UNKNOWN: ExitCode.PARTIAL,
+    Outcome.LEASE_LOST: ExitCode.ERROR,
+    Outcome.SUCCEEDED: ExitCode.DONE,
     Outcome.INTERRUPTED: ExitCode.ERROR,
 }
 
@@ -176,7 +188,7 @@ class TableRun:
             return self
         known = {commit.version for commit in self.foreign}
         made = tuple(each for each in (*self.already, *self.changed) if each not in earlier.already)
-        through = self.outcome in {Outcome.APPLIED, Outcome.ALREADY, Outcome.WAITING}
+        through = self.outcome in {Outcome.APPLIED, Outcome.ALREADY, Outcome.WAITING, Outcome.SUCCEEDED}
         committed = self.outcome is Outcome.ALREADY and earlier.commits
         return replace(
             self,

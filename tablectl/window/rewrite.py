@@ -1,4 +1,4 @@
-"""A whole table written anew: what is looked at before it, and what must be equal after it, before the gate opens.
+"""A whole table written again: what is looked at before it, and what must be equal after it, before the gate opens.
 
 Whatever happens, no row is lost: the version before stays in the table's history until it is vacuumed, and the
 messages name the statement that brings it back.
@@ -10,10 +10,11 @@ from tablectl.model.columns import columns_of, differences
 from tablectl.model.errors import EngineError, LiveError
 from tablectl.model.live import Commit, LiveTable
 from tablectl.model.names import column_sql
-from tablectl.model.plan import Statement
+from tablectl.model.plan import Statement, TablePlan
 from tablectl.window.report import Outcome
 from tablectl.window.setting import EndError
 from tablectl.window.stamp import read_stamp
+from tablectl.window.statement import target
 from tablectl.window.visit import Visit
 
 _NO_HASH = ("map", "variant")
@@ -33,7 +34,7 @@ def check_rewritable(visit: Visit, statement: Statement, live: LiveTable) -> Non
     if not texts:
         return
     counts = ", ".join(f"count_if({column_sql((name,))} = '')" for name in texts)
-    found = window.engine.row(f"SELECT {counts}\nFROM {plan.table.sql}")
+    found = window.engine.row(f"SELECT {counts}\nFROM {target(window, plan).sql} VERSION AS OF {live.version}")
     for name, count in zip(texts, found, strict=True):
         if count != "0":
             message = f"column {name} holds {count} empty texts, and Delta stores those as NULL in a partition column"
@@ -47,9 +48,11 @@ def _is_text(live: LiveTable, name: str) -> bool:
 
 def check_rewrites(visit: Visit) -> None:
     """Compares the newest rewrite of this plan with the version that it replaced: columns, properties, number of rows,
-    and checksums of every column and of whole rows. Raises ``EndError`` where anything differs.
+    and checksums of every column and of whole rows. Raises ``EndError`` where anything differs, and where the two could
+    not be compared.
 
-    A run that was killed between its rewrite and this check is made good by the next.
+    A run that was killed between its rewrite and this check is made good by the next: that a version was compared is
+    written into the lease record, and nothing else counts.
     """
     if not any(statement.repartition is not None for statement in visit.plan.statements):
         return
@@ -57,16 +60,34 @@ def check_rewrites(visit: Visit) -> None:
     mine = [
         commit.version for commit in window.reader.commits(plan.location, after=plan.version) if _ours(visit, commit)
     ]
-    if not mine or (made := max(mine)) == visit.compared:
+    made = max([visit.rewritten, *mine])
+    noted = visit.lease.record.compared
+    if made < 0 or made == visit.compared or (noted is not None and noted >= made):
         return
     visit.tell("compare", f"compare versions {made - 1} and {made}")
-    wrong = _compared(visit, made)
+    try:
+        wrong = _compared(visit, made)
+    except (EngineError, LiveError) as error:
+        raise _not_compared(plan, made, error.message) from error
+    except ValueError as error:
+        raise _not_compared(plan, made, str(error)) from error
     if wrong:
         back = f"RESTORE TABLE {plan.table.sql} TO VERSION AS OF {made - 1}"
         message = f"version {made} is not what version {made - 1} was: {wrong}"
         hint = f"`{back}` brings version {made - 1} back, and takes back every commit after {made}, if there are any"
         raise EndError(Outcome.UNVERIFIED, message, hint)
     visit.compared = made
+    visit.lease.note_compared(made)
+
+
+def _not_compared(plan: TablePlan, made: int, why: str) -> EndError:
+    """The third outcome: nothing is known to be wrong, so nothing is to be taken back."""
+    message = f"version {made} was not compared with version {made - 1}: {why}"
+    hint = (
+        f"nothing is known to be wrong with {plan.name}, and the rewrite stands; the same command compares again, as "
+        f"long as VACUUM has left the files of version {made - 1}"
+    )
+    return EndError(Outcome.UNVERIFIED, message, hint)
 
 
 def _ours(visit: Visit, commit: Commit) -> bool:
@@ -75,20 +96,19 @@ def _ours(visit: Visit, commit: Commit) -> bool:
 
 
 def _compared(visit: Visit, version: int) -> str:
-    """What differs between a version and the one before it; empty where nothing does."""
-    try:
-        before, after = visit.read(version - 1), visit.read(version)
-        wrong = list(differences(before.schema.text, after.schema.text))
-        one, other = before.properties, after.properties
-        wrong += sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
-        if wrong:
-            return ", ".join(wrong)
-        names = [column_sql(column.path) for column in columns_of(before.schema.text) if len(column.path) == 1]
-        sums = [visit.window.engine.row(checksums(each, visit.plan.table.sql)) for each in (before, after)]
-    except (EngineError, LiveError) as error:
-        return f"the two could not be compared: {error.message}"
-    except ValueError as error:
-        return f"the two could not be compared: {error}"
+    """What differs between a version and the one before it; empty where nothing does.
+
+    Raises ``EngineError``, ``LiveError`` or ``ValueError`` where that cannot be told.
+    """
+    before, after = visit.read(version - 1), visit.read(version)
+    wrong = list(differences(before.schema.text, after.schema.text))
+    one, other = before.properties, after.properties
+    wrong += sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
+    if wrong:
+        return ", ".join(wrong)
+    names = [column_sql(column.path) for column in columns_of(before.schema.text) if len(column.path) == 1]
+    place = target(visit.window, visit.plan).sql
+    sums = [visit.window.engine.row(checksums(each, place)) for each in (before, after)]
     pairs = list(zip(*sums, strict=True))
     if pairs[0][0] != pairs[0][1]:
         return f"it has {pairs[0][1]} rows instead of {pairs[0][0]}"

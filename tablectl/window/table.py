@@ -1,7 +1,7 @@
 """One table under its lease: check fresh, run what is missing, verify.
 
-Each statement is decided from the live table just before it is sent, and after the writers in its way were waited for
-(window.md 6.5, step 10). That makes the first run, a resumed one and one whose answer was lost the same code: what
+Each statement is decided from the live table just before it is sent, and after the writers in its way were waited for.
+That makes the first run, a resumed one and one whose answer was lost the same code: what
 reads as declared is done, what reads as before is run, anything else is somebody else's and the table is left alone.
 """
 
@@ -11,16 +11,16 @@ import logging
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tablectl.model.columns import own_metadata
 from tablectl.model.errors import EngineError, TablectlError, is_conflict
-from tablectl.model.live import LiveTable
-from tablectl.model.names import canonical_location
+from tablectl.model.live import Commit, LiveTable
 from tablectl.model.plan import Phase, Statement, TablePlan
+from tablectl.planning.freshness import Standing, standing, why_stale
 from tablectl.window.clock import StoppedError, milliseconds
 from tablectl.window.hours import outside
-from tablectl.window.lease import Lease
+from tablectl.window.lease import Lease, LeaseLost
 from tablectl.window.missing import (
     check_allowed,
     check_landed,
@@ -34,10 +34,25 @@ from tablectl.window.missing import (
 from tablectl.window.report import Outcome, StatementRun, TableRun
 from tablectl.window.rewrite import check_rewritable, check_rewrites
 from tablectl.window.setting import EndError, Window, interrupted
-from tablectl.window.visit import Visit, ended, verified, was_reached
+from tablectl.window.statement import (
+    Landed,
+    LandedElsewhere,
+    NotLanded,
+    Sent,
+    Unknown,
+    announced,
+    check_bound,
+    check_name,
+    check_target,
+    end_inherited,
+    new_tag,
+    settle_statement,
+    target,
+)
+from tablectl.window.visit import Visit, ended, lease_lost, verified, was_reached
 
 _TRIES = 5
-"""How often one statement is sent when others commit at the same moment each time (window.md 6.5, step 10)."""
+"""How often one statement is sent when others commit at the same moment each time."""
 
 _log = logging.getLogger(__name__)
 
@@ -58,8 +73,9 @@ def run_table(window: Window, plan: TablePlan, lease: Lease) -> TableRun:
 def _run_visit(visit: Visit) -> TableRun:
     try:
         try:
+            end_inherited(visit)
             visit.hooks.settle()
-            _check_name(visit.window, visit.plan)
+            check_name(visit.window, visit.plan)
             reached = _run_statements(visit)
             visit.gate.finish()
         except Exception:
@@ -67,6 +83,8 @@ def _run_visit(visit: Visit) -> TableRun:
             raise
         visit.gate.open()
         return verified(visit, reached)
+    except LeaseLost as lost:
+        return lease_lost(visit, lost)
     except EndError as end:
         return ended(visit, end)
     except StoppedError:
@@ -93,7 +111,7 @@ def preflight(window: Window, plan: TablePlan) -> TableRun | None:
         end = outside(window, plan)
         if end is not None:
             raise end
-        _check_name(window, plan)
+        check_name(window, plan)
         window.reader.commits(plan.location, after=plan.version)
     except EndError as end:
         return TableRun(name=plan.name, outcome=end.outcome, message=end.message, hint=end.hint)
@@ -102,27 +120,14 @@ def preflight(window: Window, plan: TablePlan) -> TableRun | None:
     return None
 
 
-def _check_name(window: Window, plan: TablePlan) -> None:
-    """Statements use the name, so it must still lead where the plan looked."""
-    found = plan.table.parts[0] if plan.table.is_path else window.engine.location(plan.table)
-    if canonical_location(found) != canonical_location(plan.location):
-        raise EndError(
-            Outcome.STALE,
-            f"the name now leads to {found}; the plan was made for {plan.location}",
-            "correct `location:` in the policy if it has one, and plan again",
-        )
-
-
 def _run_statements(visit: Visit) -> LiveTable | None:
     """Run what is missing. The table as it was when nothing was missing any more; ``None`` where that was so at our
     last commit, and others have changed it since.
     """
     window, plan = visit.window, visit.plan
-    attempted: set[str] = set()
-    tries: Counter[str] = Counter()
-    failed: tuple[Statement, EngineError] | None = None
+    attempts = _Attempts()
     while True:
-        live = _read_again(visit, failed[1]) if failed else visit.read()
+        live = visit.read() if attempts.failed is None else _read_again(visit, attempts.failed)
         visit.note(live)
         try:
             missing = missing_statements(plan, live, window.engine.dialect)
@@ -130,33 +135,124 @@ def _run_statements(visit: Visit) -> LiveTable | None:
             if was_reached(visit):
                 return None
             raise
-        if failed:
-            check_landed(*failed, missing)
-            attempted.add(failed[0].id)
-            failed = None
-        statement = _next(visit, missing, attempted)
+        attempts.check_failed(missing)
+        statement = _next(visit, missing, attempts.done)
         if statement is None:
             check_rewrites(visit)
             return live
-        check_allowed(plan, statement)
-        if window.stop.is_set():
-            raise interrupted()
-        visit.check_calendar()
-        phase = planned_phase(plan, statement)
-        if not visit.gate.admit(statement, phase):
-            continue
-        check_rewritable(visit, statement, live)
-        visit.lease.prove(window.budget)
-        error = _send(visit, statement, phase, live)
-        tries[statement.id] += 1
-        if error is None:
-            attempted.add(statement.id)
-            check_rewrites(visit)  # now, whatever becomes of the statements after it
-        elif is_conflict(error.condition) and tries[statement.id] < _most_tries(statement):
+        if _may_run(visit, statement, live):
+            attempts.note(statement, _run_statement(visit, statement, live), window)
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """A statement that gave an error."""
+
+    statement: Statement
+    error: EngineError
+    unknown: str = ""
+    """Why nobody knows what became of it; empty where it made no commit and nothing of it runs."""
+
+
+class _Attempts:
+    """Which statements were sent, and how it went."""
+
+    def __init__(self) -> None:
+        self.done: set[str] = set()
+        """Ids of statements that are not sent again."""
+        self.failed: _Failed | None = None
+        """The last one, where it gave an error."""
+        self._tries: Counter[str] = Counter()
+
+    def check_failed(self, missing: Sequence[Statement]) -> None:
+        """Raises ``EndError`` where the last statement gave an error and its effect is missing."""
+        if self.failed is not None:
+            check_landed(self.failed.statement, self.failed.error, missing, self.failed.unknown)
+            self.done.add(self.failed.statement.id)
+            self.failed = None
+
+    def note(self, statement: Statement, failed: _Failed | None, window: Window) -> None:
+        """What came of a statement; waits a moment where somebody was faster and it may be sent again."""
+        self._tries[statement.id] += 1
+        if failed is None:
+            self.done.add(statement.id)
+        elif is_conflict(failed.error.condition) and self._tries[statement.id] < _most_tries(statement):
             # Somebody committed at the same moment: read again, and decide again from what is there now.
-            window.clock.sleep(0.1 * tries[statement.id] * random.uniform(0.5, 1.5))  # noqa: S311  # jitter, no secret
+            pause = 0.1 * self._tries[statement.id] * random.uniform(0.5, 1.5)  # noqa: S311  # jitter, no secret
+            window.clock.sleep(pause)
         else:
-            failed = statement, error
+            self.failed = failed
+
+
+def _may_run(visit: Visit, statement: Statement, live: LiveTable) -> bool:
+    """Whether a statement may be sent now. False where its gate was shut just now: then it is decided again. Raises
+    ``EndError`` where it may not be sent at all.
+    """
+    window = visit.window
+    check_allowed(visit.plan, statement)
+    if window.stop.is_set():
+        raise interrupted()
+    visit.check_calendar()
+    check_bound(window)
+    if not window.engine.alive():
+        raise EndError(Outcome.FAILED, "the engine does not answer", "run the same command again when it does")
+    if not visit.gate.admit(statement, planned_phase(visit.plan, statement)):
+        return False
+    check_rewritable(visit, statement, live)
+    return True
+
+
+def _run_statement(visit: Visit, statement: Statement, live: LiveTable) -> _Failed | None:
+    """Sends one statement and finds out what became of it. Raises ``EndError`` where it went to another table, or over
+    somebody else's change.
+    """
+    visit.lease.prove(visit.window.budget)
+    check_target(visit, statement, live.table_id)
+    sent = Sent(new_tag(visit.window.stamp.run), live.version, statement.repartition is not None)
+    error = _send(visit, statement, sent, live)
+    answer = settle_statement(visit, sent, error)
+    match answer:
+        case Landed(versions, between):
+            if sent.rewrites and versions:
+                visit.rewritten = versions[-1]
+            check_rewrites(visit)  # now, whatever becomes of the statements after it
+            _check_between(visit, statement, versions, between)
+        case LandedElsewhere(location, version):
+            raise _went_elsewhere(visit, statement, location, version)
+        case NotLanded() if error is None:
+            message = f"the engine reports that {statement.verb} succeeded, and no commit of it is in the table's log"
+            raise EndError(Outcome.UNKNOWN, message, "look for it in the engine, and plan again")
+        case _:
+            pass
+    if error is None:
+        return None
+    return _Failed(statement, error, answer.why if isinstance(answer, Unknown) else "")
+
+
+def _check_between(visit: Visit, statement: Statement, versions: Sequence[int], between: Sequence[Commit]) -> None:
+    """Raises ``EndError`` where others changed what a statement changes after it was decided and before it landed."""
+    if not between:
+        return
+    earlier = visit.read(versions[0] - 1)
+    wrong = [
+        why_stale(change, earlier)
+        for change in visit.plan.changes
+        if change.id in statement.serves and standing(change, earlier) is Standing.STALE
+    ]
+    if wrong:
+        theirs = ", ".join(f"version {each.version} ({each.operation})" for each in between)
+        message = f"version {versions[-1]} went over somebody else's change: {'; '.join(wrong)}, by {theirs}"
+        raise EndError(Outcome.UNVERIFIED, message, "see whose change it was below, and plan again")
+
+
+def _went_elsewhere(visit: Visit, statement: Statement, location: str, version: int) -> EndError:
+    name = visit.plan.name
+    message = (
+        f"{statement.verb} went to ANOTHER TABLE: it is version {version} of {location}, to which the name {name} led "
+        f"at that moment, and not in {visit.plan.location}, for which the plan was made"
+    )
+    hint = f"undo it there by hand, see who moved the name {name}, and plan again"
+    return EndError(Outcome.ELSEWHERE, message, hint)
 
 
 def _next(visit: Visit, missing: Sequence[Statement], attempted: set[str]) -> Statement | None:
@@ -172,23 +268,25 @@ def _next(visit: Visit, missing: Sequence[Statement], attempted: set[str]) -> St
 
 
 def _most_tries(statement: Statement) -> int:
-    """A rewrite of the whole table is too dear to be tried again against a writer that heeds no gate."""
-    return _TRIES if statement.repartition is None else 1
+    """A rewrite of the whole table costs too much to be tried again against a writer without a guard."""
+    whole = statement.repartition is not None or (statement.rewrite is not None and statement.rewrite.everything)
+    return 1 if whole else _TRIES
 
 
-def _send(visit: Visit, statement: Statement, phase: Phase, live: LiveTable) -> EngineError | None:
-    clock = visit.window.clock
+def _send(visit: Visit, statement: Statement, sent: Sent, live: LiveTable) -> EngineError | None:
+    clock, phase = visit.window.clock, planned_phase(visit.plan, statement)
     visit.tell(f"before {statement.id}", f"{phase}: {statement.verb}")
     started, at = clock.monotonic(), milliseconds(clock.utc())
     error: EngineError | None = None
-    try:
-        if statement.repartition is None:
-            visit.window.engine.execute(statement.sql)
-        else:
-            columns = own_metadata(live.schema.text)
-            visit.window.engine.overwrite(visit.plan.table, columns, statement.repartition)
-    except EngineError as raised:
-        error = raised
+    with announced(visit, sent.tag):
+        try:
+            if statement.repartition is None:
+                visit.window.engine.execute(statement.sql, sent.tag)
+            else:
+                place = target(visit.window, visit.plan)
+                visit.window.engine.overwrite(place, own_metadata(live.schema.text), statement.repartition, sent.tag)
+        except EngineError as raised:
+            error = raised
     if error and is_too_young(statement, error.condition):
         visit.wait_for(statement, "history is not old enough yet to be given up")
         error = None
@@ -211,10 +309,10 @@ def _send(visit: Visit, statement: Statement, phase: Phase, live: LiveTable) -> 
     return error
 
 
-def _read_again(visit: Visit, error: EngineError) -> LiveTable:
+def _read_again(visit: Visit, failed: _Failed) -> LiveTable:
     """The table after a statement that gave an error, which comes first if the table cannot be read either."""
     try:
         return visit.read()
     except TablectlError as unreadable:
-        message = f"{error_text(error)}; whether it took effect is unknown: {unreadable.message}"
-        raise EndError(Outcome.FAILED, message, error.hint or unreadable.hint) from unreadable
+        message = f"{error_text(failed.error)}; whether it took effect is unknown: {unreadable.message}"
+        raise EndError(Outcome.UNKNOWN, message, failed.error.hint or unreadable.hint) from unreadable

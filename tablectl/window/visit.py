@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from tablectl.attributes.policy import CLUSTERED_DATA, needs_size, needs_truncation, needs_vectors, rewrites
-from tablectl.model.errors import TablectlError
+from tablectl.model.errors import LiveError, TablectlError, WindowError
 from tablectl.model.live import Commit, LiveTable
 from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.text import value_text
@@ -16,7 +16,7 @@ from tablectl.window.events import Event
 from tablectl.window.gate import GateKeeper
 from tablectl.window.hooks import TableHooks
 from tablectl.window.hours import outside
-from tablectl.window.lease import Lease
+from tablectl.window.lease import Lease, LeaseLost
 from tablectl.window.report import Casualty, CommitRun, Outcome, StatementRun, TableRun, WriterRun
 from tablectl.window.seen import LOOK_BACK, name_of, writers_seen
 from tablectl.window.setting import EndError, Window
@@ -43,8 +43,10 @@ class Visit:
     """When statements landed that fail every writer, on our clock."""
     waiting: dict[str, str] = field(default_factory=dict)
     """Why changes cannot be made yet, by their ids: history must age first."""
+    rewritten: int = -1
+    """The version in which this run wrote the whole table again; -1 where it did not."""
     compared: int = -1
-    """The version that was written anew and found to be what the one before it was."""
+    """The version that was written again and found to be what the one before it was."""
     closed: tuple[int, int] | None = None
     """The versions that were read first and last while the gate was closed."""
 
@@ -103,9 +105,12 @@ def _done(plan: TablePlan, live: LiveTable) -> tuple[str, ...]:
 def verified(visit: Visit, reached: LiveTable | None) -> TableRun:
     """Every change must read as declared at the version of our last commit; what others did later is only reported.
 
-    ``reached`` is the table when nothing was missing any more, ``None`` where others have changed it since.
+    ``reached`` is the table when nothing was missing any more, ``None`` where others have changed it since. Raises
+    ``LeaseLost`` where the lease is not ours any more: what was done under it may not have been protected.
     """
     visit.tell("verify", "verify")
+    if visit.sent:
+        visit.lease.prove(0)
     ours, others = since(visit)
     live = visit.read(ours[-1].version) if ours or reached is None else reached
     wrong = _wrong(visit.plan, live, frozenset(visit.waiting))
@@ -115,7 +120,8 @@ def verified(visit: Visit, reached: LiveTable | None) -> TableRun:
             f"not as declared after the last statement: {'; '.join(wrong)}",
             "see whose commits came in between below, and plan again",
         )
-    outcome = Outcome.APPLIED if ours else Outcome.ALREADY
+    # A statement that succeeded is never "already", be it that it had nothing to do or that its commit has no stamp.
+    outcome = Outcome.APPLIED if ours or any(not each.error for each in visit.sent) else Outcome.ALREADY
     return replace(
         _run_so_far(visit, others),
         outcome=Outcome.WAITING if visit.waiting else outcome,
@@ -129,6 +135,23 @@ def verified(visit: Visit, reached: LiveTable | None) -> TableRun:
         later=_undone(visit) if ours else (),
         commits=ours,
     )
+
+
+def lease_lost(visit: Visit, lost: LeaseLost) -> TableRun:
+    """The outcome of a run that lost its lease: who took over, and whether the table is as declared all the same.
+
+    Only a successor that ran the same plan makes it so: what any other did is not compared with ours.
+    """
+    try:
+        successor = visit.lease.successor()
+        same = successor is not None and successor.digest == visit.window.stamp.plan
+        done = same and not _wrong(visit.plan, visit.read(), frozenset(visit.waiting))
+    except (WindowError, LiveError):
+        successor, done = None, False
+    if done and successor is not None and not successor.held:
+        message = f"the lease was taken over by {successor}, which ran the same plan: the table is as declared"
+        return ended(visit, EndError(Outcome.SUCCEEDED, message))
+    return ended(visit, EndError(Outcome.LEASE_LOST, lost.message, lost.hint))
 
 
 def ended(visit: Visit, end: EndError) -> TableRun:

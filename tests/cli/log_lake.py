@@ -145,6 +145,9 @@ class LogEngine:
     sent: list[str] = field(default_factory=list)
     closed: bool = False
     shared: bool = True
+    stated: bool = True
+    address: str = ""
+    bound: float | None = 0
 
     def log_store(self, _scheme: str) -> str:
         return ""
@@ -166,14 +169,24 @@ class LogEngine:
         }
 
     def overwrite(
-        self, table: TableName, columns: Sequence[tuple[str, Mapping[str, Any]]], partitions: Sequence[str]
+        self,
+        table: TableName,
+        columns: Sequence[tuple[str, Mapping[str, Any]]],
+        partitions: Sequence[str],
+        tag: str = "",
     ) -> None:
         raise AssertionError("these tables hold no data")
 
     def row(self, sql: str) -> tuple[str | None, ...]:
         raise AssertionError("these tables hold no data")
 
-    def execute(self, sql: str) -> None:
+    def alive(self) -> bool:
+        return True
+
+    def interrupt(self, tag: str, address: str = "") -> bool | None:
+        return False
+
+    def execute(self, sql: str, tag: str = "") -> None:
         parsed = parse_sql(sql)
         path = Path(parsed.table[1]) if parsed.table[0] == "delta" else self._path(parsed.table)
         self.sent.append(sql)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tablectl.engine.connect import is_connect
 from tablectl.engine.spark import (
     INSTALL,
     STAMP_KEY,
@@ -143,6 +144,53 @@ def test_a_driver_that_we_started_is_not(spark: Any) -> None:
     beside = open_spark(SparkOptions())
     assert not beside.shared
     beside.close()
+
+
+class DatabricksSession:
+    """As databricks-connect 19 makes them: a Connect session that has ``newSession`` as well."""
+
+    __module__ = "pyspark.sql.connect.session"
+
+    def newSession(self) -> None:  # noqa: N802 - pyspark's name
+        raise AssertionError("a session of Spark Connect is cloned")
+
+
+def test_the_kind_of_a_session_is_its_class_and_not_the_names_of_its_methods(spark: Any) -> None:
+    assert is_connect(type("Session", (DatabricksSession,), {})())
+    assert not is_connect(spark)
+
+
+THEIRS = """
+import json, threading
+from pyspark.sql import SparkSession
+from tablectl.engine.spark import STAMP_KEY, SparkOptions, local_conf, open_spark
+builder = SparkSession.builder
+for key, value in {**local_conf({"spark.master": "local[1]"}), "spark.sql.shuffle.partitions": "7"}.items():
+    builder = builder.config(key, value)
+theirs = builder.getOrCreate()
+found = {}
+def use():
+    engine = open_spark(SparkOptions(), "stamp")
+    found["row"] = engine.row("SELECT 1")
+    engine.close()
+thread = threading.Thread(target=use)
+thread.start()
+thread.join()
+found["stamp"] = theirs.conf.get(STAMP_KEY, None)
+found["partitions"] = theirs.conf.get("spark.sql.shuffle.partitions")
+found["lives"] = theirs.range(3).count()
+theirs.stop()
+print(json.dumps(found))
+"""
+
+
+def test_another_thread_finds_the_users_session_and_leaves_it_as_it_is() -> None:
+    """An active session is one of a thread: in a pool's thread there is none, and yet the user's Spark runs."""
+    script = [sys.executable, "-c", THEIRS]
+    answer = subprocess.run(script, capture_output=True, text=True, timeout=120, check=False)
+    assert answer.returncode == 0, answer.stderr
+    found = json.loads(answer.stdout)
+    assert found == {"row": ["1"], "stamp": None, "partitions": "7", "lives": 3}
 
 
 OWN_DRIVER = """
@@ -298,7 +346,7 @@ def other_catalog(spark: Any, tmp_path: Path) -> Iterator[str]:
 
 
 def test_catalogs_of_the_second_kind(spark: Any, other_catalog: str) -> None:
-    engine = SparkEngine(spark, "oss", stop=False, shared=True)
+    engine = SparkEngine(spark, "oss", shared=True)
     spark.sql(f"CREATE SCHEMA {other_catalog}.`Odd One`")
     spark.sql(f"CREATE TABLE {other_catalog}.`Odd One`.`A b.c` (id INT)")
     assert "Odd One" in engine.schemas(other_catalog)
@@ -325,7 +373,7 @@ class OldSession:
 def test_a_catalog_without_the_statement_is_asked_table_by_table(spark: Any, schema: str, tmp_path: Path) -> None:
     spark.sql(f"CREATE TABLE {schema}.t (id BIGINT) USING delta LOCATION '{tmp_path}/t'")
     spark.sql(f"CREATE TABLE {schema}.u (id BIGINT) USING parquet")
-    engine = SparkEngine(OldSession(spark), "oss", stop=False, shared=True)
+    engine = SparkEngine(OldSession(spark), "oss", shared=True)
     assert engine.tables("spark_catalog", schema, "t|x") == {
         TableName("spark_catalog", (schema, "t")): f"file:{tmp_path}/t"
     }
@@ -333,7 +381,7 @@ def test_a_catalog_without_the_statement_is_asked_table_by_table(spark: Any, sch
 
 
 CONNECT_SCRIPT = """
-import json, sys
+import json, os, sys
 from pyspark.sql import SparkSession
 from tablectl.engine.spark import SparkOptions, STAMP_KEY, open_spark, wrap_spark
 from tablectl.model.errors import EngineError
@@ -353,12 +401,18 @@ engine.close()
 engine.close()
 theirs = SparkSession.builder.remote(url).create()
 theirs.conf.set(STAMP_KEY, "theirs")
+theirs.conf.set("spark.databricks.delta.write.txnAppId", "nightly")
+theirs.conf.set("spark.databricks.delta.write.txnVersion", "7")
+theirs.conf.set("spark.databricks.delta.commitInfo.enabled", "false")
+# As in a process whose session was made by .remote("local[*]"): PySpark's stop() would stop its server.
+os.environ["SPARK_LOCAL_REMOTE"] = "1"
 keys = (STAMP_KEY, "spark.sql.variable.substitute", "spark.sql.parser.escapedStringLiterals")
 before = [theirs.conf.get(key, None) for key in keys]
 handed = wrap_spark(theirs, stamp=stamp)
 handed.execute(alter + "('by.handed' = '${env:HOME}')")
 found["shared"] = [engine.shared, handed.shared, handed.log_store("file")]
 handed.close()
+found["local server"] = os.environ.pop("SPARK_LOCAL_REMOTE", "stopped")
 found["theirs"] = theirs.conf.get(STAMP_KEY)
 found["kept"] = [theirs.conf.get(key, None) for key in keys] == before
 theirs.sql(alter + "('by.them' = 'c')")
@@ -372,7 +426,7 @@ def test_spark_connect_behaves_the_same(spark: Any, connect_url: str, tmp_path: 
     table = create(spark, tmp_path / "t")
     spark.sql("CREATE DATABASE engine_connect")
     spark.sql(f"CREATE TABLE engine_connect.t (id BIGINT) USING delta LOCATION '{tmp_path}/named'")
-    script = [sys.executable, "-c", CONNECT_SCRIPT, connect_url, table.sql, STAMP]
+    script = [sys.executable, "-W", "error::UserWarning", "-c", CONNECT_SCRIPT, connect_url, table.sql, STAMP]
     answer = subprocess.run(script, capture_output=True, text=True, timeout=120, check=False)
     assert answer.returncode == 0, answer.stderr
     spark.sql("DROP DATABASE engine_connect CASCADE")
@@ -384,8 +438,10 @@ def test_spark_connect_behaves_the_same(spark: Any, connect_url: str, tmp_path: 
     assert (found["theirs"], found["kept"], found["shared"]) == ("theirs", True, [True, True, ""])
     live = read_table(table, str(tmp_path / "t"))
     assert live.property("by.remote") == live.property("by.handed") == "${env:HOME}"
-    stamps = [commit.user_metadata for commit in read_commits(str(tmp_path / "t"), after=0)]
-    assert stamps == ["theirs", STAMP, STAMP]
+    assert found["local server"] == "1"
+    commits = read_commits(str(tmp_path / "t"), after=0)
+    assert [commit.user_metadata for commit in commits] == ["theirs", STAMP, STAMP]
+    assert [commit.transactions for commit in commits[1:]] == [(), ()]
 
 
 def test_a_connect_server_that_does_not_answer_is_one_sentence() -> None:

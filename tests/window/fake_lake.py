@@ -355,6 +355,14 @@ class FakeEngine:
     """Milliseconds since the epoch, by the clock that Delta asks."""
     closed: int = 0
     shared: bool = True
+    stated: bool = True
+    address: str = ""
+    bound: float | None = 0
+    is_alive: bool = True
+    running: dict[str, bool | None] = field(default_factory=dict)
+    """What the engine says of operations, by their tags; of any other it says that nothing runs."""
+    interrupted: list[tuple[str, str]] = field(default_factory=list)
+    tags: list[str] = field(default_factory=list)
     stores: dict[str, str] = field(default_factory=dict)
     loses: int = 0
     """Rows that an overwrite does not write again."""
@@ -368,8 +376,16 @@ class FakeEngine:
         found = self._find(table.parts if table.is_path else (table.catalog, *table.parts))
         return found.moved_to or found.live.location
 
-    def execute(self, sql: str) -> None:
+    def alive(self) -> bool:
+        return self.is_alive
+
+    def interrupt(self, tag: str, address: str = "") -> bool | None:
+        self.interrupted.append((tag, address))
+        return self.running.get(tag, self.running.get("*", False))
+
+    def execute(self, sql: str, tag: str = "") -> None:
         parsed = parse_sql(sql)
+        self.tags.append(tag)
         table = self._find(parsed.table[1:] if parsed.table[0] == "delta" else parsed.table)
         with self.lake.lock:
             self.sent.append(sql)
@@ -378,8 +394,13 @@ class FakeEngine:
             self.after(table, sql)
 
     def overwrite(
-        self, table: TableName, columns: Sequence[tuple[str, Mapping[str, Any]]], partitions: Sequence[str]
+        self,
+        table: TableName,
+        columns: Sequence[tuple[str, Mapping[str, Any]]],
+        partitions: Sequence[str],
+        tag: str = "",
     ) -> None:
+        self.tags.append(tag)
         found = self._find(table.parts if table.is_path else (table.catalog, *table.parts))
         with self.lake.lock:
             sql = f"OVERWRITE {', '.join(partitions)}"
@@ -409,6 +430,8 @@ class FakeEngine:
         self.closed += 1
 
     def _find(self, parts: tuple[str, ...]) -> FakeTable:
+        if len(parts) == 1 and parts[0] in self.lake.tables:
+            return self.lake.tables[parts[0]]
         for table in self.lake.tables.values():
             if parts == (table.name.parts if table.name.is_path else (table.name.catalog, *table.name.parts)):
                 return table

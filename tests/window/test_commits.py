@@ -17,8 +17,15 @@ from tests.window.lease_fakes import MemoryRecords
 DYNAMO = "io.delta.storage.S3DynamoDBLogStore"
 
 
-def engine(*, shared: bool = False, dialect: str = "oss", **stores: str) -> FakeEngine:
-    return FakeEngine(FakeLake(), Stamp("r", "d"), dialect, shared=shared, stores=stores)
+def engine(*, shared: bool = False, stated: bool = True, dialect: str = "oss", **stores: str) -> FakeEngine:
+    return FakeEngine(FakeLake(), Stamp("r", "d"), dialect, shared=shared, stated=stated, stores=stores)
+
+
+def test_on_s3_a_session_handed_in_is_not_taken_for_the_writers_own_unless_the_caller_says_so() -> None:
+    with pytest.raises(EndError) as caught:
+        check_commits(engine(shared=True, stated=False), "s3a://lake/orders", exclusive=False)
+    assert 'driver="shared"' in caught.value.hint
+    assert not check_commits(engine(shared=True, stated=False), "/lake/orders", exclusive=False)
 
 
 @pytest.mark.parametrize(

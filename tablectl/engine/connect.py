@@ -1,0 +1,180 @@
+"""A Spark Connect session of our own: opened, kept alive, interrupted by tag, and given back. Never ``stop()``.
+
+``SparkSession.stop`` of a Connect session also stops the user's local Connect server where there is one
+(``pyspark/sql/connect/session.py``), so sessions are released and their channels closed.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+import threading
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+from tablectl.engine.errors import engine_error
+from tablectl.engine.heartbeat import Heartbeat
+from tablectl.model.errors import EngineError
+
+CLOSE_LIMIT = 10.0
+"""Seconds that giving a session back may take: the server drops one that is left anyway."""
+_ADDRESS = re.compile(r"connect ([^ ]{1,300}) ([0-9a-f-]{36}) ([^ ]{0,200})")
+_GONE = ("INVALID_HANDLE.SESSION_CHANGED", "INVALID_HANDLE.SESSION_NOT_FOUND", "INVALID_HANDLE.SESSION_CLOSED")
+"""How a server says that it knows nothing of a session any more: no operation of it runs."""
+_FINAL = frozenset({"SUCCEEDED", "FAILED", "CANCELLED"})
+
+
+def is_connect(session: Any) -> bool:
+    """Whether a session is one of Spark Connect, by its class: databricks-connect gives its own ``newSession``."""
+    return any(base.__module__.startswith("pyspark.sql.connect.") for base in type(session).__mro__)
+
+
+def open_remote(url: str) -> Any:
+    """A new session on a server, of no use to anybody else: neither the default nor the active session changes."""
+    from pyspark.sql.connect.session import SparkSession  # noqa: PLC0415, TID251  # only where Connect is asked for
+
+    return SparkSession(connection=url)
+
+
+def clone(session: Any) -> Any:
+    """A session beside one that was handed in."""
+    cloned = session.cloneSession()
+    # PySpark 4.2 makes the clone without running __init__, and garbage collection reads this.
+    cloned.release_session_on_close = True
+    return cloned
+
+
+class ConnectLink:
+    """What tablectl knows of a Connect session beyond SQL: its address, its pulse, its operations."""
+
+    def __init__(self, session: Any, every: float, dead_after: float) -> None:
+        self._session = session
+        self._client = session.client
+        self._interrupted: dict[str, set[str]] = {}
+        self._others: dict[str, Any] = {}
+        self.heartbeat = Heartbeat(self._ping, every, dead_after)
+        self._client.set_retry_policies([_policy(self.heartbeat.alive)])
+        self.heartbeat.start()
+
+    @property
+    def address(self) -> str:
+        """Where another run finds this session's operations; it holds no credentials."""
+        return f"connect {self._server} {self._client._session_id} {self._user}"
+
+    @property
+    def _server(self) -> str:
+        # The builder's ``host`` is host and port; a custom one may have neither.
+        url = getattr(self._client._builder, "endpoint", "") or getattr(self._client._builder, "host", "")
+        return str(url).replace(" ", "") or "unknown"
+
+    @property
+    def _user(self) -> str:
+        return (self._client._user_id or "").replace(" ", "")
+
+    def interrupt(self, tag: str, address: str) -> bool | None:
+        """Asks the server to end what carries a tag, in this session or in that of a run that died.
+
+        Whether something of it still runs; ``None`` where the server cannot tell, and for a session of another server
+        or user: an address is a record's word, so no other server is ever called because of it.
+        """
+        mine = not address or address == self.address
+        client = self._client if mine else self._attached(address)
+        if client is None:
+            return None
+        try:
+            known = self._interrupted.setdefault(f"{address} {tag}", set())
+            known.update(client.interrupt_tag(tag) or ())
+            if mine and not known:
+                return False
+            # Of a run that died every operation is waited for; of our own session only those that were interrupted.
+            return _any_running(client, sorted(known) if mine else [])
+        except Exception as error:  # noqa: BLE001  # whatever gRPC raises is the engine's answer
+            return False if engine_error(error).condition in _GONE else None
+
+    def _attached(self, address: str) -> Any:
+        """A client of the session that an address names, if that is one of our own server and user."""
+        parsed = _ADDRESS.fullmatch(address)
+        if parsed is None or (parsed[1], parsed[3]) != (self._server, self._user) or self._server == "unknown":
+            return None
+        if address not in self._others:
+            from pyspark.sql.connect.client import SparkConnectClient  # noqa: PLC0415, TID251  # as above
+
+            builder = copy.deepcopy(self._client._builder)
+            builder.set("session_id", parsed[2])
+            client = SparkConnectClient(connection=builder, user_id=self._client._user_id)
+            client._session_id = parsed[2]
+            client.set_retry_policies([_policy(self.heartbeat.alive)])
+            self._others[address] = client
+        return self._others[address]
+
+    def close(self) -> None:
+        """Gives the session back, within ``CLOSE_LIMIT`` seconds; a server that does not answer is not asked."""
+        alive = self.heartbeat.alive()
+        self.heartbeat.stop()
+        clients = [self._client, *self._others.values()]
+
+        def give_back() -> None:
+            if alive:
+                _quietly(self._client.release_session)
+            for client in clients:
+                _quietly(client.close)
+
+        thread = threading.Thread(target=give_back, name="tablectl-close", daemon=True)
+        thread.start()
+        thread.join(CLOSE_LIMIT)
+
+    def _ping(self) -> None:
+        try:
+            self._session.conf.get("spark.sql.session.timeZone", None)
+        except Exception as error:
+            if not engine_error(error).unanswered or engine_error(error).condition:
+                return  # an error is an answer, too: the server lives
+            raise
+
+
+def _any_running(client: Any, operations: list[str]) -> bool | None:
+    """By ``GetStatus``, which servers have since Spark 4.2; ``None`` where it is not known."""
+    statuses = getattr(client, "_get_operation_statuses", None)
+    if statuses is None:
+        return None
+    found = statuses(operations or None).operation_statuses
+    names = (str(type(each).OperationState.Name(each.state)).removeprefix("OPERATION_STATE_") for each in found)
+    states = set(names)
+    # What a server has forgotten is "UNKNOWN": it keeps all that runs.
+    return bool(states - _FINAL - {"UNKNOWN"})
+
+
+def _policy(alive: Callable[[], bool]) -> Any:
+    """Try again while the engine counts as alive, and not for PySpark's ten minutes; without its warnings."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415, TID251  # as above
+
+    class WhileAlive(DefaultPolicy):
+        def __init__(self) -> None:
+            super().__init__(max_retries=None, max_backoff=1000, max_server_retry_delay=5000)
+
+        def can_retry(self, e: BaseException) -> bool:
+            return bool(super().can_retry(e)) and alive()
+
+    return WhileAlive()
+
+
+def _quietly(act: Callable[[], object]) -> None:
+    try:
+        act()
+    except Exception:  # noqa: BLE001  # nothing is left to be done about it
+        return
+
+
+def check_answers(url: str, session: Any) -> None:
+    """The first question to a server. Raises ``EngineError`` where it gives no answer."""
+    try:
+        session.version  # noqa: B018
+    except Exception as error:
+        raise EngineError(f"no Spark Connect server answers at {shown(url)}: {engine_error(error).message}") from error
+
+
+def shown(url: str) -> str:
+    """A server's address without the parameters, among which are tokens."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}" if parts.netloc else url

@@ -1,0 +1,131 @@
+"""Statements of Spark Connect on a real server: ended by their tag, also by another client, and given up when it dies.
+
+Each script is a process of its own: PySpark keeps classic and Connect sessions of one process apart.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tablectl.engine.connect import shown
+from tablectl.live.reader import read_commits
+
+pytestmark = pytest.mark.spark
+
+SLOW = "INSERT INTO {table} SELECT id FROM range(1) WHERE java_method('java.lang.Thread', 'sleep', 20000L) IS NULL"
+"""Twenty seconds, then a commit."""
+
+
+def run(script: str, *args: object) -> Any:
+    """What a script prints, as JSON."""
+    command = [sys.executable, "-c", script, *map(str, args)]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert answer.returncode == 0, answer.stderr
+    return json.loads(answer.stdout)
+
+
+INTERRUPTED = """
+import json, sys, threading, time
+from tablectl.engine.spark import SparkOptions, open_spark
+from tablectl.model.errors import EngineError
+url, ours, others, slow = sys.argv[1:]
+dead, next_run = open_spark(SparkOptions(remote=url)), open_spark(SparkOptions(remote=url))
+found = {"alive": dead.alive(), "bound": dead.bound, "errors": {}}
+def send(table, tag):
+    try:
+        dead.execute(slow.format(table=table), tag)
+    except EngineError as error:
+        found["errors"][tag] = [error.condition, error.unanswered]
+threads = [threading.Thread(target=send, args=pair) for pair in ((ours, "run-1"), (others, "run-2"))]
+for each in threads:
+    each.start()
+def until(done):
+    while not done():
+        time.sleep(0.05)
+sessions = lambda: dead._link._client._get_operation_statuses().operation_statuses
+until(lambda: len([each for each in sessions() if each.state == 2]) == 2)
+time.sleep(1)
+found["other server"] = next_run.interrupt("run-1", dead.address.replace("127.0.0.1", "10.0.0.1"))
+found["other user"] = next_run.interrupt("run-1", dead.address + "x")
+found["no address"] = next_run.interrupt("run-1", "sc://somewhere")
+found["another tag"] = next_run.interrupt("run-3")
+next_run.interrupt("run-1", dead.address)
+threads[0].join(10)
+found["ended"] = not threads[0].is_alive()
+found["the other goes on"] = threads[1].is_alive()
+dead.interrupt("run-2")
+until(lambda: dead.interrupt("run-2") is False)
+until(lambda: next_run.interrupt("run-1", dead.address) is False)
+threads[1].join(10)
+dead.close()
+next_run.close()
+print(json.dumps(found))
+"""
+
+
+def test_another_client_ends_what_carries_our_tag_and_nothing_else(
+    spark: Any, connect_url: str, tmp_path: Path
+) -> None:
+    for name in ("ours", "others"):
+        spark.sql(f"CREATE TABLE delta.`{tmp_path}/{name}` (id BIGINT) USING delta")
+    tables = [f"delta.`{tmp_path}/{name}`" for name in ("ours", "others")]
+    found = run(INTERRUPTED, connect_url, *tables, SLOW)
+    assert (found["alive"], found["bound"]) == (True, 450)
+    assert (found["other server"], found["other user"], found["no address"]) == (None, None, None)
+    assert found["another tag"] is False
+    assert (found["ended"], found["the other goes on"]) == (True, True)
+    assert found["errors"] == {tag: ["OPERATION_CANCELED", True] for tag in ("run-1", "run-2")}
+    assert [len(read_commits(f"{tmp_path}/{name}", after=0)) for name in ("ours", "others")] == [0, 0]
+
+
+DIES = """
+import json, sys, time
+from tablectl.engine.spark import SparkOptions, open_spark
+from tablectl.model.errors import EngineError
+from tests.engine.proxy import Proxy
+port, how, table, slow = sys.argv[1:]
+import threading
+proxy = Proxy(int(port))
+engine = open_spark(SparkOptions(remote=f"sc://127.0.0.1:{proxy.port}", heartbeat=0.5, dead_after=2))
+found = {}
+threading.Timer(1, getattr(proxy, how)).start()
+started = time.monotonic()
+try:
+    engine.execute(slow.format(table=table), "run-1")
+except EngineError as error:
+    found["error"] = [error.unanswered, error.message]
+found["seconds"] = time.monotonic() - started
+found["alive"] = engine.alive()
+started = time.monotonic()
+found["interrupted"] = engine.interrupt("run-1") if how == "cut" else None
+engine.close()
+found["closing"] = time.monotonic() - started
+print(json.dumps(found))
+sys.stdout.flush()
+"""
+
+
+@pytest.mark.parametrize("how", ["cut", "freeze"])
+def test_a_server_that_does_not_answer_is_given_up_soon(
+    spark: Any, connect_port: int, tmp_path: Path, how: str
+) -> None:
+    spark.sql(f"CREATE TABLE delta.`{tmp_path}/t` (id BIGINT) USING delta")
+    found = run(DIES, connect_port, how, f"delta.`{tmp_path}/t`", SLOW)
+    assert found["error"][0], "nobody knows what became of the statement"
+    assert found["seconds"] < 8
+    assert (found["alive"], found["interrupted"]) == (False, None)
+    assert found["closing"] < 11
+
+
+@pytest.mark.parametrize(
+    ("url", "text"),
+    [("sc://host:15002/;token=secret", "sc://host:15002"), ("sc://host", "sc://host"), ("odd", "odd")],
+)
+def test_an_address_is_shown_without_its_token(url: str, text: str) -> None:
+    assert shown(url) == text
