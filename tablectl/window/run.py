@@ -28,6 +28,7 @@ from tablectl.window.report import Outcome, RunReport, TableRun
 from tablectl.window.scheduler import STOPPED, Job, Later, Rules, Scheduler
 from tablectl.window.setting import EndError, Window
 from tablectl.window.settle import Place, settle
+from tablectl.window.statement import may_renew
 from tablectl.window.table import preflight, run_table, unexpected
 from tablectl.window.together import Together
 from tablectl.window.watch import watch
@@ -218,7 +219,7 @@ class _Task:
         for lease in leases.values():
             stack.callback(lease.release)
         for lease in leases.values():
-            stack.enter_context(Renewer(lease))
+            stack.enter_context(Renewer(lease, may_renew=may_renew(self.window.engine)))
         for table in self.tables:
             self.window.notify(Event(table.name, "leased"))
         if len(self.tables) == 1:

@@ -19,7 +19,7 @@ from tablectl.window.clock import StoppedError, SystemClock
 from tablectl.window.events import Event as Told
 from tablectl.window.events import nobody_watches
 from tablectl.window.lease import Lease, Renewer
-from tablectl.window.lease_log import dump_record, record_name
+from tablectl.window.lease_log import LONGEST_TTL, LeaseRecord, dump_record, record_name
 from tablectl.window.records import RecordStore
 from tablectl.window.report import CommitRun, Outcome, RunReport, StatementRun, TableRun
 from tests.window.fake_lake import FakeTable
@@ -142,9 +142,7 @@ def test_a_table_that_the_other_apply_finishes_while_this_one_works_is_already()
 
     def finish(event: Told) -> None:
         if event.step == "verify" and "/b" in event.table:
-            run.clock.now += 600  # a long way past the moment at which it was asked for last
             run.lake.tables["/lake/a"].set_property("delta.isolationLevel", "Serializable")
-            ben._deadline += 600
             ben.release()
 
     run.notify = finish
@@ -160,35 +158,41 @@ def test_a_holder_that_lives_is_waited_for_no_longer_than_the_other_tables_take(
     assert run.clock.now <= 1000 + 10  # a sign of life, which is due every ten seconds
 
 
-HOSTILE = {
-    "a ttl of a day": lambda record: replace(record, ttl=86_400),
-    "damaged": lambda _record: None,
-}
+def hostile_record(what: str, honest: LeaseRecord) -> bytes:
+    if what == "the longest ttl":
+        return dump_record(replace(honest, ttl=LONGEST_TTL))
+    if what == "a ttl of a day":
+        return dump_record(honest).replace(b'"ttl":60.0', b'"ttl":86400')
+    return b"{" if what == "damaged" else dump_record(honest).replace(b'"2026-', b'"0001-')
 
 
-@pytest.mark.parametrize("what", list(HOSTILE))
+@pytest.mark.parametrize("what", ["the longest ttl", "a ttl of a day", "damaged", "a time out of range"])
 def test_a_hostile_record_delays_only_its_own_table(what: str) -> None:
     run = Run(parallel=1).tables("abcdefgh")
-    lease = run.hold("a", "mallory")
+    honest = run.hold("a", "mallory").record
     run.clock.on_sleep = lambda: None
-    hostile = HOSTILE[what](lease.record)
-    run.stores["/lake/a"].kept[record_name(1)] = dump_record(hostile) if hostile else b"{"
+    data = hostile_record(what, honest)
+    assert data != dump_record(honest)
+    run.stores["/lake/a"].kept[record_name(1)] = data
     done_at: list[float] = []
     run.notify = lambda event: done_at.append(run.clock.now) if event.step == "released" else None
     report = run.apply()
-    assert outcomes(report).pop("a") in {"held", "failed"}
+    # What cannot be read counts as dead after a silence of 75 s; a record in order is believed, and not waited for.
+    assert outcomes(report).pop("a") == ("held" if what == "the longest ttl" else "applied")
     assert [outcomes(report)[name] for name in "bcdefgh"] == ["applied"] * 7
-    assert (done_at, report.exit_code) == ([1000.0] * 7, 5)
-    assert run.clock.now <= 1000 + 4  # and the run is not kept from its end either
+    assert done_at[:7] == [1000.0] * 7
+    assert run.clock.now <= 1000 + 80
 
 
 def test_the_report_says_how_to_free_a_table_whose_record_claims_a_long_ttl() -> None:
     run = Run().tables("a")
     lease = run.hold("a", "mallory")
     run.clock.on_sleep = lambda: None
-    run.stores["/lake/a"].kept[record_name(1)] = dump_record(replace(lease.record, ttl=86_400))
+    run.stores["/lake/a"].kept[record_name(1)] = dump_record(replace(lease.record, ttl=LONGEST_TTL))
     held = only(run.apply(), "a")
-    assert held.message.endswith("it gave no sign of life, and counts as dead once it was silent for 108000 s")
+    assert held.message.endswith(
+        f"it gave no sign of life, and counts as dead once it was silent for {LONGEST_TTL * 1.25:.0f} s"
+    )
     assert "tablectl window break" in held.hint
 
 
@@ -245,10 +249,10 @@ def test_an_unforeseen_error_at_one_table_leaves_the_report_of_the_others(monkey
     run = Run(parallel=1).tables("abc")
     real = Renewer
 
-    def renewer(lease: Lease) -> Any:
+    def renewer(lease: Lease, **more: Any) -> Any:
         if str(lease.record.epoch) == "1" and run.kinds("b") == ["acquire", "ann"] and not run.kinds("c"):
             raise RuntimeError("can't start new thread")
-        return real(lease)
+        return real(lease, **more)
 
     monkeypatch.setattr(run_module, "Renewer", renewer)
     report = run.apply()
@@ -330,7 +334,7 @@ def test_an_interrupt_in_the_waiting_thread_waits_for_what_runs(monkeypatch: pyt
     def slow(_table: FakeTable, _sql: str) -> None:
         running.set()
         assert run.stop.wait(30)
-        assert run.kinds("a") == ["gate", "ann"]
+        assert run.kinds("a") == ["statement", "ann"]
 
     def wait(*_: Any, **__: Any) -> Any:
         assert running.wait(30)
@@ -397,6 +401,10 @@ ALONE = {
     Outcome.OUTSIDE: 4,
     Outcome.FAILED: 1,
     Outcome.UNVERIFIED: 5,
+    Outcome.ELSEWHERE: 5,
+    Outcome.UNKNOWN: 5,
+    Outcome.LEASE_LOST: 1,
+    Outcome.SUCCEEDED: 0,
     Outcome.INTERRUPTED: 1,
 }
 

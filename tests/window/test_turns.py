@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -14,7 +15,7 @@ from tablectl.window.guards import Mode
 from tablectl.window.report import Outcome
 from tablectl.window.setting import Terms
 from tablectl.window.turns import LONGEST_WITH_SHUT_GATE, SHORT_DRAIN, Lane, Turn, Turns, lane_of
-from tests.window.fake_lake import FakeTable
+from tests.window.fake_lake import FakeEngine, FakeTable
 from tests.window.lake_run import Run, only, outcomes
 from tests.window.lease_fakes import FakeClock
 from tests.window.writers import FakeGuard
@@ -142,49 +143,54 @@ def test_what_rewrites_data_has_a_lane_of_its_own() -> None:
 # In a run
 
 
-class Watched:
-    """How many closed statements and closed gates there are at a time."""
+class SlowEngine(FakeEngine):
+    """Statements that take their time, side by side; and how many closed ones and closed gates there are at a time."""
 
-    def __init__(self, run: Run) -> None:
-        self.run, self.lock = run, threading.Lock()
-        self.now = self.most = 0
-        self.shut_without_turn: list[str] = []
-        run.engine.before, run.engine.after = self._before, self._after
+    def __init__(self, run: Run, during: Callable[[str], object] = lambda _sql: time.sleep(0.005)) -> None:
+        super().__init__(run.lake, run.engine.stamp)
+        self.run, self.during, self.guard = run, during, threading.Lock()
+        self.closed_now = self.most_closed = 0
+        self.shut_beside: list[str] = []
+        run.engine = self
 
-    def _before(self, table: FakeTable, _sql: str) -> None:
-        with self.lock:
-            self.now += 1
-            self.most = max(self.most, self.now)
-            for name, store in self.run.stores.items():
-                gate = self.run.gate(name[-1])
-                if gate == "closed" and store is not self.run.stores[table.live.location]:
-                    self.shut_without_turn.append(name)
-
-    def _after(self, _table: FakeTable, _sql: str) -> None:
-        with self.lock:
-            self.now -= 1
+    def execute(self, sql: str, tag: str = "") -> None:
+        closed = not sql.startswith("REORG")
+        with self.guard:
+            self.closed_now += closed
+            self.most_closed = max(self.most_closed, self.closed_now)
+        self.during(sql)
+        others = [name for name in self.run.stores if f"`{name}`" not in sql]
+        self.shut_beside += [name for name in others if self.run.gate(name[-1]) == "closed"]
+        super().execute(sql, tag)
+        with self.guard:
+            self.closed_now -= closed
 
 
 @pytest.mark.parametrize("parallel", [2, 8])
 def test_closed_statements_run_one_at_a_time_and_no_other_gate_is_shut_meanwhile(parallel: int) -> None:
     run = Run(parallel=parallel).tables("abcdefgh")
-    watched = Watched(run)
+    engine = SlowEngine(run)
     assert run.apply().exit_code == 0
-    assert (watched.most, watched.shut_without_turn) == (1, [])
+    assert (engine.most_closed, engine.shut_beside) == (1, [])
+
+
+def test_without_turns_many_gates_are_shut_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the test above rests on."""
+    monkeypatch.setattr(Turn, "take", lambda *_args, **_more: None)
+    run = Run(parallel=8).tables("abcdefgh")
+    all_inside = threading.Barrier(8, timeout=30)
+    engine = SlowEngine(run, lambda _sql: all_inside.wait())
+    assert run.apply().exit_code == 0
+    assert engine.most_closed == 8
+    assert engine.shut_beside
 
 
 def test_statements_that_rewrite_run_side_by_side() -> None:
     vectors = {"properties": {"delta.enableDeletionVectors": "true"}, "vectors": 5}
     run = Run(parallel=2).tables("ab", **vectors)
     plan = run.plan(deletion_vectors="purged")
-    both, met = threading.Barrier(2, timeout=30), set[str]()
-
-    def meet(table: FakeTable, sql: str) -> None:
-        if sql.startswith("REORG") and table.live.location not in met:  # a second one is a closed statement
-            met.add(table.live.location)
-            both.wait()
-
-    run.engine.before = meet
+    both = threading.Barrier(2, timeout=30)
+    SlowEngine(run, lambda sql: both.wait() if sql.startswith("REORG") else None)
     assert set(outcomes(run.apply(plan)).values()) == {"applied"}
 
 
