@@ -62,11 +62,11 @@ class GateKeeper:
         end in time or a before-hook failed, and ``WindowError`` where the lease is lost or its store out of reach.
         """
         gate = GATES[phase]
-        if self._together is not None and not self._together.may_go_on(self._table):
-            raise interrupted()
+        self._check_others()
         if gate.strictness <= self._drained.strictness:
             if gate is Gate.CLOSED:
                 self._turn.take(lane_of(statement), self._wait_turn, shut=True)
+                self._check_others()
             return True
         if self._together is not None:
             self._admit_together(self._together, gate, statement)
@@ -125,15 +125,20 @@ class GateKeeper:
         """Whether the gate is closed, and who is stopped by that has ended."""
         return self._drained is Gate.CLOSED
 
+    def leave(self) -> None:
+        """Gives back what other tables of the run wait for, whatever has ended this one."""
+        self._turn.give()
+
     def open(self) -> None:
         """Lets the writers go on. Never raises an ``Exception``: where it fails, the release does it, or the gate
         dies with the lease.
         """
-        self._turn.give()
         if self._together is None:
+            self._turn.give()
             self._open()
             return
-        self._together.stop_unless_done(self._table)
+        self._together.stop_unless_done(self._table)  # before the next of them takes the turn
+        self._turn.give()
         self._open()
         self._together.leave(self._table)
         if self._lease.record.owed:
@@ -206,9 +211,14 @@ class GateKeeper:
         self._tell("draining", f"{gate} gate, waiting for {waiting.text}", waiting.seconds)
         self._lease.prove(self._window.budget)
 
+    def _check_others(self) -> None:
+        if self._together is not None and not self._together.may_go_on(self._table):
+            raise interrupted()
+
     def _wait_turn(self, ahead: str, waited: float) -> None:
         if self._window.stop.is_set():
             raise interrupted()
+        self._check_others()
         self._tell("turn", f"waiting for its turn, after {ahead or 'another table'}", waited)
 
     def _tell(self, step: str, words: str = "", waited: float | None = None) -> None:
