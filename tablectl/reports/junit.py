@@ -21,7 +21,14 @@ from tablectl.reports.wording import outcome_text
 from tablectl.window.report import Outcome, RunReport, TableRun
 
 _INVALID = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_ERRORS = {Outcome.FAILED, Outcome.UNVERIFIED, Outcome.INTERRUPTED}
+_ERRORS = {
+    Outcome.FAILED,
+    Outcome.UNVERIFIED,
+    Outcome.ELSEWHERE,
+    Outcome.UNKNOWN,
+    Outcome.LEASE_LOST,
+    Outcome.INTERRUPTED,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,10 @@ _OUTCOMES = {
     Outcome.OUTSIDE: "outside the calendar, left alone",
     Outcome.FAILED: "failed",
     Outcome.UNVERIFIED: "not verified",
+    Outcome.ELSEWHERE: "a statement went to another table",
+    Outcome.UNKNOWN: "what became of a statement is unknown",
+    Outcome.LEASE_LOST: "the lease was lost",
+    Outcome.SUCCEEDED: "as declared, by another run of the same plan",
     Outcome.INTERRUPTED: "interrupted",
 }
 
@@ -61,7 +65,7 @@ _LEAVES: Mapping[Leaves, str] = MappingProxyType(
         "freely": "can be dropped",
     }
 )
-GOOD = frozenset({Outcome.APPLIED, Outcome.ALREADY, Outcome.WAITING})
+GOOD = frozenset({Outcome.APPLIED, Outcome.ALREADY, Outcome.WAITING, Outcome.SUCCEEDED})
 """Outcomes with which nothing is wrong."""
 
 Kind = Literal["good", "pending", "bad"]

@@ -63,3 +63,11 @@ class SystemClock:
     def interrupt(self) -> None:
         """Ends the sleep of every thread that uses this clock."""
         self._stop.set()
+
+
+def pause_briefly(clock: Clock, seconds: float) -> None:
+    """A short wait before another try of what must be done on every way out, also by a run that is told to stop."""
+    try:
+        clock.sleep(seconds)
+    except StoppedError:
+        threading.Event().wait(seconds)

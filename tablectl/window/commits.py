@@ -14,8 +14,8 @@ _S3 = frozenset({"s3", "s3a", "s3n"})
 _DISK = "file"
 _EXCLUSIVE = frozenset({"S3DynamoDBLogStore"})
 _HINT = (
-    'run it in the writers\' own driver (`spark=` with `driver="shared"`, `--remote`), or with the log store S3DynamoDBLogStore; where commits '
-    "are exclusive all the same, say so with `engine.exclusive_commits: true`"
+    'run it in the writers\' own driver (`spark=` with `driver="shared"`, `--remote`), or with the log store '
+    "S3DynamoDBLogStore; where commits are exclusive all the same, say so with `engine.exclusive_commits: true`"
 )
 
 

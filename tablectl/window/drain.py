@@ -1,13 +1,13 @@
-"""The drain: waiting until every guard that a gate stops is gone or dead (DESIGN 5, window.md 6.4)."""
+"""The drain: waiting until every guard that a gate stops is gone or dead (docs/guards.md, "What waits for whom")."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tablectl.model.errors import WindowError
 from tablectl.window.clock import Clock
-from tablectl.window.guards import GuardRecord, bury, newest_beats, read_guard
+from tablectl.window.guards import HERE, GuardRecord, bury, newest_beats, read_guard
 from tablectl.window.lease import LeaseLost
 from tablectl.window.lease_log import PATIENCE, Gate
 from tablectl.window.records import RecordStore
@@ -27,7 +27,9 @@ class Waiting:
     seconds: float
     """Waited so far."""
     guarded: bool = False
-    """Whether there was any guard, be it of a writer that need not wait."""
+    """Whether there was any guard, also of a writer that need not wait."""
+    waits_for: str = ""
+    """The place of another table at whose gate one of these writers waits, in the midst of its write."""
 
     @property
     def over(self) -> bool:
@@ -52,14 +54,16 @@ def drain(
     limit: float,
     pulse: Callable[[Waiting], None],
     ignored: Collection[str] = (),
+    note_dead: Callable[[Sequence[str]], None] = lambda _guards: None,
+    is_stuck: Callable[[Waiting], bool] = lambda _waiting: False,
 ) -> Waiting:
     """Waits until the guards that wait at ``gate`` are gone or dead, at most ``limit`` seconds; says what is left.
 
     The gate's record must be in the log before: a guard that comes later than the first listing saw the gate and waits
     by itself, and so is not waited for. A guard is dead when its beat has not changed for its ttl × 1.25 on our clock;
-    once nobody is waited for any more, the dead are deleted. ``pulse`` is called before each pause: it keeps the lease
-    proven, and what it raises ends the drain, except a store's failure that may pass. ``ignored`` are ids of guards
-    that nobody waits for any more.
+    ``note_dead`` writes that down before the drain ends, and then the dead are deleted. ``pulse`` is called before each
+    pause: it keeps the lease proven, and what it raises ends the drain, except a store's failure that may pass.
+    ``ignored`` are ids of guards that nobody waits for any more. The drain also ends where ``is_stuck`` says so.
     """
     guards = _Guards(store, gate, clock, ignored)
     started, pause = clock.monotonic(), _SHORTEST_PAUSE
@@ -69,21 +73,28 @@ def drain(
             guards.look()
         except WindowError as error:
             problem = error.message
-        waiting = Waiting(guards.alive, problem, clock.monotonic() - started, guards.any_seen)
-        if waiting.over:
-            guards.bury_dead()
-            return waiting
+        waiting = Waiting(guards.alive, problem, clock.monotonic() - started, guards.any_seen, _elsewhere(guards.alive))
         try:
+            if waiting.over:
+                note_dead(guards.dead)
+                guards.bury_dead()
+                return waiting
             pulse(waiting)
         except LeaseLost:
             raise
         except WindowError as error:
             waiting = replace(waiting, problem=error.message)
+        if is_stuck(waiting):
+            return waiting
         left = limit - waiting.seconds
         if left < _SHORTEST_PAUSE:
             return waiting
         clock.sleep(min(pause, left))
         pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def _elsewhere(guards: Iterable[GuardRecord]) -> str:
+    return next((guard.waits for guard in guards if guard.waits), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +123,11 @@ class _Guards:
         """Those that gave a sign of life lately, as far as was looked."""
         return tuple(each.record for each in (self._seen or {}).values() if not each.dead)
 
+    @property
+    def dead(self) -> tuple[str, ...]:
+        """The ids of those that gave none for too long."""
+        return tuple(guard for guard, each in (self._seen or {}).items() if each.dead)
+
     def bury_dead(self) -> None:
         """Deletes those that are dead."""
         for guard, each in (self._seen or {}).items():
@@ -131,7 +147,11 @@ class _Guards:
                 looked_at[guard] = (
                     self._aged(known, now) if known and known.beat == beat else self._read(guard, beat, known)
                 )
-        self._seen = {guard: each for guard, each in looked_at.items() if each.record.mode.waits(self._gate)}
+        self._seen = {guard: each for guard, each in looked_at.items() if self._is_waited_for(each.record)}
+
+    def _is_waited_for(self, record: GuardRecord) -> bool:
+        # One that says that it waits here reads the gate again after its next beat.
+        return record.mode.waits(self._gate) and record.waits != HERE
 
     def _read(self, guard: str, beat: int, known: _Seen | None) -> _Seen:
         found = read_guard(self._store, guard, beat)

@@ -1,18 +1,22 @@
-"""One table's gate during one visit: it tightens ahead of the statements, and opens on every way out (DESIGN 5)."""
+"""One table's gate during one visit: it tightens ahead of the statements, and opens on every way out."""
 
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
 from types import MappingProxyType
 
 from tablectl.model.errors import WindowError
 from tablectl.model.plan import Phase, Statement
-from tablectl.window.clock import milliseconds
+from tablectl.window.clock import milliseconds, pause_briefly
 from tablectl.window.drain import Waiting, drain
 from tablectl.window.events import Event
+from tablectl.window.guards import newest_beats
 from tablectl.window.hooks import TableHooks
-from tablectl.window.lease import Lease
+from tablectl.window.lease import RELEASE_PAUSES, Lease, LeaseLost
 from tablectl.window.lease_log import Gate
 from tablectl.window.report import Casualty, GateRun, Outcome
 from tablectl.window.setting import EndError, Window, interrupted
@@ -25,6 +29,9 @@ GATES: Mapping[Phase, Gate] = MappingProxyType(
 """The gate that a statement of each phase needs at least."""
 
 _FREE_FAILS = "a write that changes the schema, once, with MetadataChangedException"
+
+_STUCK = 2.0
+"""Seconds after which a writer that waits at another gate is not waited for at a gate that stays shut."""
 
 _log = logging.getLogger(__name__)
 
@@ -40,6 +47,7 @@ class GateKeeper:
         self._turn = window.turns.of(table, window.clock)
         self._together = window.together
         self._drained = Gate.OPEN
+        self._tried = False
         self._closed_at: float | None = None
         self._shut_since: tuple[Gate, int] | None = None
         self._given_up: set[str] = set()
@@ -80,9 +88,18 @@ class GateKeeper:
         return False
 
     def _tighten(self, gate: Gate, statement: Statement) -> None:
-        # First the gate, then the list of guards: whoever is not on the list saw the gate (window.md 6.4).
-        self._shut(gate)
-        self._drain(gate, statement)
+        limit, spent = self._window.terms.drain, 0.0
+        if gate is Gate.CLOSED and self._drained.strictness < Gate.APPENDS_ONLY.strictness and self._is_guarded():
+            # Appends still pass while the long ones, that read the table, come to their end.
+            left = self._shut_and_drain(Gate.APPENDS_ONLY, limit)
+            spent = left.seconds
+            if not (left.over or self._window.stamp.proceed):
+                self._give_up(left, statement)
+            if self._together is None:
+                self._turn.take(lane_of(statement), self._wait_turn, shut=True)  # given on, where that took long
+        left = self._shut_and_drain(gate, limit - spent)
+        if not left.over:
+            self._give_up(replace(left, seconds=left.seconds + spent), statement)
         self._drained = gate
 
     def _admit_together(self, together: Together, gate: Gate, statement: Statement) -> None:
@@ -130,8 +147,8 @@ class GateKeeper:
         self._turn.give()
 
     def open(self) -> None:
-        """Lets the writers go on. Never raises an ``Exception``: where it fails, the release does it, or the gate
-        dies with the lease.
+        """Lets the writers go on. Never raises an ``Exception``: where it fails, the next renewal does it, or the
+        release, or the gate dies with the lease.
         """
         if self._together is None:
             self._turn.give()
@@ -146,20 +163,64 @@ class GateKeeper:
 
     def _open(self) -> None:
         self._drained = Gate.OPEN
-        if self._lease.record.gate is Gate.OPEN:
+        if not self._tried and self._lease.record.gate is Gate.OPEN:
             return
-        try:
-            self._lease.gate(Gate.OPEN)
-        except WindowError as error:
-            _log.warning("the gate of %s was not opened yet: %s", self._table, error.message)
+        problem = self._try_open()
+        for pause in RELEASE_PAUSES:
+            if not problem:
+                break
+            pause_briefly(self._window.clock, pause)
+            problem = self._try_open()
         if self._closed_at is not None:
             self.closed_for += self._window.clock.monotonic() - self._closed_at
             self._closed_at = None
         self._end_span()
-        self._tell("gate open")
+        if problem:
+            _log.warning("the gate of %s was not opened yet: %s", self._table, problem)
+            self._tell("note", f"the gate is not open yet: {problem}; the next record of this run opens it")
+        else:
+            self._tell("gate open")
+
+    def _try_open(self) -> str:
+        """Why the gate is not open, and another try may help; empty where it is, or is not ours any more."""
+        try:
+            self._lease.gate(Gate.OPEN)
+        except LeaseLost as error:
+            _log.warning("the gate of %s was not opened: %s", self._table, error.message)
+        except WindowError as error:
+            return error.message
+        self._tried = False
+        return ""
+
+    def _is_guarded(self) -> bool:
+        """Whether there may be a guard: else a looser gate ahead of a closed one is a record for nothing."""
+        try:
+            return bool(newest_beats(self._lease.store))
+        except WindowError:
+            return True
+
+    def _shut_and_drain(self, gate: Gate, limit: float) -> Waiting:
+        """First the gate, then the list of guards: whoever is not on the list saw the gate (docs/guards.md).
+
+        Where a writer that is waited for waits itself at the gate of another table, the gate opens for a moment: a
+        writer that waits at this one may be who holds up the other.
+        """
+        began = self._window.clock.monotonic()
+        while True:
+            self._shut(gate)
+            left = self._wait_for_writers(gate, limit - (self._window.clock.monotonic() - began))
+            left = replace(left, seconds=self._window.clock.monotonic() - began)
+            if left.over:
+                self._tell("drained")
+            if left.over or not left.waits_for or left.seconds + _STUCK > limit:
+                return left
+            self.open()
+            self._tell("draining", f"{left.text} waits at the gate of {left.waits_for}: this gate opens for a moment")
+            self._window.clock.sleep(_STUCK * random.uniform(0.5, 1))  # noqa: S311  # jitter, no secret
 
     def _shut(self, gate: Gate) -> None:
         started = self._window.clock.monotonic()
+        self._tried = True
         self._lease.gate(gate)
         if gate is Gate.CLOSED:
             self._closed_at = started
@@ -175,16 +236,25 @@ class GateKeeper:
             self._shut_since = None
         return now
 
-    def _drain(self, gate: Gate, statement: Statement) -> None:
-        started = self._window.clock.utc()
-        limit = self._window.terms.drain
-        left = drain(self._lease.store, gate, self._window.clock, limit, self._pulse, self._given_up)
+    def _wait_for_writers(self, gate: Gate, limit: float) -> Waiting:
+        left = drain(
+            self._lease.store,
+            gate,
+            self._window.clock,
+            limit,
+            self._pulse,
+            self._given_up,
+            self._lease.note_dead,
+            lambda waiting: bool(waiting.waits_for) and waiting.seconds >= _STUCK,
+        )
         self.drained_for += left.seconds
         self.guarded |= left.guarded
-        if left.over:
-            self._tell("drained")
-            return
-        message = f"waited {left.seconds:.0f} s for writers, since {started:%Y-%m-%d %H:%M:%S} UTC: {left.text}"
+        return left
+
+    def _give_up(self, left: Waiting, statement: Statement) -> None:
+        """Ends the table's part of the run, or goes on over the writers if that was asked for."""
+        since = self._window.clock.utc() - timedelta(seconds=left.seconds)
+        message = f"waited {left.seconds:.0f} s for writers, since {since:%Y-%m-%d %H:%M:%S} UTC: {left.text}"
         if not self._window.stamp.proceed:
             raise EndError(
                 Outcome.NOT_DRAINED,
@@ -195,6 +265,7 @@ class GateKeeper:
         self._proceed(left, statement, message)
 
     def _proceed(self, left: Waiting, statement: Statement, message: str) -> None:
+        self._lease.note(f"proceed: {self._window.stamp.proceed} ({message})")
         self._given_up.update(guard.id for guard in left.guards)
         fails = statement.fails or _FREE_FAILS
         names = [f"{guard.writer or 'a writer without a name'} ({guard.mode})" for guard in left.guards]

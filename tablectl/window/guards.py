@@ -1,4 +1,4 @@
-"""Guards as they are stored: one small record per transaction of a cooperating writer (DESIGN 5, window.md 6.4).
+"""Guards as they are stored: one small record per transaction of a cooperating writer (docs/guards.md).
 
 ``guards/<id>.<beat>.json`` beside the lease. A writer puts its guard and then reads the gate; an apply puts its gate
 and then lists the guards. Either the writer sees the gate, or the apply sees the guard.
@@ -20,13 +20,16 @@ TTL = 60.0
 """Seconds for which a guard's record holds, each observer counting on its own monotonic clock."""
 LONGEST_TTL = 86_400.0
 """More than this is nobody's ttl."""
+HERE = "here"
+FORMAT = 1
+"""The format of the guards that this version writes. Readers ignore the fields that they do not know."""
 _TEXT_LIMIT = 200
 _log = logging.getLogger(__name__)
-_NAME = re.compile(r"guards/(?P<id>[0-9a-f]{8,64})\.(?P<beat>\d{1,9})\.json")
+_NAME = re.compile(r"guards/(?P<id>[0-9a-f]{8,64})\.(?P<beat>[0-9]{1,9})\.json")
 
 
 class Mode(StrEnum):
-    """What a guarded write may do, from strict to loose; by it the writer waits (DESIGN 5)."""
+    """What a guarded write may do, from strict to loose; by it the writer waits (docs/guards.md, "Modes")."""
 
     ANY = "any"
     """It may also change the schema, or replace or restore the whole table."""
@@ -59,6 +62,10 @@ class GuardRecord:
     """Who writes, for people: a job's name, host and process."""
     mode: Mode = Mode.ANY
     ttl: float = TTL
+    waits: str = ""
+    """``HERE`` while the writer waits at this table's gate and could not delete its guard; the place of another table
+    while it waits at that one's gate in the midst of its write; else empty.
+    """
 
     @property
     def name(self) -> str:
@@ -68,6 +75,7 @@ class GuardRecord:
     def to_bytes(self) -> bytes:
         """As it is stored."""
         body = {"beat": self.beat, "id": self.id, "mode": self.mode.value, "ttl": self.ttl, "writer": self.writer}
+        body |= {"format": FORMAT} | ({"waits": self.waits[:_TEXT_LIMIT]} if self.waits else {})
         return json.dumps(body, sort_keys=True).encode()
 
 
@@ -109,8 +117,9 @@ def _parse(guard: str, beat: int, data: bytes) -> GuardRecord:
         ttl = float(body["ttl"])
         if not 0 < ttl <= LONGEST_TTL:
             raise ValueError("ttl")
-        return GuardRecord(guard, beat, _printable(str(body["writer"])), Mode(body["mode"]), ttl)
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        waits = _printable(str(body.get("waits", "")))
+        return GuardRecord(guard, beat, _printable(str(body["writer"])), Mode(body["mode"]), ttl, waits)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return GuardRecord(guard, beat, "a writer whose guard cannot be read")
 
 

@@ -33,14 +33,31 @@ class TableHooks:
         self._location = location
         self._lease = lease
         self._begun = False
+        self._kept: tuple[str, ...] = ()  # owed by a run before, and not to be dropped
         self.notes: list[str] = []
         """What people must know: hooks that failed, and owed ones that nobody runs."""
         self.owed: tuple[str, ...] = ()
         """What is still owed, as commands."""
 
     def settle(self) -> None:
-        """Does first what a run that died still owes."""
-        self._run_owed(self._lease.record.owed, UNFINISHED)
+        """Does first what a run that died still owes.
+
+        Raises ``EndError`` where it owes a command that ``window.after`` does not hold (any more): a record's text is
+        never run, and to drop it could leave jobs paused for good. ``--proceed REASON`` drops it.
+        """
+        owed = self._lease.record.owed
+        known = {shlex.join(command) for command in self._window.terms.after}
+        foreign = [text for text in owed if text not in known]
+        if foreign and not self._window.stamp.proceed:
+            self._kept = tuple(foreign)
+            self.owed = owed
+            raise EndError(
+                Outcome.REFUSED,
+                f"a run before owes {_few(foreign)}, which `window.after` does not hold: it was not run",
+                "put the command back into `window.after` and apply, and change it then; or run it by hand and apply "
+                "with `--proceed REASON`, which drops it",
+            )
+        self._run_owed(owed, UNFINISHED)
 
     def before(self) -> None:
         """Runs the before-hooks, once; what that will owe is in the lease record first.
@@ -64,15 +81,40 @@ class TableHooks:
                 raise EndError(Outcome.HOOK_FAILED, message, "its output is above; no gate was closed for it")
 
     def after(self, outcome: Outcome) -> None:
-        """Runs what is owed now, whatever became of the table and also where the lease is lost."""
-        self._run_owed(self._lease.record.owed, outcome.value)
+        """Runs what is owed now, whatever became of the table and also where the lease has run out.
+
+        Where another run has taken the lease, the debt is its own: it may have paused the jobs again. The same where
+        that cannot be told, since the store is out of reach.
+        """
+        owed = self._lease.record.owed
+        if not owed:
+            return
+        try:
+            next_holder = self._lease.successor()
+        except WindowError as error:
+            if self._lease.lost:
+                self._leave(owed, f"the next apply of this table: {error.message}")
+                return
+            next_holder = None  # nobody can have taken it yet
+        if next_holder is not None:
+            self._leave(owed, str(next_holder))
+            return
+        self._run_owed(owed, outcome.value)
+
+    def _leave(self, owed: Sequence[str], whom: str) -> None:
+        self.owed = tuple(owed)
+        self._note(f"the lease was lost: {_few(owed)} is left to {whom}")
 
     def _run_owed(self, owed: Sequence[str], outcome: str) -> None:
         if not owed:
             return
         known = {shlex.join(command): command for command in self._window.terms.after}
-        self._drop([text for text in owed if text not in known])
-        left = [text for text in owed if text in known and not self._done(known[text], outcome)]
+        self._drop([text for text in owed if text not in known and text not in self._kept])
+        left = [
+            text
+            for text in owed
+            if (text in known and not self._done(known[text], outcome)) or (text not in known and text in self._kept)
+        ]
         self.owed = tuple(left)
         try:
             if self.owed != tuple(owed):
@@ -93,8 +135,7 @@ class TableHooks:
 
     def _drop(self, texts: Sequence[str]) -> None:
         for text in texts[:_MOST_SHOWN]:
-            shown = text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…"
-            self._note(f"a run before owes the hook {shown!r}, which is not one of `window.after`: it was not run")
+            self._note(f"a run before owes the hook {_short(text)}, which is not one of `window.after`: it was not run")
         if len(texts) > _MOST_SHOWN:
             self._note(f"and {len(texts) - _MOST_SHOWN} more such hooks")
 
@@ -116,3 +157,13 @@ class TableHooks:
 
     def _tell(self, step: str, words: str) -> None:
         self._window.notify(Event(self._table, step, words))
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…")
+
+
+def _few(texts: Sequence[str]) -> str:
+    """Some hooks, for people: never more than fits a line or two."""
+    more = f" and {len(texts) - 2} more" if len(texts) > 2 else ""
+    return ", ".join(map(_short, texts[:2])) + more

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tablectl.model.errors import WindowError
-from tablectl.window.clock import Clock, StoppedError
+from tablectl.window.clock import Clock, pause_briefly
 from tablectl.window.lease_log import (
     KEEP,
     MOST_DEAD_GUARDS,
@@ -105,6 +105,11 @@ class Lease:
         it was then if its holder died, until ``statement_ended`` is called.
         """
         return self._predecessor
+
+    @property
+    def lost(self) -> bool:
+        """Whether it is known to be lost, or its time has run out by our own clock."""
+        return self._over is not None or self._left() <= 0
 
     @property
     def wanted(self) -> Gate:
@@ -229,7 +234,7 @@ class Lease:
             for pause in RELEASE_PAUSES:
                 if not problem:
                     break
-                self._pause(pause)
+                pause_briefly(self._clock, pause)
                 problem = self._try_release()
             if problem:
                 _log.warning("the lease in %s was not released: %s", self._store, problem)
@@ -249,12 +254,6 @@ class Lease:
         except WindowError as error:
             return error.message
         return ""
-
-    def _pause(self, seconds: float) -> None:
-        try:
-            self._clock.sleep(seconds)
-        except StoppedError:  # the run was told to stop: its other waits end at once, this one is short
-            threading.Event().wait(seconds)
 
     @contextmanager
     def _alive(self) -> Iterator[None]:

@@ -6,17 +6,21 @@ messages name the statement that brings it back.
 
 from __future__ import annotations
 
+import logging
+
 from tablectl.model.columns import columns_of, differences
-from tablectl.model.errors import EngineError, LiveError
+from tablectl.model.errors import EngineError, LiveError, WindowError
 from tablectl.model.live import Commit, LiveTable
 from tablectl.model.names import column_sql
 from tablectl.model.plan import Statement, TablePlan
+from tablectl.window.lease import LeaseLost
 from tablectl.window.report import Outcome
 from tablectl.window.setting import EndError
 from tablectl.window.stamp import read_stamp
 from tablectl.window.statement import target
 from tablectl.window.visit import Visit
 
+_log = logging.getLogger(__name__)
 _NO_HASH = ("map", "variant")
 """What ``xxhash64`` does not take, at whatever depth: such columns are compared as JSON."""
 
@@ -77,7 +81,12 @@ def check_rewrites(visit: Visit) -> None:
         hint = f"`{back}` brings version {made - 1} back, and takes back every commit after {made}, if there are any"
         raise EndError(Outcome.UNVERIFIED, message, hint)
     visit.compared = made
-    visit.lease.note_compared(made)
+    try:
+        visit.lease.note_compared(made)
+    except LeaseLost:
+        raise
+    except WindowError as error:  # the next run compares once more
+        _log.warning("that version %s of %s was compared could not be noted: %s", made, plan.name, error.message)
 
 
 def _not_compared(plan: TablePlan, made: int, why: str) -> EndError:

@@ -136,6 +136,7 @@ class Scheduler(Generic[T]):
             try:
                 while self._waiting or self._running:
                     self._advance(pool, step)
+                self._tell()
             except BaseException:
                 self._stop.set()
                 raise
@@ -193,6 +194,7 @@ class Scheduler(Generic[T]):
             else:
                 self._results[each.job.key] = result
                 self._reason = self._reason or self._rules.halts(each.job, result)
+        self._tell()
         self._tell_waits()
 
     def _resumed(self, each: _Waiting[T], later: Later[T]) -> _Waiting[T]:

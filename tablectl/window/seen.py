@@ -45,6 +45,40 @@ def writers_seen(before: Iterable[Commit], after: Iterable[Commit]) -> tuple[Wri
     )
 
 
+NEAR = 10 * 60 * 1000
+"""Milliseconds within which a commit counts as near a window, however seldom its writer writes."""
+_SILENT = 3
+"""How many of its usual intervals a writer may be silent before it counts as one that writes no more."""
+
+
+def active_near(commits: Iterable[Commit], since: int, until: int) -> frozenset[str]:
+    """The names of the writers that were likely at work between two moments, in milliseconds since the epoch.
+
+    By their commits: one within ten minutes of that time. And by their rhythm: who has written in even intervals, and
+    not fallen silent since, is at work when its next commit is due, give or take a quarter of the interval.
+    """
+    times: dict[str, list[int]] = {}
+    for commit in commits:
+        if is_writer(commit):
+            times.setdefault(name_of(commit), []).append(commit.timestamp)
+    return frozenset(name for name, found in times.items() if _is_near(sorted(found), since, until))
+
+
+def _is_near(times: Sequence[int], since: int, until: int) -> bool:
+    if any(since - NEAR <= time <= until + NEAR for time in times):
+        return True
+    before = [time for time in times if time < since]
+    if len(before) < 2:  # one commit has no rhythm
+        return False
+    interval = max((before[-1] - before[0]) // (len(before) - 1), 1)
+    silent = since - before[-1]
+    if silent > _SILENT * interval:
+        return False
+    due = before[-1] + -(-silent // interval) * interval
+    slack = max(interval // 4, NEAR)
+    return due - slack <= until or due - interval + slack >= since
+
+
 def expected(writers: Sequence[WriterRun]) -> tuple[WriterRun, ...]:
     """Those that may be expected to come again: who wrote once may never do it again."""
     return tuple(writer for writer in writers if writer.commits > 1)

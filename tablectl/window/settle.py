@@ -12,7 +12,7 @@ from tablectl.window.lease import Renewer
 from tablectl.window.lease_log import tail
 from tablectl.window.records import RecordStore
 from tablectl.window.report import Outcome, TableRun
-from tablectl.window.setting import Window
+from tablectl.window.setting import EndError, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,8 @@ def _settle(window: Window, claim: Claim, store: RecordStore, place: Place) -> T
     try:
         with Renewer(lease):
             hooks.settle()
+    except EndError as end:
+        hooks.notes.append(f"{end.message}: {end.hint}")
     finally:
         lease.release()
     return TableRun(

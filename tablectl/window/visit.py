@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -12,15 +13,18 @@ from tablectl.model.live import Commit, LiveTable
 from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.text import value_text
 from tablectl.planning.freshness import Standing, found_value, standing
+from tablectl.window.clock import milliseconds
 from tablectl.window.events import Event
 from tablectl.window.gate import GateKeeper
 from tablectl.window.hooks import TableHooks
 from tablectl.window.hours import outside
 from tablectl.window.lease import Lease, LeaseLost
 from tablectl.window.report import Casualty, CommitRun, Outcome, StatementRun, TableRun, WriterRun
-from tablectl.window.seen import LOOK_BACK, name_of, writers_seen
+from tablectl.window.seen import LOOK_BACK, active_near, name_of, writers_seen
 from tablectl.window.setting import EndError, Window
 from tablectl.window.stamp import read_stamp
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -110,7 +114,7 @@ def verified(visit: Visit, reached: LiveTable | None) -> TableRun:
     """
     visit.tell("verify", "verify")
     if visit.sent:
-        visit.lease.prove(0)
+        _check_lease(visit)
     ours, others = since(visit)
     live = visit.read(ours[-1].version) if ours or reached is None else reached
     wrong = _wrong(visit.plan, live, frozenset(visit.waiting))
@@ -135,6 +139,16 @@ def verified(visit: Visit, reached: LiveTable | None) -> TableRun:
         later=_undone(visit) if ours else (),
         commits=ours,
     )
+
+
+def _check_lease(visit: Visit) -> None:
+    """Raises ``LeaseLost`` where the lease is not ours any more. A store that fails for a moment loses no lease."""
+    try:
+        visit.lease.prove(0)
+    except LeaseLost:
+        raise
+    except WindowError as error:
+        _log.warning("the lease of %s could not be looked at once more: %s", visit.plan.name, error.message)
 
 
 def lease_lost(visit: Visit, lost: LeaseLost) -> TableRun:
@@ -167,7 +181,8 @@ def ended(visit: Visit, end: EndError) -> TableRun:
 def _run_so_far(visit: Visit, others: Sequence[CommitRun] = ()) -> TableRun:
     sent, gate = visit.sent, visit.gate
     rewrites = [each.milliseconds for each in sent if each.phase is Phase.REWRITE]
-    writers = _writers(visit)
+    commits = _looked_back(visit)
+    writers = _writers(visit, commits)
     return TableRun(
         name=visit.plan.name,
         outcome=Outcome.FAILED,
@@ -180,36 +195,46 @@ def _run_so_far(visit: Visit, others: Sequence[CommitRun] = ()) -> TableRun:
         rewrite_ms=sum(rewrites),
         exposed_ms=round((visit.exposed[-1] - visit.exposed[0]) * 1000) if visit.exposed else 0,
         gates=tuple(gate.spans),
-        casualties=_casualties(visit, others, writers),
+        casualties=_casualties(visit, others, commits),
         writers=writers,
     )
 
 
-def _writers(visit: Visit) -> tuple[WriterRun, ...]:
-    """Who wrote the table before. Nobody's trouble if it cannot be read: it is looked for only where something ran."""
+def _looked_back(visit: Visit) -> tuple[Commit, ...]:
+    """The commits before the run and since. Nothing is lost if they cannot be read: they are for people alone."""
     if not visit.sent:
         return ()
     try:
-        commits = visit.window.reader.commits(visit.plan.location, after=max(visit.start - LOOK_BACK, -1))
+        return visit.window.reader.commits(visit.plan.location, after=max(visit.start - LOOK_BACK, -1))
     except TablectlError:
         return ()
+
+
+def _writers(visit: Visit, commits: Sequence[Commit]) -> tuple[WriterRun, ...]:
+    """Who wrote the table before."""
     ours = [each.version for each in commits if read_stamp(each.user_metadata) == visit.window.stamp]
     before = [each for each in commits if each.version <= visit.start]
     return writers_seen(before, [each for each in commits if each.version > max(ours, default=visit.start)])
 
 
-def _casualties(visit: Visit, others: Sequence[CommitRun], writers: Sequence[WriterRun]) -> tuple[Casualty, ...]:
-    """Writers that were not spared: those that were given up, those that heeded no gate, and those that were seen
-    lately on a table whose writers do not seem to use guards.
+def _casualties(visit: Visit, others: Sequence[CommitRun], commits: Sequence[Commit]) -> tuple[Casualty, ...]:
+    """Writers that may have failed: those that were given up, those that committed behind a closed gate, and, on a
+    table where no guard was seen, those that were likely at work at that time. An idle table has none.
     """
     fails = next((each.fails for each in reversed(visit.sent) if each.fails and not each.error), "")
     if not fails:
         return tuple(visit.gate.casualties)
-    rude = dict.fromkeys(each.writer for each in others if each.inside and not each.run)
-    found = [Casualty(writer=name, reason="wrote while the gate was closed", fails=fails) for name in rude]
+    unguarded = dict.fromkeys(each.writer for each in others if each.inside and not each.run)
+    found = [Casualty(writer=name, reason="wrote while the gate was closed", fails=fails) for name in unguarded]
     if not visit.gate.guarded:
-        unknown = [writer.name for writer in writers if writer.name not in rude]
-        found += [Casualty(writer=name, reason="no guard was seen", fails=fails) for name in unknown]
+        now = milliseconds(visit.window.clock.utc())
+        near = active_near(commits, min((each.at for each in visit.sent), default=now), now)
+        known = {writer.name for writer in _writers(visit, commits)}
+        found += [
+            Casualty(writer=name, reason="no guard was seen", fails=fails)
+            for name in sorted(near & known)
+            if name not in unguarded
+        ]
     return (*visit.gate.casualties, *found)
 
 
@@ -225,7 +250,7 @@ def since(visit: Visit, *, stale: bool = False) -> tuple[tuple[CommitRun, ...], 
     """Commits since the run began, or since the plan where that went stale, oldest first: this run's, and others'.
 
     Earlier runs of the same plan are neither, unless they commit after this one began: then an owner that was paused
-    past its lease has come back, which is to be reported (window.md 7).
+    past its lease has come back, which is to be reported.
     """
     ours: list[CommitRun] = []
     others: list[CommitRun] = []

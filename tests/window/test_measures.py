@@ -6,6 +6,7 @@ import pytest
 
 from tablectl.model.errors import EngineError
 from tablectl.model.plan import CommitEffect, Phase, Statement
+from tablectl.window.clock import milliseconds
 from tablectl.window.guards import Mode
 from tablectl.window.missing import separate_commits
 from tablectl.window.report import Outcome
@@ -151,7 +152,22 @@ def test_an_apply_that_had_lost_its_lease_is_named(world: World) -> None:
 # Whom it may have failed
 
 
-def test_where_no_guard_was_seen_every_writer_may_have_failed(world: World) -> None:
+def at_work(world: World, ago: int = 60) -> None:
+    """Commits are made so many seconds before the run."""
+    world.table.at = lambda version: milliseconds(world.clock.utc()) - 1000 * ago + version
+
+
+def test_on_an_idle_table_nobody_may_have_failed(world: World) -> None:
+    at_work(world, ago=7 * 24 * 3600)
+    for user in ("etl", "stream", "etl"):
+        world.table.commit("WRITE", user)
+    run = world.run(world.plan(isolation="Serializable"))
+    assert (run.outcome, run.casualties) == (Outcome.APPLIED, ())
+    assert [writer.name for writer in run.writers] == ["WRITE by etl", "WRITE by stream"]
+
+
+def test_where_no_guard_was_seen_every_writer_at_work_may_have_failed(world: World) -> None:
+    at_work(world)
     for user in ("etl", "stream", "etl"):
         world.table.commit("WRITE", user)
     run = world.run(world.plan(isolation="Serializable"))
@@ -163,17 +179,20 @@ def test_where_no_guard_was_seen_every_writer_may_have_failed(world: World) -> N
 
 
 def test_what_harms_nobody_fails_nobody(world: World) -> None:
+    at_work(world)
     world.table.commit("WRITE", "etl")
     assert world.run(world.plan(clustering=("day",))).casualties == ()
 
 
 def test_a_table_whose_writers_use_guards_has_no_casualties_by_rumour(world: World) -> None:
+    at_work(world)
     world.table.commit("WRITE", "etl")
     FakeGuard(world.store, mode=Mode.APPEND, ttl=1)
     assert world.run(world.plan(isolation="Serializable")).casualties == ()
 
 
 def test_a_statement_that_failed_has_failed_nobody(world: World) -> None:
+    at_work(world)
     world.table.commit("WRITE", "etl")
 
     def no(_table: FakeTable, _sql: str) -> None:

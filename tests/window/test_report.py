@@ -35,6 +35,10 @@ def _report(*outcomes: Outcome, committed: bool = False, failures: int = 0) -> R
         ((Outcome.FAILED,), ExitCode.ERROR),
         ((Outcome.INTERRUPTED,), ExitCode.ERROR),
         ((Outcome.UNVERIFIED,), ExitCode.PARTIAL),
+        ((Outcome.UNKNOWN,), ExitCode.PARTIAL),
+        ((Outcome.ELSEWHERE,), ExitCode.PARTIAL),
+        ((Outcome.LEASE_LOST,), ExitCode.ERROR),
+        ((Outcome.SUCCEEDED,), ExitCode.DONE),
         ((Outcome.HELD, Outcome.STALE), ExitCode.WINDOW),
         ((Outcome.FAILED, Outcome.HELD), ExitCode.ERROR),
         ((Outcome.FAILED, Outcome.UNVERIFIED), ExitCode.ERROR),
@@ -48,7 +52,7 @@ def test_without_a_commit(outcomes: tuple[Outcome, ...], code: ExitCode) -> None
 
 @pytest.mark.parametrize("outcome", list(Outcome))
 def test_once_committed_whatever_goes_wrong_makes_the_run_a_partial_one(outcome: Outcome) -> None:
-    fine = outcome in {Outcome.APPLIED, Outcome.ALREADY, Outcome.WAITING}
+    fine = outcome in {Outcome.APPLIED, Outcome.ALREADY, Outcome.WAITING, Outcome.SUCCEEDED}
     assert _report(Outcome.APPLIED, outcome, committed=True).exit_code is (ExitCode.DONE if fine else ExitCode.PARTIAL)
     assert _report(outcome, committed=True).exit_code is (ExitCode.DONE if fine else ExitCode.PARTIAL)
 

@@ -14,7 +14,7 @@ from tablectl.model.schema import Schema, parse_schema
 from tablectl.window.report import Outcome
 from tablectl.window.rewrite import checksums
 from tests.window.fake_lake import FakeEngine, FakeTable, at, fails
-from tests.window.world import World
+from tests.window.world import Kill, World
 
 DAY: dict[str, Any] = {"partitioning": ("day",)}
 
@@ -42,12 +42,75 @@ def test_one_stamped_commit_and_both_versions_compared_behind_the_gate(world: Wo
     assert steps == ["after closed-overwrite", "compare", "verify"]
 
 
-def test_a_run_that_was_done_before_compares_again_and_writes_nothing(world: World) -> None:
+def test_what_was_compared_once_is_not_compared_again_even_after_vacuum(world: World) -> None:
     plan = world.plan(**DAY)
     world.run(plan)
     world.asked.clear()
     assert (world.run(plan, "ben").outcome, world.sent) == (Outcome.ALREADY, ["OVERWRITE day"])
-    assert len(world.asked) == 2
+    assert world.asked == []
+
+
+def test_a_rewrite_of_a_run_that_was_killed_before_it_compared_is_compared_by_the_next(world: World) -> None:
+    plan = world.plan(**DAY)
+    world.loses = 1
+
+    def kill(event: str) -> None:
+        if event == "compare":
+            raise Kill
+
+    world.tick = kill
+    with pytest.raises(Kill):
+        world.run(plan)
+    world.tick = lambda _event: None
+    run = world.run(plan, "ben")
+    assert (run.outcome, world.sent) == (Outcome.UNVERIFIED, ["OVERWRITE day"])
+    assert "RESTORE" in run.hint
+
+
+def test_what_could_not_be_compared_is_not_called_different_and_nothing_is_to_be_restored(world: World) -> None:
+    class Vacuumed(FakeEngine):
+        def row(self, sql: str) -> tuple[str | None, ...]:
+            raise EngineError("a file does not exist", "", "FAILED_READ_FILE.FILE_NOT_EXIST")
+
+    plan = world.plan(**DAY)
+    world.engine = Vacuumed
+    run = world.run(plan)
+    assert (run.outcome, run.message) == (
+        Outcome.UNVERIFIED,
+        "version 1 was not compared with version 0: a file does not exist",
+    )
+    assert "RESTORE" not in run.hint
+    assert "nothing is known to be wrong" in run.hint
+    world.engine = FakeEngine
+    assert world.run(plan, "ben").outcome is Outcome.ALREADY
+    assert len(world.asked) == 2, "the next run compares what this one could not"
+
+
+def test_a_rewrite_without_a_stamp_is_found_and_compared(world: World) -> None:
+    """Its commit has no ``commitInfo`` of ours, where a session setting or another driver took it away."""
+    world.loses = 1
+
+    def erase(table: FakeTable, _sql: str) -> None:
+        table.history[-1] = replace(table.history[-1], user_metadata="", changes_metadata=True)
+
+    world.after = erase
+    run = world.run(world.plan(**DAY))
+    assert (run.outcome, run.message) == (
+        Outcome.UNVERIFIED,
+        "version 1 is not what version 0 was: it has 0 rows instead of 1",
+    )
+
+
+def test_a_rewrite_that_succeeded_and_is_in_no_log_is_unknown(world: World) -> None:
+    def vanish(table: FakeTable, _sql: str) -> None:
+        table.states.pop()
+        table.history.pop()
+        table.rows.pop()
+
+    world.after = vanish
+    run = world.run(world.plan(**DAY))
+    assert run.outcome is Outcome.UNKNOWN
+    assert "no commit of it is in the table's log" in run.message
 
 
 def test_rows_that_are_missing_are_found_and_the_way_back_is_named(world: World) -> None:
@@ -145,7 +208,7 @@ def test_empty_texts_are_not_made_null() -> None:
     run = world.run(world.plan(partitioning=("`a``b`",)))
     assert (run.outcome, world.sent) == (Outcome.REFUSED, [])
     assert run.message == "column a`b holds 2 empty texts, and Delta stores those as NULL in a partition column"
-    assert world.asked == ["SELECT count_if(`a``b` = '')\nFROM `delta`.`/lake/orders`"]
+    assert world.asked == ["SELECT count_if(`a``b` = '')\nFROM `delta`.`/lake/orders` VERSION AS OF 0"]
 
 
 def test_the_query_of_the_checksums(world: World) -> None:

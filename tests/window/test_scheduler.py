@@ -193,6 +193,7 @@ def test_the_numbers_are_told_whenever_they_change() -> None:
     bench = Bench(workers=1)
     bench.run(jobs("ab"), lambda _job: "done")
     assert bench.told[0] == Progress(done=0, running=1, waiting=0, queued=1)
+    assert Progress(done=1, running=0, waiting=0, queued=1) in bench.told
     assert bench.told[-1] == Progress(done=2, running=0, waiting=0, queued=0)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tablectl.model.live import AppTransaction, Client, Commit
 from tablectl.window.report import WriterRun
-from tablectl.window.seen import expected, is_writer, name_of, writers_seen
+from tablectl.window.seen import active_near, expected, is_writer, name_of, writers_seen
 from tablectl.window.stamp import Stamp
 
 SPARK = Client("delta-spark", (4, 4, 0))
@@ -62,3 +62,40 @@ def test_writers_before_and_after() -> None:
 
 def test_no_history_knows_nobody() -> None:
     assert writers_seen([], [commit(1)]) == ()
+
+
+MINUTE = 60_000
+HOUR = 60 * MINUTE
+
+
+def at(*minutes: int, user: str = "etl") -> list[Commit]:
+    """Commits of one writer at these minutes."""
+    return [
+        Commit(number, minute * MINUTE, "WRITE", user, SPARK, changes_data=True)
+        for number, minute in enumerate(minutes, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("minutes", "window", "near"),
+    [
+        ((995,), (1000, 1001), True),  # five minutes before
+        ((980,), (1000, 1001), False),  # one commit has no rhythm
+        ((1008,), (1000, 1001), True),  # just after it
+        ((985, 970, 955), (1000, 1001), True),  # every quarter of an hour
+        ((900, 885, 870), (1000, 1001), False),  # and silent since
+        ((0, 1440, 2880), (4320, 4321), True),  # every night, and now
+        ((0, 1440, 2880), (4300, 4301), True),  # a little early
+        ((0, 1440, 2880), (3600, 3601), False),  # every night, and it is noon
+        ((0, 1440, 2880), (3600, 4300), True),  # from noon to night
+        ((0, 1440, 2880), (30_000, 30_001), False),  # a job that was given up
+    ],
+)
+def test_who_was_at_work_near_a_window(minutes: tuple[int, ...], window: tuple[int, int], near: bool) -> None:
+    since, until = (each * MINUTE for each in window)
+    assert active_near(at(*minutes), since, until) == (frozenset({"WRITE by etl"}) if near else frozenset())
+
+
+def test_our_own_commits_are_no_writers_at_work() -> None:
+    ours = commit(3, user_metadata=Stamp("r", "d").text())
+    assert active_near([ours], 0, 2000) == frozenset()

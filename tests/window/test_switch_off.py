@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tablectl.model.errors import TablectlError
-from tablectl.window import acquire, drain, table, visit
+from tablectl.window import acquire, drain, statement, table, visit
 from tablectl.window.gate import GateKeeper
 from tablectl.window.guards import Mode
 from tablectl.window.lease import Lease
@@ -59,7 +59,7 @@ SWITCHES = {
     ),
     "the lease is proven before each statement": Switch(
         Lease,
-        "prove",
+        "_check_tail",
         nothing,
         lambda: test_table.test_without_the_lease_nothing_more_is_sent(orders(), "broken"),
     ),
@@ -72,7 +72,7 @@ SWITCHES = {
     "a record is ours by its id, whatever the store answered": Switch(
         acquire,
         "put",
-        lambda store, record: store.create(record_name(record.seq), dump_record(record)),
+        lambda store, record, _last: store.create(record_name(record.seq), dump_record(record)),
         lambda: test_acquire.test_a_lost_answer_does_not_lock_us_out_of_our_own_lease(Fault.LOST_ANSWER),
     ),
     "a holder that shows signs of life is not dead": Switch(
@@ -110,9 +110,9 @@ SWITCHES = {
         lambda: test_table.test_what_does_not_read_as_declared_at_our_last_commit_is_unverified(orders()),
     ),
     "a name must still lead where the plan looked": Switch(
-        table,
-        "_check_name",
-        nothing,
+        statement,
+        "_where",
+        lambda _window, plan: plan.location,
         lambda: test_table.test_a_path_plan_that_was_read_elsewhere_is_not_run(orders()),
     ),
     "hooks that are owed are written down first": Switch(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -86,7 +87,7 @@ def test_all_leases_or_none() -> None:
 def test_hooks_run_once_for_all_and_the_after_hooks_when_all_gates_are_open() -> None:
     ran: list[tuple[str, dict[str, str]]] = []
 
-    def hook(command: Any, *_: Any) -> str:
+    def hook(command: Sequence[str], *_: Any, **__: Any) -> str:
         ran.append((command[0], {name: run.gate(name) for name in "abc"}))
         return ""
 
