@@ -67,6 +67,11 @@ class Poll:
     patience: Patience
 
 
+def longest_watch(ttl: float) -> float:
+    """Seconds for which a holder that may be dead is watched, by a run whose own leases have this ttl."""
+    return max(ttl * PATIENCE, LONGEST_SILENCE)
+
+
 def judge(holders: Collection[Sighting], waited: float, polls: int, ttl: float, wait: float) -> Poll:
     """When to ask again for leases that these holders have kept from us for ``waited`` seconds and ``polls`` looks.
 
@@ -74,8 +79,8 @@ def judge(holders: Collection[Sighting], waited: float, polls: int, ttl: float, 
     need: whoever may write a table's directory may claim in a lease record to be alive for a day. ``wait`` is for how
     long the user wants to wait for holders that are alive.
     """
-    longest = max(ttl * PATIENCE, LONGEST_SILENCE)
-    unknown = any(not each.alive and each.patience <= max(longest, wait) for each in holders)
+    longest = max(longest_watch(ttl), wait)
+    unknown = any(not each.alive and each.patience <= longest for each in holders)
     pause = min(LONGEST_PAUSE, _FIRST_POLL * 2**polls, *(each.record.ttl / 12 for each in holders))
     if unknown or waited < max(GRACE, wait) - _SOON:
         return Poll(pause, Patience.ASK_AGAIN)

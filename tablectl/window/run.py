@@ -68,7 +68,8 @@ def run_plan(window: Window, schedule: Schedule, plan: Plan, unchanged: Sequence
     todo = [table for table in planned if table.name not in barred]
     runs = _run_all(window, schedule, todo)
     left = [Place(table.name, table.location) for table in todo if runs[table.name].outcome is Outcome.OUTSIDE]
-    for name, settled in settle(window, schedule.claim, schedule.records, [*left, *unchanged]).items():
+    owing = [*left, *unchanged]
+    for name, settled in settle(window, schedule.claim, schedule.records, owing, schedule.parallel).items():
         run = runs.get(name, settled)
         runs[name] = replace(run, owed=settled.owed, notes=(*run.notes, *settled.notes))
     runs |= watch(window, todo, runs)

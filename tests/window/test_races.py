@@ -14,6 +14,7 @@ from tablectl.model.plan import Plan
 from tablectl.planning.table import plan_table
 from tablectl.window import acquire
 from tablectl.window.clock import SystemClock
+from tablectl.window.lease_log import tail
 from tablectl.window.report import Outcome, RunReport
 from tablectl.window.run import Schedule, run_plan
 from tablectl.window.setting import Terms, Window
@@ -103,8 +104,6 @@ class Race:
         """Notes a statement that is sent under somebody else's lease."""
 
         def check(table: Any, _sql: str) -> None:
-            from tablectl.window.lease_log import tail
-
             last = tail(self.stores[table.live.location])
             if last is None or not last.held or last.run != who:
                 self.wrong.append(f"{who} on {table.live.location} under {last}")
@@ -155,7 +154,7 @@ def test_these_tests_find_leases_that_are_not_exclusive(monkeypatch: pytest.Monk
     real = acquire._take
 
     def take(store: Any, who: Any, clock: Any, new_id: Any, dead: Any) -> Any:
-        last = acquire.tail(store)
+        last = tail(store)
         return real(store, who, clock, new_id, dead | ({last.id} if last else set()))
 
     monkeypatch.setattr(acquire, "_take", take)
