@@ -9,6 +9,7 @@ import pytest
 
 import tablectl
 from tablectl.api import Engines
+from tablectl.engine.spark import SparkOptions
 from tablectl.model.errors import EngineError, InputError, PlanFileError, TablectlError, UsageError
 from tablectl.model.names import parse_table
 from tablectl.planning.plan_file import dump_plan
@@ -116,13 +117,30 @@ def test_what_is_wrong_is_raised(root: Path) -> None:
 def test_a_session_handed_in_is_wrapped(root: Path, engines: list[LogEngine], monkeypatch: pytest.MonkeyPatch) -> None:
     wrapped: list[Any] = []
 
-    def wrap_spark(session: Any, dialect: str, stamp: str) -> LogEngine:
-        wrapped.append((session, dialect, bool(stamp)))
+    def wrap_spark(session: Any, dialect: str, stamp: str, options: SparkOptions, *, stated: bool) -> LogEngine:
+        wrapped.append((session, dialect, bool(stamp), options.dead_after, stated))
         return LogEngine(stamp, dialect)
 
     monkeypatch.setattr("tablectl.api.wrap_spark", wrap_spark)
     assert tablectl.apply(plan(root), directory=root, spark="the session").exit_code == 0
-    assert (wrapped, engines) == ([("the session", "oss", True)], [])
+    assert (wrapped, engines) == ([("the session", "oss", True, 20, False)], [])
+
+
+def test_a_caller_states_that_a_session_is_the_writers_own(
+    root: Path, engines: list[LogEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[bool] = []
+
+    def wrap_spark(*_: Any, stated: bool) -> LogEngine:
+        told.append(stated)
+        return LogEngine()
+
+    monkeypatch.setattr("tablectl.api.wrap_spark", wrap_spark)
+    tablectl.apply(plan(root), directory=root, spark="the session", driver="shared")
+    assert told == [True]
+    for wrong in ({"driver": "mine", "spark": "the session"}, {"driver": "shared"}):
+        with pytest.raises(UsageError, match="makes no sense here"):
+            tablectl.apply(plan(root), directory=root, **wrong)  # type: ignore[arg-type]
 
 
 def test_an_engine_that_does_not_start_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -278,6 +278,9 @@ class GateKeeper:
             raise interrupted()
         if waiting.seconds >= SHORT_DRAIN:
             self._turn.give()  # a slow writer delays its own table alone
+        if not self._window.engine.alive():
+            # A gate is shut for an engine: without one nobody has to wait.
+            raise EndError(Outcome.FAILED, "the engine does not answer", "run the same command again when it does")
         gate = self._lease.record.gate
         self._tell("draining", f"{gate} gate, waiting for {waiting.text}", waiting.seconds)
         self._lease.prove(self._window.budget)

@@ -138,6 +138,8 @@ def announced(visit: Visit, tag: str) -> Iterator[None]:
     bound = visit.window.engine.bound or 0.0
     extra = 2 * ANNOUNCE_EVERY if bound else 0.0
     running = RunningStatement(visit.window.engine.address or "this process", tag, bound + extra)
+    if visit.lease.record.running is not None:
+        visit.lease.statement_ended()  # the one before is over, and the store failed when that was to be written
     visit.lease.announce(running)
     if not bound:
         yield

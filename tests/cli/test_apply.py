@@ -567,7 +567,7 @@ def test_the_second_signal_ends_the_process_at_once(cli: Cli, lake: Repository, 
         assert "stopping" in process.stderr.readline()
         process.send_signal(number)
         assert process.wait(60) == -number
-    assert last_record(lake, "a") == "gate"
+    assert last_record(lake, "a") == "statement"
 
 
 def test_a_hang_up_that_was_ignored_stays_so(cli: Cli, lake: Repository) -> None:

@@ -226,6 +226,28 @@ def _run() -> RunReport:
                 commits=(_commit(7, "CLUSTER BY"),),
             ),
             TableRun(
+                name="lake.sales.swapped",
+                outcome=Outcome.ELSEWHERE,
+                message="SET TBLPROPERTIES went to ANOTHER TABLE: it is version 3 of s3://lake/green",
+                hint="undo it there by hand, and plan again",
+            ),
+            TableRun(
+                name="lake.sales.unanswered",
+                outcome=Outcome.UNKNOWN,
+                message="the connection was reset; what became of the statement is unknown",
+                hint="the same command again ends it in the engine first, or waits for its end",
+            ),
+            TableRun(
+                name="lake.sales.paused",
+                outcome=Outcome.LEASE_LOST,
+                message="the lease was lost by epoch 2: it is held by ben on laptop (pid 7)",
+            ),
+            TableRun(
+                name="lake.sales.resumed",
+                outcome=Outcome.SUCCEEDED,
+                message="the lease was taken over by ben on laptop (pid 7), which ran the same plan",
+            ),
+            TableRun(
                 name="lake.sales.leads",
                 outcome=Outcome.HOOK_FAILED,
                 message="the before-hook ./pause.sh nightly ended with exit code 3",

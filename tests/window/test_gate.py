@@ -15,7 +15,7 @@ from tablectl.window.lease_log import Gate, parse_record, tail
 from tablectl.window.report import Outcome
 from tablectl.window.setting import Terms
 from tablectl.window.stamp import Stamp, read_stamp
-from tests.window.fake_lake import COLUMNS, FakeTable, at, contended, fails, parse_sql
+from tests.window.fake_lake import COLUMNS, FakeEngine, FakeTable, at, contended, fails, parse_sql
 from tests.window.lease_fakes import Fault
 from tests.window.world import DIGEST, WITH_VECTORS, Kill, World, settle
 from tests.window.writers import FakeGuard
@@ -433,9 +433,23 @@ def test_the_gate_opens_though_a_put_fails(world: World) -> None:
     assert world.told[-1].step != "note"
 
 
+def test_an_engine_that_dies_while_writers_are_waited_for_opens_the_gate(world: World) -> None:
+    class Dies(FakeEngine):
+        def alive(self) -> bool:
+            return world.clock.now < 1010
+
+    world.engine = Dies
+    alive(world, guard(world))
+    run = world.run(world.plan(isolation="Serializable"))
+    assert (run.outcome, run.message, world.sent) == (Outcome.FAILED, "the engine does not answer", [])
+    assert run.drain_ms < 15_000
+    assert gate_of(world) is Gate.OPEN
+
+
 def test_a_gate_that_is_not_open_is_not_told_as_open(world: World) -> None:
     lease = world.lease()
-    world.tick = lambda event: world.store.faults.extend([Fault.REFUSED] * 5) if event == "landed" else None
+    # One for the record that the statement is over, and each try to open the gate.
+    world.tick = lambda event: world.store.faults.extend([Fault.REFUSED] * 6) if event == "landed" else None
     world.run(world.plan(isolation="Serializable"), lease=lease)
     steps = [event.step for event in world.told]
     assert "gate open" not in steps

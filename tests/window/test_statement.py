@@ -19,7 +19,7 @@ from tablectl.window.lease_log import Gate, LeaseRecord, RunningStatement, recor
 from tablectl.window.report import Outcome
 from tablectl.window.statement import ANNOUNCE_EVERY, TAG, keep_announced, may_renew
 from tests.window.fake_lake import FakeEngine, FakeLake, FakeTable, at
-from tests.window.lease_fakes import claim
+from tests.window.lease_fakes import Fault, claim
 from tests.window.world import Kill, World, settle
 
 NO_ANSWER = EngineError("the connection was reset", "see whether its server runs", unanswered=True)
@@ -266,6 +266,14 @@ def test_the_record_names_a_statement_before_it_is_sent_and_takes_it_back_after(
     assert len(set(made[0].tags)) == 2
     assert {(each.engine, each.until) for each in seen if each} == {("connect host:1 s u", 30 + 2 * ANNOUNCE_EVERY)}
     assert tail(world.store).running is None  # type: ignore[union-attr]
+
+
+def test_a_store_that_fails_as_a_statement_ends_does_not_keep_the_next_from_being_sent(world: World) -> None:
+    world.table.set_property("debug", "on")
+    fail = lambda event: world.store.faults.append(Fault.REFUSED) if event == "landed" else None  # noqa: E731
+    world.tick = fail
+    run = world.run(world.plan(**settle()))
+    assert (run.outcome, len(world.sent)) == (Outcome.APPLIED, 2)
 
 
 def test_the_bound_is_written_down_again_while_a_statement_runs(world: World) -> None:
