@@ -58,6 +58,10 @@ LOOP = (
 )
 
 
+WAITED = 0.1
+"""Seconds: a guard that took longer has waited at a gate."""
+
+
 @dataclass(frozen=True)
 class Measured:
     """One run's figures."""
@@ -76,6 +80,8 @@ class Measured:
     """Median seconds that a guard took, almost all of them beside no apply."""
     waited: float
     """Seconds of all guards together, almost all of them at the apply's gate."""
+    waits: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Median, 95th percentile and maximum of the guards that took longer than ``WAITED`` seconds."""
 
 
 def measure(
@@ -103,7 +109,13 @@ def measure(
         window=window,
         guard=statistics.median(guards),
         waited=sum(guards),
+        waits=_percentiles([spent for spent in guards if spent >= WAITED]),
     )
+
+
+def _percentiles(seconds: list[float]) -> tuple[float, float, float]:
+    ordered = sorted(seconds) or [0.0]
+    return statistics.median(ordered), ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))], ordered[-1]
 
 
 def _make_table(spark: Any, place: str) -> None:
@@ -199,11 +211,12 @@ def main() -> int:
                 harmed += found.failed if guarded else 0
             say(table((f"{count} writer{'s' if count > 1 else ''}", *_HEAD), rows))
     say("failed, lost: by a commit of the change; others: by each other; guard: the median; waited: all together.")
+    say(f"p50, p95, max: of the guards that waited, which took {WAITED:g} s or more.")
     engine.close()
     return 1 if harmed else 0
 
 
-_HEAD = ("done", "others", "failed", "lost", "commits", "window", "guard", "waited")
+_HEAD = ("done", "others", "failed", "lost", "commits", "window", "guard", "waited", "p50", "p95", "max")
 
 
 def _row(name: str, found: Measured, *, guarded: bool) -> tuple[str, ...]:
@@ -217,6 +230,7 @@ def _row(name: str, found: Measured, *, guarded: bool) -> tuple[str, ...]:
         time_text(found.window) if found.window else "–",
         time_text(found.guard) if guarded else "–",
         time_text(found.waited) if guarded else "–",
+        *(time_text(each) if guarded else "–" for each in found.waits),
     )
 
 

@@ -36,7 +36,7 @@ class StoppedError(WindowError):
     """A wait was cut short because the run was told to stop."""
 
 
-_COUNTS_SLEEP = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_COUNTS_SLEEP: int | None = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
 """The clock that goes on while the machine sleeps. On Linux CLOCK_MONOTONIC stands still then; on macOS it goes on, and
 ``time.monotonic``, which reads another one, stands still."""
 
@@ -49,7 +49,7 @@ class SystemClock:
 
     def monotonic(self) -> float:
         """As ``Clock.monotonic``."""
-        return time.clock_gettime(_COUNTS_SLEEP)
+        return time.monotonic() if _COUNTS_SLEEP is None else time.clock_gettime(_COUNTS_SLEEP)
 
     def sleep(self, seconds: float) -> None:
         """As ``Clock.sleep``."""

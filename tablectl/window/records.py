@@ -27,7 +27,7 @@ from tablectl.model.stores import FAMILIES, PREFIXES
 from tablectl.window.mounts import network_mount
 
 FOLDER = "_tablectl"
-"""The directory inside a table. VACUUM and readers skip names that begin with ``_`` (window.md 5)."""
+"""The directory inside a table. VACUUM and readers skip names that begin with ``_``."""
 
 RECORD_LIMIT = 262_144
 """Bytes. What is longer is not a record of ours, and only so much of it is read."""
@@ -181,7 +181,7 @@ class Bucket:
 
 
 class ObjectRecords:
-    """A ``RecordStore`` on S3, GCS, Azure, or in memory, through obstore's create (window.md 1.5, 5)."""
+    """A ``RecordStore`` on S3, GCS, Azure, or in memory, through obstore's create (docs/object-stores.md)."""
 
     def __init__(self, bucket: Bucket, folder: str, place: str) -> None:
         self._bucket = bucket
@@ -269,7 +269,7 @@ def open_records(
     """The records of the table at ``location``: in ``<location>/_tablectl``, or with ``state`` in ``<state>/<key>``.
 
     Places are absolute local paths, ``file:`` URIs, and s3, s3a, gs, abfss, az and memory URIs. They are taken
-    literally: ``%20`` is three characters, as it is to Hadoop. ``key`` must be one form per table (window.md 5).
+    literally: ``%20`` is three characters, as it is to Hadoop. ``key`` must be one form per table.
     Nothing is made on the way: a directory appears with its first record. Raises ``WindowError`` for any other place.
     """
     if state is None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
@@ -691,3 +692,9 @@ def test_who_slept_between_reading_and_taking_does_not_take_a_pruned_number(
     got = try_acquire(store, claim("ann"), clock, numbered("ann"))
     assert isinstance(got, Held)
     assert got.record.run == "run-of-ben"
+
+
+@pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="a clock of Linux")
+def test_the_clock_counts_the_machines_sleep() -> None:
+    before = time.clock_gettime(time.CLOCK_BOOTTIME)
+    assert before <= SystemClock().monotonic() <= time.clock_gettime(time.CLOCK_BOOTTIME)

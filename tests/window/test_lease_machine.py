@@ -1,7 +1,8 @@
-"""The lease log is a lock: hypothesis looks for a schedule in which it is not (window.md T1, T3, T4).
+"""The lease log is a lock: hypothesis looks for a schedule in which it is not.
 
-Three contenders with clocks of their own share one store. They pause, crash, come back; answers are lost, requests come
-late or twice; and right before any put another contender may act.
+Three contenders with clocks of their own share one store. They pause, their clocks going on or standing still, crash,
+come back; answers are lost, requests come late or twice; the log is pruned; a writer takes a silent holder for dead;
+and right before any put others may act.
 """
 
 from __future__ import annotations
@@ -15,18 +16,28 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from tablectl.model.as_json import read_record
 from tablectl.model.errors import WindowError
 from tablectl.window.acquire import Claim, Held, acquire, break_lease, try_acquire
 from tablectl.window.lease import Lease, LeaseLost
-from tablectl.window.lease_log import Gate, LeaseRecord, dump_record, record_name
+from tablectl.window.lease_log import (
+    KEEP,
+    Gate,
+    LeaseRecord,
+    RunningStatement,
+    died,
+    dump_record,
+    parse_record,
+    prune,
+    put,
+    record_name,
+)
 from tablectl.window.owner import Owner
 from tests.window.lease_fakes import Fault, MemoryRecords
 
 TTL = 60.0
 NAMES = ("ann", "ben", "cleo")
 WHO = st.sampled_from(NAMES)
-ACT = st.sampled_from(("try", "acquire", "renew", "prove", "close", "open", "release", "break"))
+ACT = st.sampled_from(("try", "acquire", "renew", "prove", "close", "open", "announce", "ended", "release", "break"))
 
 
 class World(MemoryRecords):
@@ -40,8 +51,10 @@ class World(MemoryRecords):
 
     def land(self, name: str, data: bytes) -> bool:
         new = super().land(name, data)
-        if new:
-            self.history.append((self.now, read_record(LeaseRecord, data)))
+        record = parse_record(data)
+        # One that lands on a pruned number is far behind the tail, and no record of the log.
+        if new and (self.last is None or record.seq > self.last.seq):
+            self.history.append((self.now, record))
         return new
 
     @property
@@ -61,9 +74,20 @@ class Contender:
         self.lease: Lease | None = None
         self.paused = False
         self.acting = False
+        self.stopped_at: float | None = None
+        """The true time at which its clock stopped."""
 
     def monotonic(self) -> float:
-        return self.world.now + self.offset
+        return (self.world.now if self.stopped_at is None else self.stopped_at) + self.offset
+
+    def pause(self, *, clock_stops: bool) -> None:
+        if not self.paused:
+            self.paused, self.stopped_at = True, self.world.now if clock_stops else None
+
+    def resume(self) -> None:
+        if self.stopped_at is not None:
+            self.offset -= self.world.now - self.stopped_at
+        self.paused, self.stopped_at = False, None
 
     def sleep(self, seconds: float) -> None:
         self.world.pass_time(seconds)
@@ -144,7 +168,7 @@ class LeaseMachine(RuleBasedStateMachine):
         finally:
             me.acting = False
 
-    def do(self, me: Contender, act: str) -> None:
+    def do(self, me: Contender, act: str) -> None:  # noqa: C901  # one branch an act
         if act == "break" and self.world.last:
             break_lease(self.world, self.world.last.epoch, "because", me.owner, me)
         elif me.lease is None:
@@ -154,6 +178,12 @@ class LeaseMachine(RuleBasedStateMachine):
             me.prove()
         elif act == "renew":
             me.lease.renew()
+        elif act == "announce":
+            running = me.lease.record.running
+            if running is None or running.tag == f"{me.who}-statement":
+                me.lease.announce(RunningStatement("spark", f"{me.who}-statement", 100))
+        elif act == "ended":
+            me.lease.statement_ended()
         elif act in {"close", "open"}:
             me.lease.gate(Gate.CLOSED if act == "close" else Gate.OPEN)
         elif act == "release" and me.lease.release():
@@ -163,32 +193,53 @@ class LeaseMachine(RuleBasedStateMachine):
     def somebody_acts(self, who: str, act: str) -> None:
         self.act(who, act)
 
-    @rule(who=WHO, act=ACT, other=WHO, other_act=ACT)
-    def somebody_is_faster(self, who: str, act: str, other: str, other_act: str) -> None:
+    @rule(who=WHO, act=ACT, others=st.lists(st.tuples(WHO, ACT), min_size=1, max_size=4), prunes=st.booleans())
+    def others_are_faster(self, who: str, act: str, others: list[tuple[str, str]], prunes: bool) -> None:
+        """Between what one has read and its put."""
+
         def hook() -> None:
             self.world.before_create = lambda: None
-            self.act(other, other_act)
+            for other, other_act in others:
+                self.act(other, other_act)
+            if prunes:
+                self.the_log_is_pruned()
 
         self.world.before_create = hook
         self.act(who, act)
         self.world.before_create = lambda: None
 
+    @rule()
+    def the_log_is_pruned(self) -> None:
+        """By its holder, down to the last two records: the put looks back no further than one."""
+        if self.world.last is not None:
+            prune(self.world, self.world.last.seq + KEEP - 2)
+
+    @rule()
+    def a_writer_takes_the_holder_for_dead(self) -> None:
+        """It has watched the tail for as long as the tail has been there."""
+        if self.world.history and self.world.last is not None and self.world.last.held:
+            then, last = self.world.history[-1]
+            if self.world.now - then >= last.statement_silence and record_name(last.seq) in self.world.kept:
+                writer = self.contenders["ann"]
+                name = f"writer.{next(writer.ids)}"
+                put(self.world, died(last, writer.owner, "no sign of life", name, writer.utc()), last)
+
     @rule(seconds=st.sampled_from((1.0, 9.0, 40.0, 80.0)))
     def time_passes(self, seconds: float) -> None:
         self.pass_time(seconds)
 
-    @rule(who=WHO)
-    def pause(self, who: str) -> None:
-        self.contenders[who].paused = True
+    @rule(who=WHO, clock_stops=st.booleans())
+    def pause(self, who: str, clock_stops: bool) -> None:
+        self.contenders[who].pause(clock_stops=clock_stops)
 
     @rule(who=WHO)
     def resume(self, who: str) -> None:
-        self.contenders[who].paused = False
+        self.contenders[who].resume()
 
     @rule(who=WHO)
     def crash(self, who: str) -> None:
         self.contenders[who].lease = None
-        self.contenders[who].paused = False
+        self.contenders[who].resume()
 
     @rule(fault=st.sampled_from(Fault))
     def break_the_network(self, fault: Fault) -> None:
@@ -240,7 +291,15 @@ class LeaseMachine(RuleBasedStateMachine):
     @invariant()
     def nobody_is_taken_over_who_gave_a_sign_of_life(self) -> None:
         for (then, before), (now, after) in pairwise(self.world.history):
-            assert after.kind != "acquire" or not before.held or now - then >= TTL * 1.25
+            assert after.kind not in {"acquire", "dead"} or not before.held or now - then >= TTL * 1.25
+
+    @invariant()
+    def no_writer_passes_while_a_statement_may_run(self) -> None:
+        """A closed gate with a statement in flight opens only after its end or its bound, or by its holder or force."""
+        for (then, before), (now, after) in pairwise(self.world.history):
+            if before.running is not None and before.gate is Gate.CLOSED and before.held and after.gate is Gate.OPEN:
+                by_others = after.kind in {"acquire", "dead"}
+                assert not by_others or now - then >= (TTL + before.running.until) * 1.25
 
 
 LeaseMachine.TestCase.settings = settings(

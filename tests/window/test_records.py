@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import stat
 import subprocess
 import sys
 from collections import Counter
@@ -8,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tablectl.model.errors import WindowError
-from tablectl.window.records import RecordStore, _memory, is_new, key_folder, open_records
+from tablectl.window.lease_log import tail
+from tablectl.window.records import RECORD_LIMIT, RecordStore, _memory, is_new, key_folder, open_records
 
 
 @pytest.fixture(params=["disk", "memory"])
@@ -226,3 +229,72 @@ def test_processes_that_race_for_names_never_win_one_twice(tmp_path: Path) -> No
     records = open_records(str(tmp_path))
     for me, names in won.items():
         assert all(records.read(f"lease/{int(name):020d}.json") == me.encode() * 500 for name in names)
+
+
+# What is durable, and what is read of a hostile directory
+
+
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was made durable, as ``file`` or ``folder``, in order; the links between them."""
+    done: list[str] = []
+    fsync, link = os.fsync, Path.hardlink_to
+
+    def sync(number: int) -> None:
+        done.append("folder" if stat.S_ISDIR(os.fstat(number).st_mode) else "file")
+        fsync(number)
+
+    def links(path: Path, target: Path) -> None:
+        done.append("link")
+        link(path, target)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(Path, "hardlink_to", links)
+    return done
+
+
+def test_a_lease_record_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a power cut there is the whole record or none."""
+    store = open_records(str(tmp_path))
+    store.create("lease/00000000000000000001.json", b"{}")
+    done = synced(monkeypatch)
+    assert store.create("lease/00000000000000000002.json", b"{}")
+    assert done == ["file", "link", "folder"]
+
+
+def test_the_directories_that_are_made_for_it_are_durable_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = synced(monkeypatch)
+    open_records(str(tmp_path)).create("lease/00000000000000000001.json", b"{}")
+    assert done == ["folder", "folder", "file", "link", "folder"]  # lease/ in _tablectl, _tablectl in the table
+
+
+def test_a_guard_costs_no_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A power cut ends the writer with its guard."""
+    done = synced(monkeypatch)
+    open_records(str(tmp_path)).create("guards/0123abcd.0.json", b"{}")
+    assert done == ["link"]
+
+
+def test_a_pipe_in_the_place_of_a_record_is_not_waited_for(tmp_path: Path) -> None:
+    store = open_records(str(tmp_path))
+    store.create("lease/00000000000000000001.json", b"{}")
+    os.mkfifo(tmp_path / "_tablectl" / "lease" / "00000000000000000002.json")
+    assert store.read("lease/00000000000000000002.json") == b""
+    last = tail(store)
+    assert last is not None
+    assert last.kind == "unreadable"
+
+
+def test_a_device_in_the_place_of_a_record_is_not_read(tmp_path: Path) -> None:
+    store = open_records(str(tmp_path))
+    store.create("lease/00000000000000000001.json", b"{}")
+    (tmp_path / "_tablectl" / "lease" / "00000000000000000002.json").symlink_to("/dev/zero")
+    assert store.read("lease/00000000000000000002.json") == b""
+
+
+@pytest.mark.parametrize("place", ["disk", "memory"])
+def test_a_record_that_is_too_long_is_none_of_ours(tmp_path: Path, place: str) -> None:
+    store = open_records(str(tmp_path) if place == "disk" else f"memory://{tmp_path.name}/orders")
+    store.create("lease/00000000000000000001.json", b"x" * RECORD_LIMIT)
+    store.create("lease/00000000000000000002.json", b"x" * (RECORD_LIMIT + 1))
+    assert len(store.read("lease/00000000000000000001.json") or b"") == RECORD_LIMIT
+    assert store.read("lease/00000000000000000002.json") == b""

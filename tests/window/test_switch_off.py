@@ -8,20 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import pytest
 
 from tablectl.model.errors import TablectlError
-from tablectl.window import acquire, drain, statement, table, visit
+from tablectl.window import acquire, drain, gate, lease_log, statement, table, visit
 from tablectl.window.gate import GateKeeper
 from tablectl.window.guards import Mode
 from tablectl.window.lease import Lease
-from tablectl.window.lease_log import dump_record, record_name, tail
+from tablectl.window.lease_log import Gate, LeaseRecord, dump_record, record_name, tail
 from tablectl.window.stamp import Stamp
-from tests.window import test_acquire, test_gate, test_hooks, test_hours, test_table
-from tests.window.lease_fakes import Fault
+from tablectl.writers.passage import StoredGuard
+from tests.window import test_acquire, test_gate, test_hooks, test_hours, test_lease, test_lease_log, test_table
+from tests.window.lease_fakes import FakeClock, Fault, MemoryRecords
 from tests.window.world import DIGEST, WITH_VECTORS, World
+from tests.writers import test_passage
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,23 @@ def orders(**facts: Any) -> World:
 
 def nothing(*_: object) -> None:
     """In the place of what checks or writes."""
+
+
+def _with_lease(test: Callable[..., object]) -> object:
+    """A test of one lease, with the fixtures that it takes."""
+    store, clock = MemoryRecords(), FakeClock()
+    given = {"store": store, "clock": clock, "lease": test_lease.take(store, clock, "ann")}
+    return test(**{name: given[name] for name in signature(test).parameters})
+
+
+def _gate_without_a_wish(lease: Lease, wanted: Gate) -> None:
+    before = lease._wanted
+    lease._wanted = wanted
+    try:
+        lease._append("gate")
+    except TablectlError:
+        lease._wanted = before
+        raise
 
 
 SWITCHES = {
@@ -121,6 +141,78 @@ SWITCHES = {
         nothing,
         lambda: test_hooks.test_what_a_killed_run_owes_is_done_first_by_the_next(
             orders(**WITH_VECTORS), "before closed-set"
+        ),
+    ),
+    "a number that was pruned is not taken again": Switch(
+        lease_log,
+        "_follows",
+        lambda *_: True,
+        test_lease_log.test_a_pruned_number_is_not_taken_again,
+    ),
+    "nor by who slept before it took the lease": Switch(
+        lease_log,
+        "_follows",
+        lambda *_: True,
+        lambda: test_lease.test_who_slept_between_reading_and_taking_does_not_take_a_pruned_number(
+            MemoryRecords(), FakeClock()
+        ),
+    ),
+    "who passes a dead gate records it": Switch(
+        StoredGuard,
+        "take_for_dead",
+        lambda *_: True,
+        test_passage.test_and_its_holder_whose_clock_stood_still_learns_it,
+    ),
+    "a dead gate stays shut for as long as its statement may run": Switch(
+        LeaseRecord,
+        "statement_silence",
+        property(lambda record: record.silence),
+        test_passage.test_a_dead_gate_stays_closed_for_as_long_as_its_statement_may_run,
+    ),
+    "the next holder keeps the gate of a statement that may be running": Switch(
+        LeaseRecord,
+        "statement_bound",
+        property(lambda _record: 0.0),
+        lambda: _with_lease(test_lease.test_the_next_holder_knows_the_statement_and_keeps_the_gate_until_it_has_ended),
+    ),
+    "a guard that is taken for dead is recorded": Switch(
+        Lease,
+        "note_dead",
+        nothing,
+        lambda: test_gate.test_a_guard_that_is_taken_for_dead_is_in_the_log_before_the_statement(
+            orders(**test_gate.CLUSTERED)
+        ),
+    ),
+    "to go on over writers is recorded": Switch(
+        Lease,
+        "note",
+        nothing,
+        lambda: test_gate.test_to_go_on_over_writers_is_in_the_log_before_the_statement(orders(**test_gate.CLUSTERED)),
+    ),
+    "a gate that was not opened is opened again": Switch(
+        gate,
+        "RELEASE_PAUSES",
+        (),
+        lambda: test_gate.test_the_gate_opens_though_a_put_fails(orders(**test_gate.CLUSTERED)),
+    ),
+    "the next record has the gate that is wanted": Switch(
+        Lease,
+        "gate",
+        _gate_without_a_wish,
+        lambda: _with_lease(test_lease.test_a_gate_that_could_not_be_opened_is_opened_by_the_next_renewal),
+    ),
+    "appends pass while long writes are waited for": Switch(
+        GateKeeper,
+        "_is_guarded",
+        lambda _keeper: False,
+        lambda: test_gate.test_appends_pass_while_a_merge_is_waited_for(orders(**test_gate.CLUSTERED)),
+    ),
+    "after-hooks are left to who took the lease": Switch(
+        Lease,
+        "successor",
+        lambda _lease: None,
+        lambda: test_hooks.test_a_run_that_lost_its_lease_leaves_the_after_hooks_to_its_successor(
+            orders(**WITH_VECTORS)
         ),
     ),
     "the calendar is asked": Switch(

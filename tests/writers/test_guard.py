@@ -18,6 +18,8 @@ import pytest
 
 import tablectl
 from tablectl.model.errors import WindowError
+from tablectl.window.clock import SystemClock
+from tablectl.window.guards import read_guard
 from tablectl.window.lease_log import Gate
 from tablectl.window.records import DiskRecords, open_records
 from tests.writers.conftest import Place, lease_of
@@ -486,3 +488,34 @@ def test_hdfs_is_fine_with_state(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     with tablectl.guard(None, "hdfs://nn/lake/orders", state=str(tmp_path)):
         assert len(list(tmp_path.rglob("*.0.json"))) == 1
     assert warnings(caplog) == []
+
+
+# Guards of several tables
+
+
+def test_a_guard_inside_another_tables_tells_at_which_gate_its_write_waits(place: Place, tmp_path: Path) -> None:
+    """Else the apply of the outer table waits for a writer that waits for the apply of the inner one."""
+    (tmp_path / "customers" / "_delta_log").mkdir(parents=True)
+    inner = Place(tmp_path / "customers")
+    lease = inner.apply()
+    lease.gate(Gate.CLOSED)
+    seen: list[str] = []
+
+    def waits_for() -> str:
+        ((guard, beat),) = place.guards.items()
+        found = read_guard(place.records, guard, beat)
+        return "" if found is None else found.waits
+
+    sleep = SystemClock.sleep
+
+    def looks(clock: SystemClock, seconds: float) -> None:
+        """The first thing that a waiting writer does after it has told the outer guard."""
+        seen.append(waits_for())
+        lease.gate(Gate.OPEN)
+        sleep(clock, seconds)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SystemClock, "sleep", looks)
+        with tablectl.guard(None, str(place), "append"), tablectl.guard(None, str(inner), "append"):
+            seen.append(waits_for())
+    assert seen == [str(inner), ""]

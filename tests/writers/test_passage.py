@@ -181,7 +181,7 @@ def test_a_dead_gate_is_recorded_before_the_write_goes_on() -> None:
 
 
 def test_and_its_holder_whose_clock_stood_still_learns_it() -> None:
-    table = Table()
+    table = Table(timeout=600)
     lease = table.apply()
     lease.gate(Gate.CLOSED)
     lease._clock = FakeClock()  # a laptop whose lid was closed: not a second has passed
@@ -216,7 +216,7 @@ def test_a_holder_that_renews_at_the_last_moment_is_alive() -> None:
 
 
 def test_a_dead_gate_stays_closed_for_as_long_as_its_statement_may_run() -> None:
-    table = Table()
+    table = Table(timeout=600)
     lease = table.apply()
     lease.gate(Gate.CLOSED)
     lease.announce(RunningStatement("spark", "tablectl-1", 100))
