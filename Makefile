@@ -6,7 +6,7 @@ BIN := .venv/bin
 VERSIONS := 4.0.1-4.0.1 4.1.0-4.0.1 4.3.1-4.0.1
 CASES := not slow
 
-.PHONY: demo test test-slow test-versions check unit bench install java python clean lock
+.PHONY: demo test test-slow test-versions check unit bench probe-clients install java python clean lock
 
 demo: java install
 	rm -rf demo-lake
@@ -15,8 +15,8 @@ demo: java install
 test: java install check unit
 
 check: install
-	$(BIN)/ruff format --check tablectl tests benchmarks
-	$(BIN)/ruff check tablectl tests benchmarks
+	$(BIN)/ruff format --check tablectl tests benchmarks tools
+	$(BIN)/ruff check tablectl tests benchmarks tools
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -47,6 +47,10 @@ test-versions: java install $(VERSIONS:%=.venv-versions/%/installed)
 # Each prints what it measured, against what one would use instead.
 bench: install
 	@for each in benchmarks/[!_]*.py; do echo; echo "$$each"; $(BIN)/python "$$each" || exit 1; done
+
+# Maintainers: try the newest releases of clients from PyPI on real tables, and rewrite what is known of them.
+probe-clients: java install
+	$(BIN)/python -m tools.probe_clients $(CLIENTS)
 
 install: .venv/installed
 

@@ -1,23 +1,34 @@
-"""Which client knows which protocol feature, since which version: what its documentation says, and nothing else.
+"""Which client knows which protocol feature, since which version: what its documentation says, or what a probe of it
+found, and nothing else.
 
-Where documentation is silent, the answer is that nobody knows. Each entry names its source and when it was read.
+The data is ``clients.json`` beside this module: each entry names its source and the day it was read, and entries that
+``make probe-clients`` tried hold the release, the day and what each interface did. Where neither says anything, the
+answer is that nothing is known. A version newer than the newest one known counts as that one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
+from importlib.resources import files
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from tablectl.model.live import READER_FEATURES, Client, Protocol
 
 Version = tuple[int, ...]
 Access = Literal["read", "write"]
+Outcome = Literal["yes", "no", "wrong rows"]
 
 LISTS = "table features"
 """Stands for a protocol that lists its features, which a client must know beside each of them."""
+VECTORS_OFF = "vectors off"
+"""Stands for a table whose deletion vectors were switched off while some remain, or remain in its checkpoint."""
+FORMAT = 1
+MAX_BYTES = 1024 * 1024
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -26,12 +37,39 @@ class Knows(StrEnum):
 
     YES = "yes"
     NO = "no"
+    WRONG = "wrong rows"
+    """It reads, or writes, without an error, and what comes of it is wrong."""
     UNDOCUMENTED = "undocumented"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """One release that was tried on real tables."""
+
+    version: str
+    date: str
+    """``2026-11-22``."""
+    tables: str
+    """What made the tables: ``Delta 4.4.0``."""
+    reads: Mapping[str, Mapping[str, tuple[Outcome, str]]]
+    """By feature and interface the outcome, with the error or what was wrong."""
+    writes: Mapping[str, tuple[Outcome, str]]
+    """By feature the outcome of an append."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrongRows:
+    """A state of a table in which a client returns wrong rows without an error."""
+
+    when: str
+    """``VECTORS_OFF``."""
+    why: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClientData:
-    """One client, as documented."""
+    """One client, as documented and as probed."""
 
     name: str
     """As policies name it."""
@@ -44,28 +82,46 @@ class ClientData:
     """Features, each with the version that first writes tables with it; ``None`` for a client that never writes."""
     never: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     """Features that lock out every version, and why."""
+    partly: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    """Features that some of its interfaces refuse to read in every version, and which."""
     whole: tuple[str, str] | None = None
     """The versions for which a feature that is not listed is one that the client does not know."""
     open: frozenset[str] = frozenset()
     """Features that are left open even for those versions."""
     lines: frozenset[Version] = frozenset()
     """The release lines there are, where versions of something else are easily taken for them."""
+    wrong_rows: tuple[WrongRows, ...] = ()
+    probe: Probe | None = None
     engine: str = ""
     """Its name in ``Client.engine``, where a history tells it."""
+    note: str = ""
     source: str
     as_of: str
-    """Year and month of what was read."""
+    """The day on which the source was read: ``2026-08-31``."""
+
+    @property
+    def checked(self) -> str:
+        """The newest day that anything of it is from."""
+        return max(self.as_of, self.probe.date) if self.probe else self.as_of
+
+    @property
+    def cited(self) -> str:
+        """Source and date, for messages."""
+        tried = f"; {self.version} {self.probe.version} was tried on {self.probe.date}" if self.probe else ""
+        return f"{self.source}; as of {self.as_of}{tried}"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is documented of one feature."""
+    """What is known of one feature."""
 
     knows: Knows
     since: str = ""
     """The version that first knows it, where one is told."""
     why: str = ""
     """What else there is to say, as a clause."""
+    newest: str = ""
+    """The newest version known, where the one asked about is newer and counts as that."""
 
 
 def parse_version(text: str) -> Version:
@@ -77,9 +133,45 @@ def ask(data: ClientData, version: Version, feature: str, access: Access) -> Ans
     """Whether a version of a client can read, or write, a table with a feature."""
     if feature in data.never:
         return Answer(Knows.NO, why=data.never[feature])
-    listed = data.reads if access == "read" else data.writes or _NOTHING
+    if access == "read" and feature in data.partly:
+        return Answer(Knows.NO, why=data.partly[feature])
     if data.lines and version[:2] not in data.lines and version <= max(data.lines):
         return Answer(Knows.UNDOCUMENTED, why=f"there is no {data.version} {_text(version)}")
+    return _probed(data, version, feature, access) or _documented(data, version, feature, access)
+
+
+def _probed(data: ClientData, version: Version, feature: str, access: Access) -> Answer | None:
+    """What the probe found, for its release and newer ones."""
+    probe = data.probe
+    if probe is None or _padded(version) < _padded(parse_version(probe.version)):
+        return None
+    found = (
+        probe.reads.get(feature, {})
+        if access == "read"
+        else {"": probe.writes[feature]}
+        if feature in probe.writes
+        else {}
+    )
+    if not found:
+        return None
+    newest = probe.version if _padded(version) > _padded(parse_version(probe.version)) else ""
+    outcomes = {outcome for outcome, _ in found.values()}
+    if outcomes == {"yes"}:
+        return Answer(Knows.YES, newest=newest)
+    names = sorted(name for name, (outcome, _) in found.items() if name and outcome != "yes")
+    good = sorted(name for name, (outcome, _) in found.items() if name and outcome == "yes")
+    by = f" by {_and(names)}" if names and good else ""
+    but = f", only by {_and(good)}" if good else ""
+    on, tried = _tables(feature), f"{data.version} {probe.version} was tried and"
+    if "wrong rows" in outcomes:
+        return Answer(
+            Knows.WRONG, why=f"{tried} {access}s wrong rows{by} of {on}{but and f'; right ones{but}'}", newest=newest
+        )
+    return Answer(Knows.NO, why=f"{tried} does not {access} {on}{by}{but}", newest=newest)
+
+
+def _documented(data: ClientData, version: Version, feature: str, access: Access) -> Answer:
+    listed = data.reads if access == "read" else data.writes or _NOTHING
     if feature in listed:
         since = listed[feature]
         if not since or _padded(version) >= _padded(parse_version(since)):
@@ -87,18 +179,30 @@ def ask(data: ClientData, version: Version, feature: str, access: Access) -> Ans
         if data.whole and since == data.whole[0]:  # what older versions know was not written down
             return Answer(Knows.UNDOCUMENTED, since, f"what versions before {since} know is not documented")
         return Answer(Knows.NO, since)
-    if data.whole and feature not in data.open and _within(version, data.whole):
-        return Answer(Knows.NO)
+    if data.whole and feature not in data.open and _padded(version) >= _padded(parse_version(data.whole[0])):
+        last = parse_version(data.whole[1])
+        return Answer(Knows.NO, newest=data.whole[1] if version[: len(last)] > last else "")
     return Answer(Knows.UNDOCUMENTED)
 
 
+def wrong_rows(data: ClientData, version: Version, when: str) -> str:
+    """Why a version returns wrong rows of a table in some state; empty where nothing says so."""
+    probed = _probed(data, version, when, "read")
+    if probed is not None:
+        return probed.why if probed.knows is Knows.WRONG else ""
+    return next((f"{each.why} (source: {each.source})" for each in data.wrong_rows if each.when == when), "")
+
+
+def _and(names: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _tables(feature: str) -> str:
+    return "tables whose protocol lists its features" if feature == LISTS else f"tables with {feature}"
+
+
 def _padded(version: Version) -> Version:
-    return (*version, 0, 0, 0)[:3]
-
-
-def _within(version: Version, span: tuple[str, str]) -> bool:
-    first, last = map(parse_version, span)
-    return _padded(version) >= _padded(first) and version[: len(last)] <= last
+    return (*version, 0, 0, 0)[:4]
 
 
 def _text(version: Version) -> str:
@@ -107,12 +211,12 @@ def _text(version: Version) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LockedOut:
-    """A client that a raise of the protocol locks out."""
+    """A client that a raise of the protocol locks out, or that reads wrong rows after it."""
 
     client: str
     version: str
     access: Access
-    """What it can no longer do; one that cannot read cannot write either."""
+    """What it can no longer do."""
     feature: str
     answer: Answer
     data: ClientData
@@ -142,30 +246,56 @@ def judge(name: str, version: str, before: Protocol, after: Protocol) -> Iterato
     if data is None:
         yield Unknown(name, version, _shown(new))
         return
-    number, undocumented = parse_version(version), dict[str, str]()
-    for access in ("read", "write") if data.writes is not None else ("read",):
-        if any(ask(data, number, each, access).knows is Knows.NO for each in _wanted(_needs(before), access)):
+    yield from _judged(data, parse_version(version), before, after)
+
+
+def _judged(data: ClientData, number: Version, before: Protocol, after: Protocol) -> Iterator[LockedOut | Unknown]:
+    new, version, undocumented = _needs(after) - _needs(before), _text(number), dict[str, str]()
+    for access in _ACCESSES if data.writes is not None else _ACCESSES[:1]:
+        if any(_fails(ask(data, number, each, access)) for each in _wanted(_needs(before), access)):
             continue
         for feature in sorted(_wanted(new, access)):
             answer = ask(data, number, feature, access)
-            if answer.knows is Knows.NO:
-                yield LockedOut(name, version, access, feature, answer, data)
+            if _fails(answer):
+                yield LockedOut(data.name, version, access, feature, answer, data)
                 return
             if answer.knows is Knows.UNDOCUMENTED:
                 undocumented.setdefault(feature, answer.why)
     if undocumented:
         why = next(filter(None, undocumented.values()), "")
-        yield Unknown(name, version, _shown(frozenset(undocumented)), why, data)
+        yield Unknown(data.name, version, _shown(frozenset(undocumented)), why, data)
 
 
-def judge_writer(client: Client, before: Protocol, after: Protocol) -> LockedOut | None:
-    """Whether a raise locks out a client that the history names, by its documentation."""
-    data = next((each for each in CLIENTS if each.engine == client.engine), None)
-    # Below 1.0 nobody knows whether delta-rs tells the version of its crate or of its Python package.
-    if data is None or not client.version or (client.engine == "delta-rs" and client.version < (1,)):
+_ACCESSES: tuple[Access, ...] = ("read", "write")
+
+
+def _fails(answer: Answer) -> bool:
+    return answer.knows in {Knows.NO, Knows.WRONG}
+
+
+def judge_writer(client: Client, before: Protocol, after: Protocol) -> LockedOut | Unknown | None:
+    """What a raise means to a client that the history names; ``None`` where it goes on, by all that is known.
+
+    Of unknown kind, it is ``Unknown`` without data. Without a version, or newer than what is known, it counts as the
+    newest version known; so does delta-rs below 1.0, which may be the version of its crate or of its Python package.
+    """
+    new = _needs(after) - _needs(before)
+    if not new:
         return None
-    found = judge(data.name, _text(client.version), before, after)
-    return next((each for each in found if isinstance(each, LockedOut)), None)
+    data = find_engine(client.engine)
+    if data is None:
+        return Unknown(client.text(), "", _shown(new))
+    number = client.version
+    if not number or (client.engine == "delta-rs" and number < (1,)):
+        number = newest_version(data)
+    return next(_judged(data, number, before, after), None)
+
+
+def newest_version(data: ClientData) -> Version:
+    """The newest version that anything is known of."""
+    told = [*data.reads.values(), *(data.writes or {}).values(), *(data.whole or ())]
+    told += [data.probe.version] if data.probe else []
+    return max((parse_version(each) for each in told if each), default=(0,), key=_padded)
 
 
 def _needs(protocol: Protocol) -> frozenset[str]:
@@ -184,230 +314,58 @@ def _shown(features: frozenset[str]) -> tuple[str, ...]:
 
 def find_client(name: str) -> ClientData | None:
     """The entry of a client by the name that policies use."""
-    return next((each for each in CLIENTS if each.name == name), None)
+    return next((each for each in known_clients() if each.name == name), None)
 
 
-_DELTA_SPARK = {
-    "appendOnly": "",
-    "invariants": "",
-    "checkConstraints": "0.8.0",
-    "generatedColumns": "1.0.0",
-    "columnMapping": "1.2.0",
-    "changeDataFeed": "2.0.0",
-    LISTS: "2.3.0",
-    "deletionVectors": "2.3.0",
-    "timestampNtz": "2.4.0",
-    "domainMetadata": "3.0.0",
-    "icebergCompatV1": "3.0.0",
-    "v2Checkpoint": "3.0.0",
-    "allowColumnDefaults": "3.1.0",
-    "clustering": "3.1.0",
-    "icebergCompatV2": "3.1.0",
-    "rowTracking": "3.2.0",
-    "typeWidening-preview": "3.2.0",
-    "vacuumProtocolCheck": "3.2.0",
-    "identityColumns": "3.3.0",
-    "inCommitTimestamp": "3.3.0",
-    "variantType-preview": "3.3.0",
-    "checkpointProtection": "4.0.0",
-    "typeWidening": "4.0.0",
-    "variantShredding-preview": "4.0.0",
-    "variantType": "4.0.0",
-    "catalogManaged": "4.1.0",
-    "materializePartitionColumns": "4.1.0",
-    "variantShredding": "4.1.0",
-    "geospatial": "4.3.0",
-    "icebergCompatV3": "4.3.0",
-}
-_KERNEL = {
-    "appendOnly": "3.3.0",
-    "columnMapping": "3.3.0",
-    "deletionVectors": "3.3.0",
-    "domainMetadata": "3.3.0",
-    "inCommitTimestamp": "3.3.0",
-    LISTS: "3.3.0",
-    "timestampNtz": "3.3.0",
-    "typeWidening": "3.3.0",
-    "typeWidening-preview": "3.3.0",
-    "vacuumProtocolCheck": "3.3.0",
-    "variantType-preview": "3.3.0",
-    "clustering": "4.0.0",
-    "icebergCompatV2": "4.0.0",
-    "invariants": "4.0.0",
-    "rowTracking": "4.0.0",
-    "v2Checkpoint": "4.0.0",
-    "variantShredding-preview": "4.0.0",
-    "variantType": "4.0.0",
-    "catalogManaged": "4.1.0",
-    "checkpointProtection": "4.1.0",
-    "icebergCompatV3": "4.1.0",
-    "materializePartitionColumns": "4.1.0",
-    "geospatial": "4.2.0",
-    "variantShredding": "4.2.0",
-}
+def find_engine(engine: str) -> ClientData | None:
+    """The entry of a client by the name that a history gives it."""
+    return next((each for each in known_clients() if engine and each.engine == engine), None)
 
-CLIENTS: Sequence[ClientData] = (
-    ClientData(
-        name="spark",
-        title="Delta Lake on Apache Spark",
-        version="Delta Lake",
-        reads={name: since for name, since in _DELTA_SPARK.items() if name in READER_FEATURES},
-        writes=_DELTA_SPARK,
-        whole=("0.8.0", "4.4"),
-        lines=frozenset(
-            {(0, minor) for minor in range(1, 9)}
-            | {(1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2), (2, 3), (2, 4), (3, 0), (3, 1), (3, 2), (3, 3)}
-            | {(4, 0), (4, 1), (4, 2), (4, 3), (4, 4)}
-        ),
-        engine="delta-spark",
-        source="docs.delta.io/versioning, and TableFeature.scala by release tag for what it does not name",
-        as_of="2026-08",
-    ),
-    ClientData(
-        name="kernel",
-        title="Delta Kernel for Java, and what is built on it",
-        version="Delta Kernel",
-        reads={name: since for name, since in _KERNEL.items() if name in READER_FEATURES},
-        writes=_KERNEL,
-        whole=("3.3.0", "4.4"),
-        # Written to or not by what the table's metadata uses of them.
-        open=frozenset(
-            {"checkConstraints", "changeDataFeed", "generatedColumns", "identityColumns", "allowColumnDefaults"}
-        ),
-        engine="kernel",
-        source="TableFeatures.java of Delta Kernel by release tag",
-        as_of="2026-08",
-    ),
-    ClientData(
-        name="databricks",
-        title="Databricks Runtime",
-        version="Databricks Runtime",
-        reads={"columnMapping": "10.4", "deletionVectors": "12.2"},
-        writes={
-            "appendOnly": "",
-            "invariants": "",
-            "checkConstraints": "9.1",
-            "changeDataFeed": "9.1",
-            "generatedColumns": "9.1",
-            "columnMapping": "10.4",
-            "identityColumns": "10.4",
-            LISTS: "12.2",
-            "deletionVectors": "12.2",
-            "clustering": "13.3",
-            "domainMetadata": "13.3",
-            "rowTracking": "14.1",
+
+@cache
+def known_clients() -> tuple[ClientData, ...]:
+    """Every client that is known here, the most common first. The Flink and Hive connectors name no features."""
+    return read_clients((files("tablectl.attributes") / "clients.json").read_bytes())
+
+
+def read_clients(data: bytes) -> tuple[ClientData, ...]:
+    """The entries of the data file. Raises ``ValueError`` for what is none."""
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"the client data is larger than {MAX_BYTES} bytes")
+    body = json.loads(data)
+    if not isinstance(body, dict) or body.get("format") != FORMAT:
+        raise ValueError(f"the client data is not of format {FORMAT}")
+    try:
+        return tuple(_entry(dict(each)) for each in body["clients"])
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"the client data is not of its form: {error}") from error
+
+
+def _entry(fields: dict[str, Any]) -> ClientData:
+    whole, probe = fields.pop("whole", None), fields.pop("probe", None)
+    return ClientData(
+        **{
+            **fields,
+            "open": frozenset(fields.get("open", ())),
+            "lines": frozenset(map(parse_version, fields.get("lines", ()))),
+            "wrong_rows": tuple(WrongRows(**each) for each in fields.get("wrong_rows", ())),
         },
-        engine="databricks",
-        source="docs.databricks.com: feature compatibility, deletion vectors, liquid clustering, row tracking",
-        as_of="2026-08",
-    ),
-    ClientData(
-        name="deltalake",
-        title="delta-rs (the Python package deltalake)",
-        version="deltalake",
-        reads={
-            "columnMapping": "0.14.0",
-            "timestampNtz": "0.16.0",
-            "deletionVectors": "1.4.0",
-            "variantType": "1.6.0",
-            "variantType-preview": "1.6.0",
-            "v2Checkpoint": "1.6.3",
-        },
-        writes={
-            "appendOnly": "0.14.0",
-            "invariants": "0.14.0",
-            "checkConstraints": "0.14.0",
-            "changeDataFeed": "0.14.0",
-            "generatedColumns": "0.14.0",
-            LISTS: "0.14.0",
-            "timestampNtz": "0.16.0",
-            "deletionVectors": "1.4.0",
-            "variantType": "1.6.0",
-            "variantType-preview": "1.6.0",
-            "v2Checkpoint": "1.6.3",
-        },
-        whole=("0.14.0", "1.6.3"),
-        # Its protocol checker admits these; writes of tables that use them are refused, or were, elsewhere in it.
-        open=frozenset({"columnMapping", "identityColumns"}),
-        engine="delta-rs",
-        source="protocol.rs of delta-rs by release tag, which a table's protocol is checked against",
-        as_of="2026-08",
-    ),
-    ClientData(
-        name="trino",
-        title="Trino, Delta Lake connector",
-        version="Trino",
-        reads={
-            "timestampNtz": "423",
-            "deletionVectors": "427",
-            "columnMapping": "440",
-            "v2Checkpoint": "444",
-            "typeWidening": "450",
-            "vacuumProtocolCheck": "454",
-        },
-        writes={
-            LISTS: "427",
-            "appendOnly": "440",
-            "invariants": "440",
-            "checkConstraints": "440",
-            "changeDataFeed": "440",
-            "columnMapping": "440",
-            "timestampNtz": "440",
-            "deletionVectors": "454",
-            "vacuumProtocolCheck": "454",
-        },
-        whole=("440", "478"),
-        source="trino.io: table features of the Delta Lake connector, and release notes, by release",
-        as_of="2025-11",
-    ),
-    ClientData(
-        name="athena",
-        title="Amazon Athena, engine version 3",
-        version="Athena engine",
-        reads={"columnMapping": "3", "timestampNtz": "3", "deletionVectors": "3"},
-        writes=None,
-        whole=("3", "3"),
-        source="docs.aws.amazon.com/athena, Query Linux Foundation Delta Lake tables",
-        as_of="2026-01",
-    ),
-    ClientData(
-        name="bigquery",
-        title="Google BigQuery, Delta Lake tables",
-        version="BigQuery",
-        reads={"columnMapping": "", "deletionVectors": ""},
-        writes=None,
-        source="docs.delta.io/bigquery-integration",
-        as_of="2025-08",
-    ),
-    ClientData(
-        name="snowflake",
-        title="Snowflake, Iceberg tables from Delta files",
-        version="Snowflake",
-        reads={"deletionVectors": ""},
-        writes=None,
-        source="docs.snowflake.com, release note of 2026-03-02",
-        as_of="2026-03",
-    ),
-    ClientData(
-        name="redshift",
-        title="Amazon Redshift Spectrum, by symlink manifests",
-        version="Redshift",
-        reads={},
-        writes=None,
-        never={
-            "deletionVectors": "it reads manifests, which cannot say that a row is deleted, and Delta writes none then"
-        },
-        source="docs.delta.io/redshift-spectrum-integration; delta.md 1.3",
-        as_of="2025-08",
-    ),
-    ClientData(
-        name="duckdb",
-        title="DuckDB, extension delta",
-        version="DuckDB",
-        reads={"deletionVectors": "0.10.3"},
-        writes={},
-        source="README of duckdb-delta",
-        as_of="2026-08",
-    ),
-)
-"""Every client that is known here, the most common first. The Flink and Hive connectors name no features."""
+        whole=(whole[0], whole[1]) if whole else None,
+        probe=_probe(probe) if probe else None,
+    )
+
+
+def _probe(fields: dict[str, Any]) -> Probe:
+    reads = {
+        feature: {name: _outcome(each) for name, each in found.items()} for feature, found in fields["reads"].items()
+    }
+    writes = {feature: _outcome(each) for feature, each in fields["writes"].items()}
+    return Probe(**{**fields, "reads": reads, "writes": writes})
+
+
+def _outcome(found: list[str]) -> tuple[Outcome, str]:
+    outcome, why = found
+    known: dict[str, Outcome] = {"yes": "yes", "no": "no", "wrong rows": "wrong rows"}
+    if outcome not in known:
+        raise ValueError(f"{outcome!r} is no outcome of a probe")
+    return known[outcome], why

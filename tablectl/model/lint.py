@@ -112,10 +112,39 @@ _RULES: Sequence[LintRule] = (
         severity="warning",
         title="A client that wrote the table lately does not know the new protocol",
         breaks="The next write of that client fails, with an unsupported feature or an invalid protocol version.",
-        why="The history's last 20 commits name the client and its version, and by its documentation that version "
-        "does not know a feature that the plan adds.",
+        why="The history's last 20 commits name the client and its version, and by its documentation, or by a probe, "
+        "that version does not know a feature that the plan adds. A version newer than the newest one known counts as "
+        "that one. Of a client of unknown kind nothing is known. Where every writer of the table is locked out, the "
+        "plan is refused, unless the policy says `allow: [lockout]`.",
         way_out="Upgrade that job before the apply, or leave the feature off. Under `clients:` it would be a refusal.",
         source="the table of clients in this page; delta.md 2.1",
+        seen=("plan",),
+    ),
+    LintRule(
+        code="P005",
+        name="ReaderMissesDeletes",
+        severity="warning",
+        title="A client may return deleted rows once deletion vectors are off",
+        breaks="Queries of that client return rows that were deleted, without an error.",
+        why="`clients:` names a client that ignores deletion vectors where `delta.enableDeletionVectors` is false. The "
+        "current version holds none, and the last checkpoint may: it is as old as the commits since. Where vectors "
+        "remain in the current version, the plan is refused.",
+        way_out="Let a checkpoint be written after the last purge and before the apply (every "
+        "`delta.checkpointInterval` commits), or upgrade the client to a version that was tried.",
+        source="github.com/trinodb/trino/issues/30685; the table of clients in this page",
+        seen=("plan",),
+    ),
+    LintRule(
+        code="P006",
+        name="PartitionWritersFail",
+        severity="warning",
+        title="Writers that name partition columns fail for good",
+        breaks="Each later write that names the old partition columns fails with `DELTA_METADATA_MISMATCH`, with a "
+        "guard and without: `partitionBy(...)` of batches and streams, and `partition_by=` of deltalake.",
+        why="Delta compares the columns that a write names with those of the table. The last 20 commits hold such "
+        "writes, or a stream, of which the log does not tell. Without `allow: [partition_writers]` it is a refusal.",
+        way_out="Take the columns out of that code: a write that names none takes those of the table.",
+        source="ImplicitMetadataOperation.scala of Delta 4.4; docs/partitioning.md",
         seen=("plan",),
     ),
     LintRule(
@@ -325,6 +354,20 @@ _RULES: Sequence[LintRule] = (
         way_out="Declare `optimize: full` or `incremental`, or run OPTIMIZE yourself.",
         source="delta.md 5",
         seen=("plan",),
+    ),
+    LintRule(
+        code="L018",
+        name="ClientDataOld",
+        severity="note",
+        title="What is known of a client is older than 180 days",
+        breaks="Nothing by itself: a newer release of the client may know more features than tablectl takes it to "
+        "know, and a change is refused that it could take.",
+        why="`clients:` or the history names the client, and the table's newest commit is more than 180 days younger "
+        "than the newest day in the client's entry. The commit's own timestamp is the clock: lint reads no other.",
+        way_out="Upgrade tablectl. In its repository, `make probe-clients` tries the newest releases and rewrites the "
+        "data.",
+        source="the table of clients in this page",
+        seen=("lint",),
     ),
 )
 

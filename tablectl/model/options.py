@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 _SIZE = re.compile(r"(\d{1,18})\s*(B|kB|MB|GB|TB|PB)?\Z", re.IGNORECASE)
 _UNITS = ("b", "kb", "mb", "gb", "tb", "pb")
 
 
 Optimize = Literal["never", "incremental", "full"]
+
+Consent = Literal["lockout", "partition_writers"]
+CONSENTS: tuple[Consent, ...] = get_args(Consent)
+"""What ``allow`` may name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +31,11 @@ class Options:
     """Whether history may be given up so that a feature leaves nothing behind."""
     allowed_features: tuple[str, ...] | None = None
     """The protocol features that may be added; ``None`` for all."""
+    allow: tuple[Consent, ...] = ()
+    """What may happen to writers for good, in the order of the names: ``lockout``, that the protocol locks out every
+    writer of the table; ``partition_writers``, that writers which name the partition columns fail after a change of
+    them.
+    """
     clients: tuple[tuple[str, str], ...] = ()
     """Clients that must go on reading and writing the table, with their versions, in the order of their names."""
 

@@ -11,6 +11,7 @@ from tablectl.model.live import Client, LiveTable, Marks, Protocol
 from tablectl.model.names import TableName, parse_table
 from tablectl.model.operations import MAPPING_KEY, VECTORS_KEY
 from tablectl.model.options import NO_OPTIONS, Options
+from tablectl.model.writers import ClientFact, PartitionWriter, client_facts, partition_writers
 
 Value = str | tuple[str, ...] | None
 """An attribute's value in a plan: text, a list of columns, or ``None`` for a property that is not set."""
@@ -233,14 +234,6 @@ class FeatureFact:
     leaves: Leaves
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientFact:
-    """A client seen in a table's history."""
-
-    engine: str
-    version: tuple[int, ...]
-
-
 ATTRIBUTE_KEYS = frozenset(
     {
         "delta.isolationlevel",
@@ -270,6 +263,8 @@ class Basis:
     schema_writers: bool
     overwrites: bool
     clients: tuple[ClientFact, ...]
+    partition_writers: tuple[PartitionWriter, ...] = ()
+    """Of a partitioned table, the newest first."""
     vectors: int | None
     files: int | None
     bytes: int | None
@@ -294,7 +289,8 @@ class Basis:
             identity=live.schema.has_identity(),
             schema_writers=live.schema_writers,
             overwrites=live.overwrites,
-            clients=tuple(ClientFact(engine=client.engine, version=client.version) for client in live.clients),
+            clients=client_facts(live),
+            partition_writers=partition_writers(live),
             vectors=live.vectors,
             files=live.files,
             bytes=live.bytes,

@@ -11,7 +11,8 @@ from tablectl.conflicts.phases import Verdict, phase_of
 from tablectl.conflicts.rules_oss import RELEASES
 from tablectl.model.lint import RULES
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties
-from tablectl.model.plan import Basis, ClientFact, ProtocolFact
+from tablectl.model.plan import Basis, ProtocolFact
+from tablectl.model.writers import ClientFact
 
 _DIALECTS = ("oss", "databricks")
 _SAMPLE = "true"

@@ -14,7 +14,7 @@ from tablectl.model.errors import ExitCode
 from tablectl.model.lint import DEFAULT_SEVERITIES, RULES, Seen, Severities
 from tablectl.model.names import TableName
 from tablectl.model.plan import Change, Finding, Refusal, TableFailure
-from tablectl.planning.rules import partitions, settings, writers
+from tablectl.planning.rules import clients, partitions, settings, writers
 from tablectl.planning.rules.subject import Found, Subject
 
 
@@ -63,6 +63,7 @@ CHECKS: Sequence[Rule] = (
     writers.auto_compaction_beside_rewrites,
     settings.log_never_cleaned,
     settings.clustering_rewrites_nothing,
+    clients.data_is_old,
 )
 """Every rule, in the order of the codes."""
 

@@ -10,11 +10,10 @@ from tablectl.attributes.features import added_features
 from tablectl.attributes.policy import check_declarable
 from tablectl.model.as_json import plain, read_record
 from tablectl.model.errors import PlanFileError
-from tablectl.model.live import Protocol
 from tablectl.model.names import NameSyntaxError, canonical_location, is_environment
 from tablectl.model.plan import Plan, TablePlan
-from tablectl.planning.protocol import DERIVED, protocol_after, protocol_findings, protocol_refusals
-from tablectl.planning.table import derive, derive_undo
+from tablectl.planning.protocol import DERIVED, protocol_after
+from tablectl.planning.table import consent_refusals, derive, derive_undo, derived_findings
 from tablectl.version import __version__
 
 FORMAT = 1
@@ -99,14 +98,13 @@ def _is_derived(table: TablePlan, dialect: str) -> bool:
         return False
     if table.undo != derive_undo(table.changes, table.basis, name):
         return False
-    return not protocol_refusals(table.changes, statements, table.basis) and _finds_its_protocol(
-        table, before, after.protocol()
-    )
+    return not consent_refusals(table.changes, statements, table.basis) and _finds_what_follows(table)
 
 
-def _finds_its_protocol(table: TablePlan, before: Protocol, after: Protocol) -> bool:
-    """Whether the findings of the protocol are those that follow. How grave they are, the repository says."""
-    derived = [(each.code, each.message) for each in protocol_findings(before, after, table.basis)]
+def _finds_what_follows(table: TablePlan) -> bool:
+    """Whether the findings that follow from the plan are those it holds. How grave they are, the repository says."""
+    found = derived_findings(table.changes, table.statements, table.basis)
+    derived = [(each.code, each.message) for each in found]
     told = [(each.code, each.message) for each in table.findings if each.code in DERIVED]
     return derived == told and all(each.severity != "error" for each in table.findings)
 

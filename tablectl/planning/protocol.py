@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tablectl.attributes.clients import LISTS, LockedOut, Unknown, judge, judge_writer
+from tablectl.attributes.clients import (
+    LISTS,
+    VECTORS_OFF,
+    Knows,
+    LockedOut,
+    Unknown,
+    find_client,
+    judge,
+    judge_writer,
+    parse_version,
+    wrong_rows,
+)
 from tablectl.conflicts.effects import effect_of
-from tablectl.model.live import Protocol
+from tablectl.model.live import Client, Protocol
+from tablectl.model.operations import VECTORS_KEY
 from tablectl.model.plan import Basis, Change, ProtocolFact, Refusal, Statement
 from tablectl.planning.decide import actions_for
 from tablectl.planning.rules.subject import Found
 
-DERIVED = frozenset({"P001", "P002", "P003", "P004"})
+DERIVED = frozenset({"P001", "P002", "P003", "P004", "P005", "P006"})
 """The codes that follow from a plan's statements and basis alone."""
 
 
@@ -24,7 +36,9 @@ def protocol_after(statements: Sequence[Statement], basis: Basis) -> ProtocolFac
 
 
 def protocol_refusals(changes: Sequence[Change], statements: Sequence[Statement], basis: Basis) -> tuple[Refusal, ...]:
-    """Features that ``allowed_features`` leaves out, and ``clients`` that the raise locks out."""
+    """What the policy does not allow: features that ``allowed_features`` leaves out, ``clients`` that are locked out or
+    would read wrong rows, and, without ``allow: [lockout]``, a raise that locks out every writer of the table.
+    """
     before, after = basis.protocol.protocol(), protocol_after(statements, basis).protocol()
     new = after.features - before.features
     found = []
@@ -42,20 +56,103 @@ def protocol_refusals(changes: Sequence[Change], statements: Sequence[Statement]
     for name, version in basis.options.clients:
         judged = judge(name, version, before, after)
         found += [_locked_out(each, changes, basis) for each in judged if isinstance(each, LockedOut)]
+        wrong = _wrong_rows_of(name, version, statements, basis)
+        if wrong and basis.vectors != 0:
+            found.append(_wrong_rows(name, version, wrong, changes))
+    locked = _only_writers(before, after, basis)
+    if locked and "lockout" not in basis.options.allow:
+        found.append(_lockout(locked, changes, basis))
     return tuple(found)
 
 
-def protocol_findings(before: Protocol, after: Protocol, basis: Basis) -> Iterator[Found]:
-    """P001 to P004."""
+def protocol_findings(
+    before: Protocol, after: Protocol, statements: Sequence[Statement], basis: Basis
+) -> Iterator[Found]:
+    """P001 to P005."""
     yield from protocol_raise(before, after)
     for name, version in basis.options.clients:
         for each in judge(name, version, before, after):
             if isinstance(each, Unknown):
                 yield Found("P003", _unknown_text(each))
-    for client in basis.client_list():
-        locked = judge_writer(client, before, after)
-        if locked and not any(name == locked.client for name, _ in basis.options.clients):
-            yield Found("P004", f"{client.text()} wrote the table lately, and {_lack(locked)}")
+        wrong = _wrong_rows_of(name, version, statements, basis)
+        if wrong and basis.vectors == 0:
+            yield Found("P005", f"a checkpoint may still hold deletion vectors, and of {name} {version}: {wrong}")
+    if _only_writers(before, after, basis) and "lockout" not in basis.options.allow:
+        return  # the refusal names them
+    for writer, judged in _judged_writers(before, after, basis):
+        yield Found("P004", f"{writer.text()} wrote the table lately, and {_loss(judged)}")
+
+
+_Judged = tuple[Client, LockedOut | Unknown]
+
+
+def _judged_writers(before: Protocol, after: Protocol, basis: Basis) -> list[_Judged]:
+    """The clients in the history that a raise locks out, or of which nothing is known. Those of a kind that ``clients``
+    names are judged by the version there.
+    """
+    named = {data.engine for name, _ in basis.options.clients if (data := find_client(name)) and data.engine}
+    found = ((each, judge_writer(each, before, after)) for each in basis.client_list() if each.engine not in named)
+    return [(each, judged) for each, judged in found if judged and _loses(judged)]
+
+
+def _loses(judged: LockedOut | Unknown) -> bool:
+    """Whether it counts as locked out. Of a known kind, what its documentation leaves open does not."""
+    return isinstance(judged, LockedOut) or judged.data is None
+
+
+def _only_writers(before: Protocol, after: Protocol, basis: Basis) -> list[_Judged]:
+    """The writers of the table where a raise locks out every one of them; none where one goes on."""
+    writers = {Client(each.engine, each.version) for each in basis.clients if each.writes}
+    locked = [(each, judged) for each, judged in _judged_writers(before, after, basis) if each in writers]
+    return locked if writers and len(locked) == len(writers) else []
+
+
+def _lockout(locked: Sequence[_Judged], changes: Sequence[Change], basis: Basis) -> Refusal:
+    names = " and ".join(client.text() for client, _ in locked)
+    judged = locked[0][1]
+    feature = judged.feature if isinstance(judged, LockedOut) else judged.features[0]
+    cited = f" (source: {judged.data.cited})" if isinstance(judged, LockedOut) else ""
+    only = "the only client that" if len(locked) == 1 else "the only clients that"
+    return Refusal(
+        change=_cause(feature, changes, basis),
+        reason=f"it locks out {names}, {only} wrote the table lately: {_loss(judged)}{cited}",
+        way_out=f"leave out what needs {feature}, move the writer to a client that writes such tables, or, where it is "
+        "to stop, consent with `allow: [lockout]`",
+    )
+
+
+def _loss(judged: LockedOut | Unknown) -> str:
+    if isinstance(judged, LockedOut):
+        return _lack(judged)
+    return f"nothing is known here of whether it writes tables with {' and '.join(judged.features)}"
+
+
+def _turns_vectors_off(statements: Sequence[Statement], basis: Basis) -> bool:
+    key = VECTORS_KEY.lower()
+    off = any(
+        any(name.lower() == key and value.lower() == "false" for name, value in each.effect.sets)
+        or any(name.lower() == key for name in each.effect.removes)
+        for each in statements
+    )
+    return off and basis.writes_vectors
+
+
+def _wrong_rows_of(name: str, version: str, statements: Sequence[Statement], basis: Basis) -> str:
+    """Why a client reads wrong rows once the statements ran; empty where nothing says so."""
+    data = find_client(name)
+    if data is None or not _turns_vectors_off(statements, basis):
+        return ""
+    return wrong_rows(data, parse_version(version), VECTORS_OFF)
+
+
+def _wrong_rows(name: str, version: str, why: str, changes: Sequence[Change]) -> Refusal:
+    change = next((each.id for each in changes if each.attribute == "deletion_vectors"), changes[0].id)
+    return Refusal(
+        change=change,
+        reason=f"{name} {version} would read wrong rows: {why}",
+        way_out="purge first, with vectors still on: run REORG TABLE … APPLY (PURGE), let a checkpoint be written, and "
+        f"plan again; or take {name} off `clients`",
+    )
 
 
 def protocol_raise(before: Protocol, after: Protocol) -> Iterator[Found]:
@@ -73,24 +170,28 @@ def protocol_raise(before: Protocol, after: Protocol) -> Iterator[Found]:
 def _locked_out(found: LockedOut, changes: Sequence[Change], basis: Basis) -> Refusal:
     data, since = found.data, found.answer.since
     upgrade = f"upgrade it to {since} and say so under `clients`, " if since else ""
+    wrong = found.answer.knows is Knows.WRONG
+    loss = f"would {found.access} wrong rows" if wrong else f"could no longer {found.access} the table"
     return Refusal(
         change=_cause(found.feature, changes, basis),
-        reason=f"{found.client} {found.version} could no longer {found.access} the table: {_lack(found)} "
-        f"(source: {data.source}; as of {data.as_of})",
+        reason=f"{found.client} {found.version} {loss}: {_lack(found)} (source: {data.cited})",
         way_out=f"{upgrade}leave out what needs {found.feature}, or take {found.client} off `clients`",
     )
 
 
 def _lack(found: LockedOut) -> str:
     """``it writes tables with deletionVectors only since Trino 454``."""
-    if found.answer.why:
-        return found.answer.why
+    data, answer = found.data, found.answer
+    newest = f"; {data.version} {found.version} is newer than what is known here, and counts as {answer.newest}"
+    newer = newest if answer.newest else ""
+    if answer.why:
+        return answer.why + newer
     what = "protocols that list their features" if found.feature == LISTS else f"tables with {found.feature}"
     does = f"{found.access}s"
-    if found.answer.since:
-        return f"it {does} {what} only since {found.data.version} {found.answer.since}"
-    known = f", up to {found.data.version} {found.data.whole[1]}" if found.data.whole else ""
-    return f"it {does} no {what}{known}"
+    if answer.since:
+        return f"it {does} {what} only since {data.version} {answer.since}"
+    known = f", up to {data.version} {data.whole[1]}" if data.whole else ""
+    return f"it {does} no {what}{known}{newer}"
 
 
 def _unknown_text(found: Unknown) -> str:

@@ -10,13 +10,14 @@ from tablectl.model.lint import DEFAULT_SEVERITIES, Severities
 from tablectl.model.live import LiveTable
 from tablectl.model.names import TableName
 from tablectl.model.options import NO_OPTIONS, Options
-from tablectl.model.plan import Basis, Change, Finding, Statement, TablePlan
+from tablectl.model.plan import Basis, Change, Finding, Refusal, Statement, TablePlan
 from tablectl.planning.decide import actions_for, refusals_for
 from tablectl.planning.diff import diff
 from tablectl.planning.lint import graded, lint, refused_by
 from tablectl.planning.order import order, undo_order
+from tablectl.planning.partition_writers import partition_findings, partition_refusals
 from tablectl.planning.protocol import protocol_after, protocol_findings, protocol_refusals
-from tablectl.planning.rules.subject import table_subject
+from tablectl.planning.rules.subject import Found, table_subject
 
 
 def plan_table(
@@ -36,7 +37,7 @@ def plan_table(
     basis = Basis.of(live, options)
     refusals = refusals_for(changes, live, dialect, options)
     wanted = () if refusals else derive(changes, basis, live.name, dialect)
-    refusals += protocol_refusals(changes, wanted, basis)
+    refusals += consent_refusals(changes, wanted, basis)
     refused = {refusal.change for refusal in refusals}
     found = _findings(policy, live, changes, wanted, basis, dialect, severities)
     findings = tuple(each for each in found if not each.about or each.about not in refused)
@@ -69,10 +70,21 @@ def _findings(
     severities: Severities,
 ) -> tuple[Finding, ...]:
     """Of the protocol, then of the table as it will be."""
-    before, after = basis.protocol.protocol(), protocol_after(wanted, basis).protocol()
-    raised = graded(protocol_findings(before, after, basis), live.name, severities)
+    raised = graded(derived_findings(changes, wanted, basis), live.name, severities)
     subject = table_subject(policy, live, changes, dialect, options=basis.options)
     return raised + lint(subject, live.name, "plan", severities)
+
+
+def consent_refusals(changes: Sequence[Change], statements: Sequence[Statement], basis: Basis) -> tuple[Refusal, ...]:
+    """What the policy does not allow, or does not consent to, by its options."""
+    return protocol_refusals(changes, statements, basis) + partition_refusals(changes, basis)
+
+
+def derived_findings(changes: Sequence[Change], statements: Sequence[Statement], basis: Basis) -> tuple[Found, ...]:
+    """The findings that follow from changes, statements and basis alone: those of ``DERIVED``."""
+    before, after = basis.protocol.protocol(), protocol_after(statements, basis).protocol()
+    raised = protocol_findings(before, after, statements, basis)
+    return (*raised, *partition_findings(changes, basis))
 
 
 def derive(changes: Sequence[Change], basis: Basis, table: TableName, dialect: str) -> tuple[Statement, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tablectl.attributes.clients import CLIENTS, LISTS, ClientData
+from tablectl.attributes.clients import LISTS, VECTORS_OFF, ClientData, Probe, known_clients
 from tablectl.model.as_json import plain
 from tablectl.model.lint import RULES, LintRule
 from tablectl.reports.conflicts_text import wrapped
@@ -65,10 +65,17 @@ SARIF.
 _CLIENTS_HEAD = """
 ## Clients
 
-What `clients:` of a policy is compared with. Versions are those that first read, or write, a table with the feature; a
-feature that is not listed is one that the client does not know in the versions named as covered, and one of which
-nothing is documented here otherwise. Raising the protocol past a client is a refusal where documentation says so, and
-the finding P003 where it says nothing. A client that could not write a table before does not lose it.
+What `clients:` of a policy, and the writers in a table's history, are compared with. Versions are those that first
+read, or write, a table with the feature, by the client's documentation; a feature that is not listed is one that the
+client does not know in the versions named as covered, and one of which nothing is documented here otherwise. What was
+tried on real tables comes before what is documented, for the release that was tried and newer ones; a version newer
+than all that is known counts as the newest known. Raising the protocol past a client that `clients:` names is a
+refusal, and the finding P003 where nothing is documented. Raising it past every writer in the history is a refusal
+without `allow: [lockout]`, and P004 where another writer goes on. A client that could not write a table before does
+not lose it.
+
+The data is `tablectl/attributes/clients.json`; `make probe-clients` tries the newest releases and rewrites their part
+of it.
 """
 
 
@@ -78,7 +85,12 @@ def codes_page() -> str:
         f"| [{each.code}](#{each.code.lower()}) | {each.title} | {each.severity} | {', '.join(each.seen)} |"
         for each in RULES.values()
     )
-    parts = [_HEAD + "\n".join(rows) + "\n", *map(_section, RULES.values()), _CLIENTS_HEAD, *map(_client, CLIENTS)]
+    parts = [
+        _HEAD + "\n".join(rows) + "\n",
+        *map(_section, RULES.values()),
+        _CLIENTS_HEAD,
+        *map(_client, known_clients()),
+    ]
     return "\n".join(parts)
 
 
@@ -109,9 +121,34 @@ def _client(data: ClientData) -> str:
     elif data.writes:
         lines.append(f"* writes: {_since(data.writes)}")
     lines += [f"* locked out by {feature}: {why}" for feature, why in data.never.items()]
+    lines += [f"* not read by all: {feature}: {why}" for feature, why in data.partly.items()]
+    lines += [f"* reads wrong rows of {_state(each.when)}: {each.why} ({each.source})" for each in data.wrong_rows]
     if data.open:
-        lines.append(f"* left open: {', '.join(sorted(data.open))}")
+        lines.append(f"* left open: {', '.join(sorted(data.open))}" + (f" ({data.note})" if data.note else ""))
+    lines += _probe(data, data.probe) if data.probe else []
     return "\n".join([*lines, "", f"Source: {data.source}; as of {data.as_of}."]) + "\n"
+
+
+def _probe(data: ClientData, probe: Probe) -> Iterator[str]:
+    """What was tried, an outcome a line."""
+    yield f"* {data.version} {probe.version} was tried on {probe.date}, on tables made by {probe.tables}"
+    interfaces = sorted({name for each in probe.reads.values() for name in each})
+    for interface in interfaces:
+        by = {feature: each[interface][0] for feature, each in probe.reads.items() if interface in each}
+        yield from _outcomes(f"{interface} reads", by)
+    yield from _outcomes("append", {feature: outcome for feature, (outcome, _) in probe.writes.items()})
+
+
+def _outcomes(what: str, by: Mapping[str, str]) -> Iterator[str]:
+    for outcome in ("yes", "no", "wrong rows"):
+        names = [_state(name) for name, found in by.items() if found == outcome]
+        if names:
+            yield f"  * {what}, {outcome}: {', '.join(names)}"
+
+
+def _state(name: str) -> str:
+    shown = {LISTS: "protocols that list their features", VECTORS_OFF: "vectors that remain after they were turned off"}
+    return shown.get(name, name)
 
 
 def _since(features: Mapping[str, str]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from tablectl.model.options import Options, parse_size
+from tablectl.model.options import CONSENTS, Options, parse_size
 from tablectl.specs.reading import Given, Reading
 from tablectl.specs.tree import Entry, ListNode, MapNode, Scalar, kind_of
 from tablectl.specs.variables import VARIABLE
@@ -82,6 +82,22 @@ def _read_features(entry: Entry, reading: Reading) -> Mapping[str, Given]:
     return {entry.key: Given(tuple(features), entry.source)}
 
 
+def _read_consents(entry: Entry, reading: Reading) -> Mapping[str, Given]:
+    example = f"`{entry.key}: [{CONSENTS[0]}]`"
+    if not isinstance(entry.value, ListNode):
+        message = f"`{entry.key}` takes a list of consents, not {kind_of(entry.value)}"
+        reading.report(entry.value.source, message, f"for example {example}")
+        return {}
+    words: set[str] = set()
+    for item in entry.value.items:
+        text = reading.text(item, f"a consent of `{entry.key}`", example)
+        if text is not None and text not in CONSENTS:
+            reading.report(item.source, f"{shown(text)} is no consent of `{entry.key}`", did_you_mean(text, CONSENTS))
+        elif text is not None:
+            words.add(text)
+    return {entry.key: Given(tuple(sorted(words)), entry.source)}
+
+
 def _read_clients(entry: Entry, reading: Reading) -> Mapping[str, Given]:
     example = f'`{entry.key}: {{spark: "4.0"}}`'
     if not isinstance(entry.value, MapNode):
@@ -130,6 +146,13 @@ EVERY_OPTION = (
         schema={"type": "array", "items": {"type": "string"}, "examples": [["deletionVectors", "clustering"]]},
     ),
     Option(
+        name="allow",
+        description="What may happen to writers for good: `lockout`, a change locks out every writer of the table; "
+        "`partition_writers`, writers that name the partition columns fail after a change of them.",
+        read=_read_consents,
+        schema={"type": "array", "items": {"enum": [*CONSENTS]}, "examples": [["lockout"]]},
+    ),
+    Option(
         name="clients",
         description="Clients that must be able to go on, with their versions; a change that locks one out is refused.",
         read=_read_clients,
@@ -140,7 +163,7 @@ EVERY_OPTION = (
         },
     ),
 )
-_BUILT = frozenset({"rewrite", "max_bytes", "optimize", "truncate_history", "allowed_features", "clients"})
+_BUILT = frozenset({"rewrite", "max_bytes", "optimize", "truncate_history", "allowed_features", "allow", "clients"})
 LATER_OPTIONS = frozenset(option.name for option in EVERY_OPTION) - _BUILT
 """Those that nothing acts on yet: they are refused as such."""
 OPTIONS: Mapping[str, Option] = MappingProxyType(

@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
+from typing import Any
 
 import pytest
 
-from tablectl.attributes.clients import CLIENTS, LISTS, Knows, LockedOut, Unknown, ask, find_client, judge, judge_writer
+from tablectl.attributes.clients import (
+    LISTS,
+    MAX_BYTES,
+    VECTORS_OFF,
+    ClientData,
+    Knows,
+    LockedOut,
+    Probe,
+    Unknown,
+    ask,
+    find_client,
+    judge,
+    judge_writer,
+    known_clients,
+    newest_version,
+    read_clients,
+    wrong_rows,
+)
 from tablectl.attributes.features import added_features, leaves
 from tablectl.model.live import READER_FEATURES, Client, Protocol
+from tools.probe_clients import ENTRIES
 
 _PLAIN = Protocol(1, 2)
 
@@ -37,21 +57,27 @@ def verdict(name: str, version: str, *features: str, before: Protocol = _PLAIN) 
         ("spark", "1.0", ("changeDataFeed",), "write changeDataFeed 2.0.0"),
         ("spark", "2.0", ("changeDataFeed",), "write table features 2.3.0"),
         ("spark", "4.1.5", ("variantShredding",), ""),
-        # Spark 3.5 is no version of Delta Lake; and what comes after 4.4 nobody knows yet.
+        # Spark 3.5 is no version of Delta Lake; what comes after 4.4 counts as 4.4.
         ("spark", "3.5", ("deletionVectors",), "? deletionVectors"),
         ("spark", "9.0", ("deletionVectors",), ""),
-        ("spark", "9.0", ("somethingNew",), "? somethingNew"),
+        ("spark", "9.0", ("somethingNew",), "write somethingNew"),
         ("spark", "4.4", ("somethingNew",), "write somethingNew"),
         ("trino", "440", ("deletionVectors",), "write deletionVectors 454"),
         ("trino", "454", ("deletionVectors",), ""),
         ("trino", "420", ("deletionVectors",), "read deletionVectors 427"),
         ("trino", "478", ("clustering", "domainMetadata"), "write clustering"),
         ("trino", "430", ("clustering", "domainMetadata"), "? clustering, domainMetadata"),
-        ("trino", "600", ("clustering", "domainMetadata"), "? clustering, domainMetadata"),
-        ("deltalake", "1.6", ("deletionVectors",), ""),
-        ("deltalake", "1.3", ("deletionVectors",), "read deletionVectors 1.4.0"),
-        ("deltalake", "1.6.3", ("v2Checkpoint",), ""),
-        ("deltalake", "1.6", ("v2Checkpoint",), "read v2Checkpoint 1.6.3"),
+        ("trino", "600", ("clustering", "domainMetadata"), "write clustering"),
+        # Some readers of deltalake refuse deletion vectors in every version; QueryBuilder reads them.
+        ("deltalake", "1.6.6", ("deletionVectors",), "read deletionVectors"),
+        ("deltalake", "9.0", ("deletionVectors",), "read deletionVectors"),
+        ("deltalake-querybuilder", "1.6.6", ("deletionVectors",), ""),
+        ("deltalake-querybuilder", "1.3", ("deletionVectors",), "read deletionVectors 1.4.0"),
+        ("deltalake", "1.6.6", ("clustering", "domainMetadata"), "write clustering"),
+        ("deltalake", "1.9", ("clustering", "domainMetadata"), "write clustering"),
+        ("deltalake", "1.6.6", ("rowTracking", "domainMetadata"), "write domainMetadata"),
+        ("deltalake-querybuilder", "1.6.3", ("v2Checkpoint",), ""),
+        ("deltalake-querybuilder", "1.6", ("v2Checkpoint",), "read v2Checkpoint 1.6.3"),
         ("deltalake", "1.6", ("columnMapping",), "? columnMapping"),
         ("databricks", "11.3", ("deletionVectors",), "read deletionVectors 12.2"),
         ("databricks", "16.4", ("v2Checkpoint",), "? v2Checkpoint"),
@@ -92,24 +118,122 @@ def test_a_version_that_is_none_of_its_client_says_so() -> None:
         (Client("delta-spark", (4, 4, 0)), False),
         (Client("delta-spark"), False),
         (Client("delta-rs", (1, 3, 2)), True),
-        (Client("delta-rs", (0, 30, 2)), False),  # of the crate, or of the package: nobody knows
+        # Of the crate, or of the package: it counts as the newest known, which does not read them by every interface.
+        (Client("delta-rs", (0, 30, 2)), True),
         (Client("unknown"), False),
     ],
 )
 def test_a_client_of_the_history(client: Client, locked: bool) -> None:
-    assert (judge_writer(client, _PLAIN, raised("deletionVectors")) is not None) is locked
+    assert isinstance(judge_writer(client, _PLAIN, raised("deletionVectors")), LockedOut) is locked
+
+
+def test_a_writer_of_unknown_kind_is_not_passed_over() -> None:
+    judged = judge_writer(Client("unknown"), _PLAIN, raised("deletionVectors"))
+    assert isinstance(judged, Unknown)
+    assert judged.data is None
+
+
+@pytest.mark.parametrize("version", [(), (0, 30, 2), (1, 6, 6), (1, 6, 7), (2, 0), (99,)])
+def test_a_writer_newer_than_the_data_counts_as_the_newest_known(version: tuple[int, ...]) -> None:
+    judged = judge_writer(Client("delta-rs", version), _PLAIN, raised("clustering", "domainMetadata"))
+    assert isinstance(judged, LockedOut)
+    assert (judged.access, judged.feature) == ("write", "clustering")
+
+
+def _probed(**fields: Any) -> ClientData:
+    probe = Probe(
+        version="2.0",
+        date="2026-11-22",
+        tables="Delta 4.4.0",
+        reads={
+            "clustering": {"a": ("yes", ""), "b": ("no", "error")},
+            "rowTracking": {"a": ("yes", ""), "b": ("yes", "")},
+            "columnMapping": {"a": ("yes", ""), "b": ("wrong rows", "NULLs")},
+            VECTORS_OFF: {"a": ("wrong rows", "10 rows instead of 7"), "b": ("yes", "")},
+        },
+        writes={"clustering": ("yes", "")},
+    )
+    plain: dict[str, Any] = {"reads": {}, "writes": {}, "source": "s", "as_of": "2026-01-01", "probe": probe}
+    return ClientData(name="c", title="C", version="C", **{**plain, **fields})
+
+
+@pytest.mark.parametrize(
+    ("version", "feature", "access", "knows"),
+    [
+        ((2, 0), "clustering", "read", Knows.NO),
+        ((2, 0), "clustering", "write", Knows.YES),
+        ((2, 0), "rowTracking", "read", Knows.YES),
+        ((3, 0), "rowTracking", "read", Knows.YES),
+        ((1, 9), "rowTracking", "read", Knows.UNDOCUMENTED),
+        ((2, 0), "columnMapping", "read", Knows.WRONG),
+        ((2, 0), "columnMapping", "write", Knows.UNDOCUMENTED),
+    ],
+)
+def test_a_probe_answers_for_its_release_and_newer_ones(
+    version: tuple[int, ...], feature: str, access: Any, knows: Knows
+) -> None:
+    assert ask(_probed(), version, feature, access).knows is knows
+
+
+def test_a_probe_names_the_interfaces_that_fail() -> None:
+    answer = ask(_probed(), (2, 0), "clustering", "read")
+    assert answer.why == "C 2.0 was tried and does not read tables with clustering by b, only by a"
+
+
+def test_what_was_found_after_the_documentation_was_written_counts() -> None:
+    assert ask(_probed(reads={"clustering": "1.0"}), (2, 0), "clustering", "read").knows is Knows.NO
+    assert ask(_probed(reads={"clustering": "1.0"}), (1, 5), "clustering", "read").knows is Knows.YES
+
+
+@pytest.mark.parametrize(
+    ("client", "version", "wrong"),
+    [("trino", (479,), True), ("trino", (900,), True), ("spark", (4, 4), False), ("daft", (0, 7, 26), True)],
+)
+def test_who_returns_deleted_rows_once_vectors_are_off(client: str, version: tuple[int, ...], wrong: bool) -> None:
+    data = find_client(client)
+    assert data
+    assert bool(wrong_rows(data, version, VECTORS_OFF)) is wrong
+
+
+def test_the_newest_version_known_is_that_of_the_probe_where_that_is_newest() -> None:
+    assert newest_version(_probed(reads={"clustering": "1.0"})) == (2, 0)
+    assert newest_version(_probed(reads={"clustering": "2.10"})) == (2, 10)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"[]",
+        b"{}",
+        b'{"format": 2, "clients": []}',
+        b'{"format": 1}',
+        b'{"format": 1, "clients": [{"name": "a"}]}',
+        b'{"format": 1, "clients": [7]}',
+        b"x",
+        b" " * (MAX_BYTES + 1),
+    ],
+)
+def test_what_is_no_client_data_is_an_error(data: bytes) -> None:
+    with pytest.raises(ValueError):
+        read_clients(data)
 
 
 def test_the_data_is_whole() -> None:
-    assert len({data.name for data in CLIENTS}) == len(CLIENTS)
-    for data in CLIENTS:
+    assert len({data.name for data in known_clients()}) == len(known_clients())
+    for data in known_clients():
         assert data.source
-        assert data.as_of[:2] == "20"
+        for day in (data.as_of, data.checked, data.probe.date if data.probe else data.as_of):
+            assert date.fromisoformat(day) <= date(2100, 1, 1)
         assert set(data.reads) <= READER_FEATURES
         readable = {feature for feature in data.writes or {} if feature in READER_FEATURES}
-        assert not data.writes or readable <= set(data.reads), "who writes a table reads it"
+        assert not data.writes or readable <= {*data.reads, *data.partly}, "who writes a table reads it"
         for since in [*data.reads.values(), *(data.writes or {}).values()]:
             assert not since or all(part.isdigit() for part in since.split("."))
+        assert data.probe is None or data.probe.reads
+
+
+def test_each_client_that_is_on_pypi_was_tried() -> None:
+    assert {data.name for data in known_clients() if data.probe} == set(ENTRIES)
 
 
 def test_newer_versions_know_more() -> None:

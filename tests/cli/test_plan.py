@@ -38,6 +38,21 @@ def test_a_plan_of_a_table_written_by_delta_rs(cli: Cli, repo: Repository) -> No
     assert "1 table to change" in result.out
 
 
+@pytest.mark.parametrize("policy", ["clustering: [id]", "row_tracking: enabled", "deletion_vectors: enabled"])
+def test_a_table_that_deltalake_alone_writes_is_not_taken_from_it(cli: Cli, repo: Repository, policy: str) -> None:
+    for _ in range(3):
+        write_deltalake(repo.lake / "r", arrow_table({"id": [1, 2]}), mode="append")
+    repo.policies({"r": f"{{{policy}}}"})
+    refused = cli("plan")
+    assert refused.code == 3
+    assert "the only client that wrote the table lately" in " ".join(refused.out.split())
+    assert "allow: [lockout]" in " ".join(refused.out.split())
+    repo.policies({"r": f"{{{policy}, allow: [lockout]}}"})
+    allowed = cli("plan")
+    assert allowed.code == 0
+    assert "P004" in allowed.out
+
+
 def test_the_json_of_a_plan_is_the_plan_file(cli: Cli, two: Repository) -> None:
     result = cli("plan", "--format", "json", "--out", "plans/a.json")
     assert result.out == (two.root / "plans/a.json").read_text()

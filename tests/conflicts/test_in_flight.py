@@ -8,7 +8,8 @@ import pytest
 
 from tablectl.conflicts.in_flight import Traffic, Writer, in_flight
 from tablectl.conflicts.transactions import Kind
-from tablectl.model.plan import Basis, ClientFact, ProtocolFact
+from tablectl.model.plan import Basis, ProtocolFact
+from tablectl.model.writers import ClientFact
 
 _CORE = [
     "INSERT",

@@ -9,7 +9,8 @@ import pytest
 
 from tablectl.conflicts.phases import forecast, phase_of
 from tablectl.conflicts.transactions import Conflict
-from tablectl.model.plan import Basis, ClientFact, CommitEffect, Phase, ProtocolFact
+from tablectl.model.plan import Basis, CommitEffect, Phase, ProtocolFact
+from tablectl.model.writers import ClientFact
 
 _VECTORS = CommitEffect(sets=(("delta.enableDeletionVectors", "true"),), features=("deletionVectors",))
 _CHECKPOINTS = CommitEffect(sets=(("delta.checkpointPolicy", "v2"),), features=("v2Checkpoint",))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from tablectl.attributes.policy import Policy
 from tablectl.model.errors import PlanFileError
 from tablectl.model.lint import LintSetting, Severities
-from tablectl.model.live import Client, LiveTable, Protocol
+from tablectl.model.live import Client, Commit, LiveTable, Protocol
 from tablectl.model.options import Options
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.planning.plan_file import dump_plan, load_plan
@@ -67,12 +68,13 @@ def planned(live: LiveTable, severities: Severities | None = None, **options: ob
 
 
 def test_a_client_that_is_locked_out_is_a_refusal_at_the_change_that_does_it(live: Callable[..., LiveTable]) -> None:
-    plan = planned(live(), clients=(("deltalake", "1.6"), ("trino", "440")))
+    plan = planned(live(), clients=(("deltalake-querybuilder", "1.6"), ("trino", "440")))
     (refusal,) = plan.refusals
     assert refusal.change == "deletion_vectors"
     assert refusal.reason == (
         "trino 440 could no longer write the table: it writes tables with deletionVectors only since Trino 454 "
-        "(source: trino.io: table features of the Delta Lake connector, and release notes, by release; as of 2025-11)"
+        "(source: trino.io: table features of the Delta Lake connector, and release notes, by release; "
+        "as of 2025-11-30)"
     )
     assert refusal.way_out.startswith("upgrade it to 454 and say so under `clients`")
     assert plan.statements == ()
@@ -106,6 +108,126 @@ def test_a_writer_of_the_history_that_is_locked_out(live: Callable[..., LiveTabl
     assert [each.message for each in plan.findings if each.code == "P004"] == [
         "Delta Spark 2.2.0 wrote the table lately, and it reads tables with deletionVectors only since Delta Lake 2.3.0"
     ]
+
+
+_DELTA_RS = Client("delta-rs", (1, 6, 6))
+_SPARK = Client("delta-spark", (4, 4, 0))
+
+
+@pytest.mark.parametrize(
+    ("policy", "lost"),
+    [
+        ({"clustering": ("Customer",)}, "clustering"),
+        ({"row_tracking": "enabled"}, "rowTracking"),
+        ({"deletion_vectors": "enabled"}, "QueryBuilder"),
+    ],
+)
+@pytest.mark.parametrize("version", [(1, 6, 6), (1, 7, 0), (3,)])
+def test_a_change_that_locks_out_the_only_writer_is_refused(
+    live: Callable[..., LiveTable], policy: dict[str, Any], lost: str, version: tuple[int, ...]
+) -> None:
+    table = live(clients=(Client("delta-rs", version),))
+    plan = plan_table(Policy(**policy), table, "oss")
+    assert plan
+    (refusal,) = plan.refusals
+    assert refusal.reason.startswith("it locks out delta-rs ")
+    assert "the only client that wrote the table lately" in refusal.reason
+    assert "1.6.6 was tried" in refusal.reason
+    assert "`allow: [lockout]`" in refusal.way_out
+    assert lost in refusal.reason or lost in refusal.way_out or lost == "rowTracking"
+    assert plan.statements == ()
+    assert "P004" not in {each.code for each in plan.findings}, "the refusal says it already"
+
+
+def test_with_consent_it_is_planned_and_found(live: Callable[..., LiveTable], rich: Plan) -> None:
+    plan = planned(live(clients=(_DELTA_RS,)), allow=("lockout",))
+    assert plan.refusals == ()
+    assert plan.statements
+    assert [each.message.partition(",")[0] for each in plan.findings if each.code == "P004"] == [
+        "delta-rs 1.6.6 wrote the table lately"
+    ]
+    assert load_plan(dump_plan(whole(plan, rich)), "p.json").tables == (plan,)
+
+
+def test_a_plan_file_that_claims_the_consent_of_nobody_is_not_believed(
+    live: Callable[..., LiveTable], rich: Plan
+) -> None:
+    allowed = planned(live(clients=(_DELTA_RS,)), allow=("lockout",))
+    forged = replace(allowed, basis=replace(allowed.basis, options=Options()))
+    with pytest.raises(PlanFileError, match="not what follows from its changes"):
+        load_plan(dump_plan(whole(forged, rich)), "p.json")
+
+
+def test_where_another_writer_goes_on_it_is_a_finding(live: Callable[..., LiveTable]) -> None:
+    plan = planned(live(clients=(_DELTA_RS, _SPARK)))
+    assert plan.refusals == ()
+    assert len([each for each in plan.findings if each.code == "P004"]) == 1
+
+
+def test_two_versions_of_one_client_do_not_make_another_writer(live: Callable[..., LiveTable]) -> None:
+    (refusal,) = planned(live(clients=(_DELTA_RS, Client("delta-rs", (1, 6, 5))))).refusals
+    assert "delta-rs 1.6.5 and delta-rs 1.6.6, the only clients that" in refusal.reason
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Commit(8, 1, "SET TBLPROPERTIES", client=_SPARK, changes_metadata=True),
+        Commit(8, 1, "OPTIMIZE", client=_SPARK, changes_data=True),
+        Commit(8, 1, "WRITE", client=_SPARK, changes_data=True, user_metadata='{"tablectl":{"plan":"p","run":"r"}}'),
+    ],
+)
+def test_who_alters_optimizes_or_applies_is_no_writer(live: Callable[..., LiveTable], other: Commit) -> None:
+    table = live()
+    mine = Commit(7, 1, "WRITE", client=_DELTA_RS, changes_data=True)
+    (refusal,) = planned(replace(table, history=(other, mine))).refusals
+    assert "delta-rs 1.6.6" in refusal.reason
+
+
+def test_a_table_that_only_an_unknown_client_writes_is_refused(live: Callable[..., LiveTable]) -> None:
+    (refusal,) = planned(live(clients=(Client("unknown"),))).refusals
+    assert refusal.reason == (
+        "it locks out an unknown client, the only client that wrote the table lately: "
+        "nothing is known here of whether it writes tables with deletionVectors"
+    )
+
+
+def test_a_client_that_the_policy_names_is_judged_by_the_version_there(live: Callable[..., LiveTable]) -> None:
+    plan = planned(live(clients=(_DELTA_RS,)), clients=(("deltalake-querybuilder", "1.6.6"),))
+    assert plan.refusals == ()
+
+
+def test_a_consent_to_lock_out_does_not_go_over_clients(live: Callable[..., LiveTable]) -> None:
+    plan = planned(live(clients=(_DELTA_RS,)), clients=(("deltalake", "1.6.6"),), allow=("lockout",))
+    (refusal,) = plan.refusals
+    assert refusal.reason.startswith("deltalake 1.6.6 could no longer read the table: its to_pyarrow_table")
+
+
+def _off(live: Callable[..., LiveTable], protocol: Protocol, vectors: int | None, client: str) -> TablePlan:
+    table = live(protocol=protocol, vectors=vectors, properties={"delta.enableDeletionVectors": "true"})
+    plan = plan_table(Policy(deletion_vectors="purged"), table, "oss", Options(clients=((client, "470"),)))
+    assert plan
+    return plan
+
+
+@pytest.mark.parametrize("vectors", [3, None])
+def test_vectors_that_remain_when_they_are_turned_off_for_trino_are_a_refusal(
+    live: Callable[..., LiveTable], vectors_protocol: Protocol, vectors: int | None
+) -> None:
+    (refusal,) = _off(live, vectors_protocol, vectors, "trino").refusals
+    assert refusal.change == "deletion_vectors"
+    assert refusal.reason.startswith("trino 470 would read wrong rows: it ignores the deletion vectors")
+    assert "trinodb/trino/issues/30685" in refusal.reason
+    assert refusal.way_out.startswith("purge first")
+
+
+def test_vectors_in_an_old_checkpoint_are_a_finding_for_trino_and_nothing_for_spark(
+    live: Callable[..., LiveTable], vectors_protocol: Protocol
+) -> None:
+    assert [each.code for each in _off(live, vectors_protocol, 0, "trino").findings if each.code == "P005"] == ["P005"]
+    plan = _off(live, vectors_protocol, 3, "spark")
+    assert plan.refusals == ()
+    assert "P005" not in {each.code for each in plan.findings}
 
 
 def whole(plan: TablePlan, empty: Plan) -> Plan:

@@ -185,6 +185,44 @@ def test_a_column_added_at_the_last_moment_is_not_written_away(
     assert spark.table(f"delta.`{path}`").where("late = 'mine'").count() == 1
 
 
+def test_a_writer_that_names_the_columns_is_named_and_fails_and_one_that_does_not_goes_on(
+    spark: Any, cli: Callable[..., Any], policies: Callable[[str], None], tmp_path: Path
+) -> None:
+    place = str(tmp_path / "t")
+    frame = spark.range(3).selectExpr("id", "id % 3 AS day")
+
+    def batch() -> None:
+        with tablectl.guard(None, place):
+            frame.write.format("delta").mode("append").partitionBy("day").save(place)
+
+    def stream(name: str) -> None:
+        source = (
+            spark.readStream.format("rate").option("rowsPerSecond", 1).load().selectExpr("value AS id", "value AS day")
+        )
+        query = source.writeStream.format("delta").partitionBy("day").trigger(availableNow=True)
+        query.option("checkpointLocation", str(tmp_path / name)).start(place).awaitTermination()
+
+    frame.write.format("delta").partitionBy("day").save(place)
+    batch()
+    stream("one")
+    frame.write.format("delta").mode("append").save(place)
+    policies(f"  delta.`{place}`: {{partitioning: none, rewrite: allowed}}\n")
+    refused = cli("apply", "--yes")
+    said = " ".join(refused.out.split())
+    assert refused.code == 3
+    assert "WRITE by Delta Spark 4.4.0, last in version 1, names the partition columns" in said
+    assert "STREAMING UPDATE by Delta Spark 4.4.0" in said
+    policies(f"  delta.`{place}`: {{partitioning: none, rewrite: allowed, allow: [partition_writers]}}\n")
+    done = cli("apply", "--yes")
+    assert done.code == 0, done.out + done.err
+    frame.write.format("delta").mode("append").save(place)
+    for _ in range(2):
+        with pytest.raises(Exception, match="DELTA_METADATA_MISMATCH"):
+            batch()
+    with pytest.raises(Exception, match="DELTA_METADATA_MISMATCH"):
+        stream("one")
+
+
 def test_a_failure_in_the_midst_leaves_the_table_as_it_was_and_the_next_apply_goes_on(
     spark: Any, cli: Callable[..., Any], policies: Callable[[str], None], log: Any, tmp_path: Path
 ) -> None:

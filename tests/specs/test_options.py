@@ -25,7 +25,8 @@ def read(text: str) -> tuple[dict[str, Given], list[str]]:
 def test_what_they_take() -> None:
     given, problems = read(
         "rewrite: allowed\nmax_bytes: ${SIZE}\noptimize: full\ntruncate_history: true\n"
-        "allowed_features: [deletionVectors, clustering]\nclients: {trino: '450', spark: '4.0'}"
+        "allowed_features: [deletionVectors, clustering]\nallow: [partition_writers, lockout]\n"
+        "clients: {trino: '450', spark: '4.0'}"
     )
     assert problems == []
     assert {key: each.value for key, each in given.items()} == {
@@ -34,6 +35,7 @@ def test_what_they_take() -> None:
         "optimize": "full",
         "truncate_history": "true",
         "allowed_features": ("deletionVectors", "clustering"),
+        "allow": ("lockout", "partition_writers"),
         "clients.trino": "450",
         "clients.spark": "4.0",
     }
@@ -41,6 +43,17 @@ def test_what_they_take() -> None:
 
 def test_what_holds_where_nothing_is_said() -> None:
     assert options_of({}) == Options()
+
+
+def test_a_consent_that_is_misspelt_is_met_with_the_right_one() -> None:
+    _, (problem,) = read("allow: [partition_writer]")
+    assert "did you mean" in problem.lower()
+    assert "partition_writers" in problem
+
+
+def test_consents_become_options() -> None:
+    given, _ = read("allow: [partition_writers, lockout, lockout]")
+    assert options_of(given).allow == ("lockout", "partition_writers")
 
 
 def test_what_is_not_built_yet_is_not_among_those_that_hold() -> None:
@@ -60,6 +73,8 @@ def test_what_is_not_built_yet_is_not_among_those_that_hold() -> None:
         ("truncate_history: 1", '"1" is no value of `truncate_history`'),
         ("allowed_features: deletionVectors", "`allowed_features` takes a list of table features, not text"),
         ("allowed_features: ['a b']", '"a b" is no table feature'),
+        ("allow: lockout", "`allow` takes a list of consents, not text"),
+        ("allow: [lockouts]", '"lockouts" is no consent of `allow`'),
         ("clients: [spark]", "`clients` takes a map of clients to versions, not a list"),
         ("clients: {Spark 4: '1'}", '"Spark 4" is no client'),
         ("clients: {spark: new}", '"new" is no version'),
@@ -67,6 +82,6 @@ def test_what_is_not_built_yet_is_not_among_those_that_hold() -> None:
 )
 def test_what_is_refused(entry: str, problem: str) -> None:
     given, problems = read(entry)
-    assert not given or entry.startswith("allowed")
+    assert not given or entry.startswith("allow")
     assert len(problems) == 1
     assert problem in problems[0]

@@ -48,6 +48,8 @@ class Subject:
     """The ids of the changes that the plan makes."""
     optimize: str = "never"
     """What the policy says of OPTIMIZE after a change of clustering."""
+    clients: tuple[str, ...] = ()
+    """The clients that the policy names."""
 
     @classmethod
     def of_policy(cls, policy: Policy, dialect: str) -> Subject:
@@ -144,4 +146,5 @@ def table_subject(
         live=live,
         changed=frozenset(change.id for change in changes),
         optimize=options.optimize,
+        clients=tuple(name for name, _ in options.clients),
     )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
 
+from tablectl.attributes.clients import find_client
 from tablectl.attributes.policy import Policy
 from tablectl.model.lint import RULES, LintSetting, Seen, Severities
 from tablectl.model.live import AppTransaction, Client, Commit, Layout, LiveTable
@@ -232,6 +235,25 @@ def test_new_clustering_columns_move_nothing_unless_optimize_is_declared(live: L
     }
     assert found(live(), {"clustering": ("id",)}, "plan", optimize="full") == {}
     assert found(live(files=0), {"clustering": ("id",)}, "plan") == {}
+
+
+@pytest.mark.parametrize(("days", "told"), [(0, False), (180, False), (181, True)])
+@pytest.mark.parametrize("named", [True, False])
+def test_client_data_is_old_by_the_clock_of_the_newest_commit(live: Live, days: int, told: bool, named: bool) -> None:
+    data = find_client("deltalake")
+    assert data
+    day = int(datetime.fromisoformat(f"{data.checked}T12:00:00+00:00").timestamp() * 1000)
+    client = Client("unknown") if named else Client("delta-rs", (1, 6, 6))
+    history = (Commit(7, day + days * _DAY, "WRITE", client=client, changes_data=True),)
+    options: dict[str, Any] = {"clients": (("deltalake", "1.6.6"),)} if named else {}
+    table = replace(live(), history=history)
+    messages = found(table, **options)
+    assert ("L018" in messages) is told
+    assert (
+        not told
+        or messages["L018"] == f"what is known of deltalake is of {data.checked}, 181 days before the last commit"
+    )
+    assert "L018" not in found(table, seen="plan", **options), "a plan takes no clock"
 
 
 def test_a_policy_alone() -> None:

@@ -1,0 +1,101 @@
+"""Who writes a table, as its history tells: which clients write rows, and which writers name its partition columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tablectl.model.live import Commit, LiveTable
+
+_KEEPS_ROWS = frozenset(
+    {"OPTIMIZE", "REORG", "ROW TRACKING BACKFILL", "UPGRADE UNIFORM", "VACUUM START", "VACUUM END", "CLUSTER BY"}
+)
+_STAMP = '{"tablectl":'
+"""How the user metadata of tablectl's own commits begins."""
+_CREATES = frozenset({"ErrorIfExists", "Ignore"})
+"""Modes of a write that fails, or does nothing, on a table that is there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientFact:
+    """A client seen in a table's history."""
+
+    engine: str
+    version: tuple[int, ...]
+    writes: bool = True
+    """Whether it wrote rows, rather than metadata or files with the same rows. Where no commit in the look-back wrote
+    rows, every client counts as one that does. What tablectl itself committed makes no client a writer.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionWriter:
+    """A writer in a table's history that names the table's partition columns, or a stream that may."""
+
+    client: str
+    """``Delta Spark 4.4.0``."""
+    operation: str
+    """``WRITE`` or ``STREAMING UPDATE``."""
+    certain: bool
+    """Whether the log says that the columns were named. It does not for streams, nor for delta-rs, which always writes
+    down the table's own.
+    """
+    who: str = ""
+    """The job or the user that committed, or the stream's id, where the log tells."""
+    version: int
+    """Its newest commit."""
+
+
+def client_facts(live: LiveTable) -> tuple[ClientFact, ...]:
+    """The clients in a table's history, sorted, and which of them write rows."""
+    theirs = [commit for commit in live.history if not commit.user_metadata.startswith(_STAMP)]
+    writers = {each.client for each in theirs if each.changes_data and each.operation not in _KEEPS_ROWS}
+    writers = writers or {each.client for each in theirs}
+    return tuple(
+        ClientFact(engine=client.engine, version=client.version, writes=client in writers) for client in live.clients
+    )
+
+
+def partition_writers(live: LiveTable) -> tuple[PartitionWriter, ...]:
+    """The writers in a table's history that name its partition columns, each once, the newest first.
+
+    Delta's ``ImplicitMetadataOperation`` compares the columns that a write names with those of the table, and a write
+    that names others fails. A write that names none takes those of the table.
+    """
+    found: dict[tuple[str, str, str, bool], PartitionWriter] = {}
+    for commit in live.history if live.partition_columns else ():
+        if not commit.user_metadata.startswith(_STAMP):
+            for each in _partition_writers_of(commit, live.partition_columns):
+                found.setdefault((each.client, each.operation, each.who, each.certain), each)
+    return tuple(found.values())
+
+
+def _partition_writers_of(commit: Commit, columns: tuple[str, ...]) -> Iterator[PartitionWriter]:
+    client = commit.client.text()
+    if commit.operation == "STREAMING UPDATE":
+        streams = [each.app_id for each in commit.transactions] or [commit.parameters.get("queryId", "")]
+        for stream in streams:
+            yield PartitionWriter(
+                client=client, operation=commit.operation, certain=False, who=stream, version=commit.version
+            )
+    elif _names(commit, columns):
+        yield PartitionWriter(
+            client=client,
+            operation=commit.operation,
+            certain=commit.client.engine != "delta-rs",
+            who=commit.job.get("jobName") or commit.job.get("jobId") or commit.user,
+            version=commit.version,
+        )
+
+
+def _names(commit: Commit, columns: tuple[str, ...]) -> bool:
+    """Whether a write names the partition columns that the table has. One that named others belongs to another time."""
+    text = commit.parameters.get("partitionBy", "")
+    if commit.operation != "WRITE" or text in {"", "[]"} or commit.parameters.get("mode") in _CREATES:
+        return False
+    try:
+        named = json.loads(text)
+    except (ValueError, RecursionError):
+        return True  # cut, or of another form: it names something
+    return not isinstance(named, list) or [str(each).lower() for each in named] == [each.lower() for each in columns]
