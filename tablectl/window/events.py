@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from tablectl.window.scheduler import Progress
-
 PROGRESS = "progress"
 """The step of an event that tells how far the run is."""
 
@@ -26,6 +24,18 @@ class Event:
     """For people; empty where nobody needs to be told."""
     waited: float | None = None
     """Seconds waited so far, of something that goes on: such an event comes again and again while it lasts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is, in jobs."""
+
+    done: int
+    running: int
+    waiting: int
+    """Begun, and waiting outside the workers."""
+    queued: int
+    """Not begun."""
 
 
 Notify = Callable[[Event], None]

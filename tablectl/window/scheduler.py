@@ -19,6 +19,7 @@ from threading import Event as Flag
 from typing import Generic, TypeVar
 
 from tablectl.window.clock import Clock, StoppedError
+from tablectl.window.events import Progress
 
 TICK = 1.0
 """Seconds after which a scheduler that waits tells again what it waits for."""
@@ -56,18 +57,6 @@ class Later(Generic[T]):
     """What it waits for, for people."""
     driver: str | None = None
     """The driver that it moves to; ``None`` to stay. The step that says so has proof that the old one is dead."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a run is, in jobs."""
-
-    done: int
-    running: int
-    waiting: int
-    """Begun, and waiting outside the workers."""
-    queued: int
-    """Not begun."""
 
 
 @dataclass(frozen=True, slots=True)

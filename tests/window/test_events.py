@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tablectl.window.events import PROGRESS, Event, Tally, progress_text
-from tablectl.window.scheduler import Progress
+from tablectl.window.events import PROGRESS, Event, Progress, Tally, progress_text
 from tests.window.lake_run import Run
 
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from tablectl.window import scheduler as scheduler_module
 from tablectl.window.clock import StoppedError
-from tablectl.window.scheduler import Job, Later, Progress, Rules, Scheduler
+from tablectl.window.events import Progress
+from tablectl.window.scheduler import Job, Later, Rules, Scheduler
 from tests.window.lease_fakes import FakeClock
 
 
