@@ -158,6 +158,7 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=100)
     parser.add_argument("--repeat", type=int, default=3, help="rounds; the fastest of each is printed")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that the server ends, too
     folder = Path(tempfile.mkdtemp(prefix="tablectl-side-by-side-"))
     try:
         with server(folder) as remote:
