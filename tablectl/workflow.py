@@ -49,7 +49,7 @@ from tablectl.window.events import Notify, nobody_watches
 from tablectl.window.owner import current_owner
 from tablectl.window.records import RecordStore, open_records, real_place
 from tablectl.window.report import RunReport
-from tablectl.window.run import Wave, run_plan
+from tablectl.window.run import Schedule, run_plan
 from tablectl.window.setting import Terms, Window
 from tablectl.window.settle import Place
 from tablectl.window.stamp import LONGEST_REASON, Stamp, read_stamp
@@ -388,7 +388,7 @@ def run(
                 "set engine.dialect in tablectl.yaml and plan again",
             )
         window = _window(engine, stamp, config, control, directory)
-        return run_plan(window, _wave(stamp, config, environ), plan, tuple(_places(asked, engine)))
+        return run_plan(window, _schedule(stamp, config, environ), plan, tuple(_places(asked, engine)))
     finally:
         engine.close()
 
@@ -432,14 +432,15 @@ def record_store(location: str, config: Config) -> RecordStore:
     return open_records(location, config.state, real_place(location), store_options(config))
 
 
-def _wave(stamp: Stamp, config: Config, environ: Mapping[str, str]) -> Wave:
+def _schedule(stamp: Stamp, config: Config, environ: Mapping[str, str]) -> Schedule:
     claim = Claim(
         owner=current_owner(environ, __version__), run=stamp.run, digest=stamp.plan, ttl=float(config.window.ttl)
     )
-    return Wave(
+    return Schedule(
         parallel=config.window.parallel,
         claim=claim,
         records=lambda location: record_store(location, config),
+        together=config.window.together,
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from tablectl.model.inert import inert
 from tablectl.model.text import printable
 from tablectl.reports.style import printable_lines
-from tablectl.window.events import Event
+from tablectl.window.events import PROGRESS, Event
 
 if TYPE_CHECKING:  # slow to load, and needed on terminals alone
     from rich.console import Console
@@ -23,6 +23,8 @@ REMIND_EVERY = 30.0
 _SETTLE = 5.0
 """Seconds for which a wait that changes its words is not told anew."""
 _LONGEST_NAME = 60
+_MOST_ROWS = 20
+"""Tables that have a row of their own; more of them only scroll what is above off the screen."""
 _PLAIN_STEPS = frozenset({"hook says", "note", "proceed"})
 """Steps that stay on the screen when the next one comes."""
 
@@ -34,14 +36,23 @@ class Lines:
         self._say = say
         self._now = now
         self._waits: dict[str, tuple[str, float]] = {}
+        self._progress_at = now()
         self._lock = threading.Lock()
 
     def __call__(self, event: Event) -> None:
         """Tells of an event if people care."""
         with self._lock:
-            if self._is_news(event):
+            if event.step == PROGRESS:
+                self._progress(event)
+            elif self._is_news(event):
                 waited = f" ({_time(event.waited)})" if event.waited and event.waited >= 1 else ""
                 self._say(f"{_titled(event)}{waited}")
+
+    def _progress(self, event: Event) -> None:
+        """How far the run is: now and then, since it changes with each table."""
+        if self._now() - self._progress_at >= REMIND_EVERY:
+            self._progress_at = self._now()
+            self._say(event.words)
 
     def _is_news(self, event: Event) -> bool:
         if event.waited is None:
@@ -68,6 +79,7 @@ class Screen:
         self._console = console
         self._now = now
         self._states: dict[str, _State] = {}
+        self._progress = ""
         self._live: Any = None
         self._lock = threading.Lock()
 
@@ -76,7 +88,9 @@ class Screen:
         with self._lock, suppress(OSError):  # a terminal that went away stops no apply half way
             if self._live is None:
                 self._start()
-            if event.step in _PLAIN_STEPS:
+            if event.step == PROGRESS:
+                self._progress = event.words
+            elif event.step in _PLAIN_STEPS:
                 self.say(_titled(event))
             elif event.step == "released":
                 self._states.pop(event.table, None)
@@ -95,7 +109,10 @@ class Screen:
                 self._live.stop()
 
     def render(self) -> Table:
-        """A row for each table that is being worked on: its name, what it is doing, for how long."""
+        """How far the run is, and a row for each table that is being worked on: its name, what it does, since when.
+
+        Of many tables those that began last to do what they do come first: the others wait.
+        """
         from rich.table import Table  # noqa: PLC0415  # see above
 
         width = min(_LONGEST_NAME, self._console.width * 2 // 5)
@@ -103,8 +120,12 @@ class Screen:
         table.add_column(no_wrap=True, max_width=width, style="bold")
         table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
         table.add_column(no_wrap=True, justify="right", style="dim")
-        for name, state in sorted(dict(self._states).items()):
+        states = sorted(dict(self._states).items(), key=lambda each: each[1].since, reverse=True)
+        for name, state in sorted(states[:_MOST_ROWS]):
             table.add_row(*map(_literal, (_end_of(name, width), state.words, _time(self._now() - state.since))))
+        more = f"and {len(states) - _MOST_ROWS} more" if len(states) > _MOST_ROWS else ""
+        if self._progress or more:
+            table.add_row(_literal(more), _literal(self._progress))
         return table
 
     def _start(self) -> None:

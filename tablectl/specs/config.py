@@ -80,6 +80,8 @@ class WindowConfig:
     """Commands that run when the gate is open again."""
     hook_timeout: int = 60
     """Seconds after which such a command is stopped, and has failed."""
+    together: tuple[str, ...] = ()
+    """Names (globs) and tags of tables that share one window."""
     allow: tuple[Rule, ...] = ()
     deny: tuple[Rule, ...] = ()
 
@@ -234,6 +236,7 @@ _KEYS: Mapping[str, Takes] = {
             "before": ListOf(Command()),
             "after": ListOf(Command()),
             "hook_timeout": whole(1, 3600),
+            "together": ListOf(text(_clean)),
             "allow": ListOf(_RULE),
             "deny": ListOf(_RULE),
         },

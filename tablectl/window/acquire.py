@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from enum import Enum, auto
 
 from tablectl.model.errors import WindowError
 from tablectl.window.clock import Clock
@@ -14,7 +13,8 @@ from tablectl.window.lease_log import ATTEMPTS, Gate, LeaseRecord, contended, pr
 from tablectl.window.owner import Owner
 from tablectl.window.records import RecordStore
 
-_LONGEST_PAUSE = 5.0
+LONGEST_PAUSE = 5.0
+"""Seconds between two looks at a lease that is held."""
 _LONGEST_REASON = 1_000
 
 
@@ -40,10 +40,34 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Blocked:
-    """No lease of the wave was taken, because of these holders, by the keys of their tables."""
+class Sighting:
+    """What was seen of a lease's holder, from one look at the tail to the next."""
 
-    holders: Mapping[str, Held]
+    record: LeaseRecord
+    """The tail, as it was at the last look."""
+    since: float
+    """When it was seen first, on our clock."""
+    alive: bool = False
+    """Whether the tail has changed while we looked: its holder is at work, or another one has come."""
+
+    def is_dead(self, now: float) -> bool:
+        """Whether the tail, read again after ``now``, has been the same for its ttl × 1.25 on our own clock.
+
+        Nobody needs to look in between: each record has an id of its own, so a tail that moved never comes back.
+        """
+        return now - self.since >= self.patience
+
+    @property
+    def patience(self) -> float:
+        """Seconds of silence after which the holder is dead."""
+        return self.record.silence
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """No lease was taken, because of these holders, by the keys of their tables."""
+
+    holders: Mapping[str, Sighting]
 
 
 def try_acquire(store: RecordStore, claim: Claim, clock: Clock, new_id: Callable[[], str] = random_id) -> Lease | Held:
@@ -52,33 +76,67 @@ def try_acquire(store: RecordStore, claim: Claim, clock: Clock, new_id: Callable
 
 
 def acquire(store: RecordStore, claim: Claim, clock: Clock, new_id: Callable[[], str] = random_id) -> Lease | Held:
-    """Takes the lease, if need be after watching its holder die."""
-    taken = acquire_all({"": store}, claim, clock, new_id)
-    return taken.holders[""] if isinstance(taken, Blocked) else taken[""]
+    """Takes the lease, if need be after its holder has given no sign of life for as long as its record holds."""
+    seen: Mapping[str, Sighting] = {}
+    while True:
+        taken = acquire_all({"": store}, claim, clock, seen, new_id)
+        if not isinstance(taken, Blocked):
+            return taken[""]
+        holder = taken.holders[""]
+        if holder.alive:
+            return Held(holder.record)
+        seen = taken.holders
+        clock.sleep(min(LONGEST_PAUSE, holder.record.ttl / 12))
 
 
 def acquire_all(
-    stores: Mapping[str, RecordStore], claim: Claim, clock: Clock, new_id: Callable[[], str] = random_id
+    stores: Mapping[str, RecordStore],
+    claim: Claim,
+    clock: Clock,
+    seen: Mapping[str, Sighting],
+    new_id: Callable[[], str] = random_id,
 ) -> dict[str, Lease] | Blocked:
-    """Takes the leases of a wave, all or none, in the order of their keys.
+    """Takes these leases, all or none, in the order of their keys. Never waits: whoever is blocked asks again later,
+    with what was ``seen`` by then.
 
-    Those that are held are watched first, all together, so that no lease is kept waiting while another is watched. A
-    holder is dead when its tail did not change for its ttl × 1.25 on our clock; one that shows a sign of life blocks
-    the wave at once. Whatever is raised on the way, nothing stays taken.
+    All are looked at before the first is taken, so that only a race takes one in vain. A holder that has given no sign
+    of life for its ttl × 1.25 is dead. Whatever is raised on the way, nothing stays taken. Since nothing is held while
+    somebody waits, applies cannot wait for each other in a circle; and since all take leases in one order, of those
+    that meet the one that is furthest ahead gets on.
     """
-    watched = _watch(stores, clock)
-    if isinstance(watched, Blocked):
-        return watched
+    looks = {key: _look(stores[key], clock, seen.get(key)) for key in sorted(stores)}
+    blocked = {key: each.sighting for key, each in looks.items() if each.sighting and not each.dead}
+    if blocked:
+        return Blocked(blocked)
+    dead = frozenset(each.sighting.record.id for each in looks.values() if each.sighting)
     taken: dict[str, Lease] = {}
     with ExitStack() as undo:
         for key in sorted(stores):
-            got = _take(stores[key], claim, clock, new_id, dead=watched)
+            got = _take(stores[key], claim, clock, new_id, dead)
             if isinstance(got, Held):
-                return Blocked({key: got})
+                return Blocked({key: Sighting(got.record, clock.monotonic(), alive=True)})
             undo.callback(got.release)
             taken[key] = got
         undo.pop_all()
     return taken
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    sighting: Sighting | None
+    """``None`` where the lease is free."""
+    dead: bool = False
+
+
+def _look(store: RecordStore, clock: Clock, seen: Sighting | None) -> _Look:
+    before = clock.monotonic()
+    last = tail(store)
+    if last is None or not last.held:
+        return _Look(None)
+    if seen is None or seen.record.id != last.id:
+        # The time after the read: what we saw is at least as old as this.
+        return _Look(Sighting(last, clock.monotonic(), alive=seen is not None))
+    return _Look(seen, seen.is_dead(before))
 
 
 def break_lease(store: RecordStore, epoch: int, reason: str, owner: Owner, clock: Clock) -> LeaseRecord:
@@ -151,38 +209,3 @@ def _first(claim: Claim, last: LeaseRecord | None, clock: Clock, new_id: str) ->
         compared=last.compared if last else None,
         dead_guards=last.dead_guards if last else (),
     )
-
-
-class _Sign(Enum):
-    FREE = auto()
-    ALIVE = auto()
-    DEAD = auto()
-    NONE = auto()
-
-
-def _judge(first: LeaseRecord, last: LeaseRecord | None, watched: float) -> _Sign:
-    """What a tail tells that was ``first`` and is ``last`` after ``watched`` seconds on our own clock."""
-    if last is None or not last.held:
-        return _Sign.FREE
-    if last.id != first.id:
-        return _Sign.ALIVE
-    return _Sign.DEAD if watched >= first.silence else _Sign.NONE
-
-
-def _watch(stores: Mapping[str, RecordStore], clock: Clock) -> frozenset[str] | Blocked:
-    """Watches all held leases until each is free or dead, or one shows a sign of life. Gives the dead tails' ids."""
-    tails = {key: tail(stores[key]) for key in sorted(stores)}
-    since = clock.monotonic()  # after the reads: what we saw is at least as old as this
-    waiting = {key: last for key, last in tails.items() if last is not None and last.held}
-    dead: set[str] = set()
-    while waiting:
-        clock.sleep(min(_LONGEST_PAUSE, *(first.ttl / 12 for first in waiting.values())))
-        now = clock.monotonic()  # before the reads
-        lasts = {key: tail(stores[key]) for key in waiting}
-        signs = {key: _judge(first, lasts[key], now - since) for key, first in waiting.items()}
-        alive = {key: Held(last) for key, last in lasts.items() if last is not None and signs[key] is _Sign.ALIVE}
-        if alive:
-            return Blocked(alive)
-        dead |= {first.id for key, first in waiting.items() if signs[key] is _Sign.DEAD}
-        waiting = {key: first for key, first in waiting.items() if signs[key] is _Sign.NONE}
-    return frozenset(dead)

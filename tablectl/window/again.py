@@ -1,72 +1,87 @@
-"""``--wait``: tables whose window could not be opened are tried again, with growing pauses (DESIGN 5)."""
+"""When a table whose window could not be opened is tried again: how long a lease is polled, and ``--wait``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, repeat
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum, auto
 
 from tablectl.model.plan import TablePlan
-from tablectl.window.clock import StoppedError
-from tablectl.window.events import Event
+from tablectl.window.acquire import LONGEST_PAUSE, Sighting
 from tablectl.window.hours import opening
+from tablectl.window.lease_log import PATIENCE
 from tablectl.window.report import Outcome, TableRun
 from tablectl.window.setting import Window
 
-RETRIED = frozenset({Outcome.HELD, Outcome.NOT_DRAINED, Outcome.OUTSIDE})
-"""Outcomes that time alone may change."""
+RETRIED = frozenset({Outcome.NOT_DRAINED, Outcome.OUTSIDE})
+"""Outcomes that time alone may change. Leases that others hold are polled instead (``judge``)."""
 PAUSES = (60.0, 300.0, 600.0, 1800.0, 3600.0)
 """Seconds between tries; the last one repeats. A window that fails to open makes writers wait, too."""
-_TICK = 1.0
+GRACE = 3.0
+"""Seconds for which a lease is asked for again whose holder is at work: it may hold it for milliseconds."""
+LONGEST_SILENCE = 75.0
+"""Seconds for which a silent holder is watched at least, whatever ttl this run has itself: 60 s × 1.25."""
+_FIRST_POLL = 0.1
 _SOON = 0.001
 
 
-def tries(window: Window, tables: Sequence[TablePlan], runs: Mapping[str, TableRun]) -> Iterator[Sequence[TablePlan]]:
-    """After each pause, the tables to try again; ends when none is left, the time is over, or the run is stopped.
-
-    ``runs`` is looked at anew each time, so whoever iterates keeps it up to date.
-    """
-    clock, started = window.clock, window.clock.monotonic()
-    for pause in chain(PAUSES, repeat(PAUSES[-1])):
-        again = [table for table in tables if runs[table.name].outcome in RETRIED]
-        left = window.terms.wait - (clock.monotonic() - started)
-        if not again or left < _SOON or window.stop.is_set():
-            return
-        seconds = _until(window, again, runs, min(pause, left), left)
-        if seconds is None:
-            return
-        try:
-            _sleep(window, again, runs, seconds)
-        except StoppedError:
-            return
-        yield again
-
-
-def _until(
-    window: Window, again: Sequence[TablePlan], runs: Mapping[str, TableRun], pause: float, left: float
+def next_try(
+    window: Window, tables: Sequence[TablePlan], runs: Mapping[str, TableRun], since: float, tries: int
 ) -> float | None:
-    """How long to pause: no longer than until the calendar opens. ``None`` where it opens for none of them in time."""
-    openings = []
-    for table in again:
-        if runs[table.name].outcome is not Outcome.OUTSIDE:
-            openings.append(pause)
-            continue
-        then = opening(window, table)
-        if then is not None:
-            openings.append(max(0.0, (then - window.clock.utc()).total_seconds()))
-    soonest = min(openings, default=left + 1)
-    return None if soonest > left else max(_SOON, min(soonest, pause))
+    """The moment, on our clock, at which tables that share a window are tried once more; ``None`` for never.
+
+    ``since`` is when the first try ended, and ``tries`` how many there were. Tables outside the calendar are tried when
+    that opens, others after a pause, and all at the latest when the time is over that the user gave.
+    """
+    now = window.clock.monotonic()
+    left = window.terms.wait - (now - since)
+    if left < _SOON or not any(runs[table.name].outcome in RETRIED for table in tables):
+        return None
+    closed = [table for table in tables if runs[table.name].outcome is Outcome.OUTSIDE]
+    if closed:
+        pause = max(_until(window, opening(window, table)) for table in closed)
+        return None if pause > left else now + max(_SOON, min(pause, PAUSES[-1]))
+    return now + max(_SOON, min(PAUSES[min(tries, len(PAUSES)) - 1], left))
 
 
-def _sleep(window: Window, again: Sequence[TablePlan], runs: Mapping[str, TableRun], seconds: float) -> None:
-    clock, started = window.clock, window.clock.monotonic()
-    while (waited := clock.monotonic() - started) < seconds - _SOON:
-        if window.stop.is_set():
-            raise StoppedError("stopped while waiting")
-        for table in again:
-            words = f"{runs[table.name].outcome}: trying again in {_minutes(seconds)}"
-            window.notify(Event(table.name, "again", words, waited))
-        clock.sleep(min(_TICK, seconds - waited))
+def _until(window: Window, moment: datetime | None) -> float:
+    return float("inf") if moment is None else (moment - window.clock.utc()).total_seconds()
 
 
-def _minutes(seconds: float) -> str:
-    return f"{seconds / 60:.0f} min" if seconds >= 60 else f"{seconds:.0f} s"
+class Patience(Enum):
+    """How a run waits for leases that others hold."""
+
+    ASK_AGAIN = auto()
+    """Whatever else goes on: it may be free in a moment, or its holder may be dead."""
+    WHILE_BUSY = auto()
+    """As long as the run has other tables to work on, and once more when it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """When leases are asked for again."""
+
+    after: float
+    """Seconds."""
+    patience: Patience
+
+
+def longest_watch(ttl: float) -> float:
+    """Seconds for which a holder that may be dead is watched, by a run whose own leases have this ttl."""
+    return max(ttl * PATIENCE, LONGEST_SILENCE)
+
+
+def judge(holders: Collection[Sighting], waited: float, polls: int, ttl: float, wait: float) -> Poll:
+    """When to ask again for leases that these holders have kept from us for ``waited`` seconds and ``polls`` looks.
+
+    A holder that may be dead is watched until that is known, but for no longer than one with our own ``ttl`` would
+    need: whoever may write a table's directory may claim in a lease record to be alive for a day. ``wait`` is for how
+    long the user wants to wait for holders that are alive.
+    """
+    longest = max(longest_watch(ttl), wait)
+    unknown = any(not each.alive and each.patience <= longest for each in holders)
+    pause = min(LONGEST_PAUSE, _FIRST_POLL * 2**polls, *(each.record.ttl / 12 for each in holders))
+    if unknown or waited < max(GRACE, wait) - _SOON:
+        return Poll(pause, Patience.ASK_AGAIN)
+    return Poll(pause, Patience.WHILE_BUSY)

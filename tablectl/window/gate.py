@@ -20,6 +20,8 @@ from tablectl.window.lease import RELEASE_PAUSES, Lease, LeaseLost
 from tablectl.window.lease_log import Gate
 from tablectl.window.report import Casualty, GateRun, Outcome
 from tablectl.window.setting import EndError, Window, interrupted
+from tablectl.window.together import Meeting, Together
+from tablectl.window.turns import SHORT_DRAIN, lane_of
 
 GATES: Mapping[Phase, Gate] = MappingProxyType(
     {Phase.FREE: Gate.NO_SCHEMA, Phase.REWRITE: Gate.APPENDS_ONLY, Phase.CLOSED: Gate.CLOSED}
@@ -42,6 +44,8 @@ class GateKeeper:
         self._table = table
         self._lease = lease
         self._hooks = hooks
+        self._turn = window.turns.of(table, window.clock)
+        self._together = window.together
         self._drained = Gate.OPEN
         self._tried = False
         self._closed_at: float | None = None
@@ -66,10 +70,24 @@ class GateKeeper:
         end in time or a before-hook failed, and ``WindowError`` where the lease is lost or its store out of reach.
         """
         gate = GATES[phase]
+        self._check_others()
         if gate.strictness <= self._drained.strictness:
+            if gate is Gate.CLOSED:
+                self._turn.take(lane_of(statement), self._wait_turn, shut=True)
+                self._check_others()
             return True
+        if self._together is not None:
+            self._admit_together(self._together, gate, statement)
+            return False
         if gate.strictness > Gate.NO_SCHEMA.strictness:
             self._hooks.before()
+        if gate is Gate.CLOSED:
+            # After the hooks, which may take minutes, and before the gate shuts.
+            self._turn.take(lane_of(statement), self._wait_turn, shut=self._drained is not Gate.OPEN)
+        self._tighten(gate, statement)
+        return False
+
+    def _tighten(self, gate: Gate, statement: Statement) -> None:
         limit, spent = self._window.terms.drain, 0.0
         if gate is Gate.CLOSED and self._drained.strictness < Gate.APPENDS_ONLY.strictness and self._is_guarded():
             # Appends still pass while the long ones, that read the table, come to their end.
@@ -77,21 +95,73 @@ class GateKeeper:
             spent = left.seconds
             if not (left.over or self._window.stamp.proceed):
                 self._give_up(left, statement)
+            if self._together is None:
+                self._turn.take(lane_of(statement), self._wait_turn, shut=True)  # given on, where that took long
         left = self._shut_and_drain(gate, limit - spent)
         if not left.over:
             self._give_up(replace(left, seconds=left.seconds + spent), statement)
         self._drained = gate
-        return False
+
+    def _admit_together(self, together: Together, gate: Gate, statement: Statement) -> None:
+        """For a table that shares its window: it meets the others around each step of its gate.
+
+        No turn is taken here: the gates of all are shut at the same time, and each statement takes the turn by itself.
+        """
+        if gate.strictness > Gate.NO_SCHEMA.strictness:
+            together.once(self._hooks.before)
+        if self._drained is Gate.OPEN:
+            self._tighten(Gate.NO_SCHEMA if gate is Gate.CLOSED else gate, statement)
+            self._meet(together, Meeting.SHUT)
+        elif gate is Gate.CLOSED:
+            self._meet(together, Meeting.READY)
+            self._tighten(gate, statement)
+            self._meet(together, Meeting.CLOSED)
+        else:
+            self._tighten(gate, statement)
+
+    def _meet(self, together: Together, where: Meeting) -> None:
+        started = self._window.clock.monotonic()
+
+        def pulse(behind: str) -> None:
+            if self._window.stop.is_set():
+                raise interrupted()
+            waited = self._window.clock.monotonic() - started
+            self._tell("together", f"waiting for {behind}, which shares its window", waited)
+
+        if not together.arrive(self._table, where, pulse):
+            raise interrupted()
+
+    def finish(self) -> None:
+        """To be called when no statement is missing any more: tables that share a window open their gates together."""
+        self._turn.give()
+        if self._together is not None:
+            self._meet(self._together, Meeting.DONE)
 
     @property
     def closed(self) -> bool:
         """Whether the gate is closed, and who is stopped by that has ended."""
         return self._drained is Gate.CLOSED
 
+    def leave(self) -> None:
+        """Gives back what other tables of the run wait for, whatever has ended this one."""
+        self._turn.give()
+
     def open(self) -> None:
         """Lets the writers go on. Never raises an ``Exception``: where it fails, the next renewal does it, or the
         release, or the gate dies with the lease.
         """
+        if self._together is None:
+            self._turn.give()
+            self._open()
+            return
+        self._together.stop_unless_done(self._table)  # before the next of them takes the turn
+        self._turn.give()
+        self._open()
+        self._together.leave(self._table)
+        if self._lease.record.owed:
+            self._together.wait_until_open()  # the hooks that come now are those of all
+
+    def _open(self) -> None:
         self._drained = Gate.OPEN
         if not self._tried and self._lease.record.gate is Gate.OPEN:
             return
@@ -206,12 +276,24 @@ class GateKeeper:
     def _pulse(self, waiting: Waiting) -> None:
         if self._window.stop.is_set():
             raise interrupted()
+        if waiting.seconds >= SHORT_DRAIN:
+            self._turn.give()  # a slow writer delays its own table alone
         if not self._window.engine.alive():
             # A gate is shut for an engine: without one nobody has to wait.
             raise EndError(Outcome.FAILED, "the engine does not answer", "run the same command again when it does")
         gate = self._lease.record.gate
         self._tell("draining", f"{gate} gate, waiting for {waiting.text}", waiting.seconds)
         self._lease.prove(self._window.budget)
+
+    def _check_others(self) -> None:
+        if self._together is not None and not self._together.may_go_on(self._table):
+            raise interrupted()
+
+    def _wait_turn(self, ahead: str, waited: float) -> None:
+        if self._window.stop.is_set():
+            raise interrupted()
+        self._check_others()
+        self._tell("turn", f"waiting for its turn, after {ahead or 'another table'}", waited)
 
     def _tell(self, step: str, words: str = "", waited: float | None = None) -> None:
         self._window.notify(Event(self._table, step, words, waited))

@@ -1,46 +1,62 @@
-"""A whole apply: waves of tables, leases all or none, tables side by side, leases given back on every way out."""
+"""A whole apply: a queue of tables, each with a lease and a window of its own, given back on every way out.
+
+Tables do not wait for each other. What a table needs is taken in one order: a worker, its leases (all or none, and
+never waited for while any is held), its turn on the driver, its gate. Each wait on this way is for somebody outside of
+the run and has a bound (a lease is polled without a worker, writers get ``window.drain`` seconds), or is for a turn,
+which is given back without a further wait. So no two tables, and no two applies, wait for each other in a circle.
+"""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tablectl.model.errors import EngineError, PlanFileError, WindowError
-from tablectl.model.names import canonical_location
+from tablectl.model.names import canonical_location, matches
 from tablectl.model.plan import Plan, TablePlan
-from tablectl.window.acquire import Blocked, Claim, acquire_all
-from tablectl.window.again import tries
+from tablectl.window.acquire import Blocked, Claim, Sighting, acquire_all
+from tablectl.window.again import RETRIED, Patience, judge, next_try
+from tablectl.window.clock import StoppedError
 from tablectl.window.commits import check_commits
-from tablectl.window.events import Event
+from tablectl.window.events import Event, Tally
 from tablectl.window.lease import Lease, Renewer
-from tablectl.window.lease_log import PATIENCE, tail
 from tablectl.window.records import RecordStore, real_place
 from tablectl.window.report import Outcome, RunReport, TableRun
+from tablectl.window.scheduler import STOPPED, Job, Later, Rules, Scheduler
 from tablectl.window.setting import EndError, Window
 from tablectl.window.settle import Place, settle
+from tablectl.window.statement import may_renew
 from tablectl.window.table import preflight, run_table, unexpected
+from tablectl.window.together import Together
 from tablectl.window.watch import watch
 
 _AGAIN = "run the same command again"
 ON_DISK = (
     "on a local disk two drivers can overwrite each other's commits: let no other process write these tables meanwhile"
 )
+MOST_TOGETHER = 64
+"""Tables that may share a window: each has a thread and a shut gate for as long as all of them need."""
+
+Runs = Mapping[str, TableRun]
+"""What became of the tables of a job, by their names."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wave:
-    """How tables are taken: how many at once, on whose behalf, and where their lease records lie."""
+class Schedule:
+    """How tables are taken: how many at once, on whose behalf, and where their lease records are."""
 
     parallel: int
     claim: Claim
     records: Callable[[str], RecordStore]
     """The record store of a table, by its location."""
+    together: tuple[str, ...] = ()
+    """Names (globs) and tags of the tables that share one window."""
 
 
-def run_plan(window: Window, wave: Wave, plan: Plan, unchanged: Sequence[Place] = ()) -> RunReport:
+def run_plan(window: Window, schedule: Schedule, plan: Plan, unchanged: Sequence[Place] = ()) -> RunReport:
     """Apply a plan. One table's trouble never stops the others; all leases are released on every way out.
 
     ``unchanged`` are tables as declared, which a run that died may owe after-hooks.
@@ -48,12 +64,12 @@ def run_plan(window: Window, wave: Wave, plan: Plan, unchanged: Sequence[Place] 
     planned = [table for table in plan.tables if table.applies]
     _check_places(planned)
     barred, notes = _check_commits(window, planned)
+    barred |= _barred_together(schedule, plan.tables, barred)
     todo = [table for table in planned if table.name not in barred]
-    runs = {run.name: run for run in _run_once(window, wave, todo)}
-    for again in tries(window, todo, runs):
-        runs |= {run.name: run.following(runs[run.name]) for run in _run_once(window, wave, again)}
+    runs = _run_all(window, schedule, todo)
     left = [Place(table.name, table.location) for table in todo if runs[table.name].outcome is Outcome.OUTSIDE]
-    for name, settled in settle(window, wave.claim, wave.records, [*left, *unchanged]).items():
+    owing = [*left, *unchanged]
+    for name, settled in settle(window, schedule.claim, schedule.records, owing, schedule.parallel).items():
         run = runs.get(name, settled)
         runs[name] = replace(run, owed=settled.owed, notes=(*run.notes, *settled.notes))
     runs |= watch(window, todo, runs)
@@ -86,21 +102,6 @@ def _check_commits(window: Window, tables: Sequence[TablePlan]) -> tuple[dict[st
     return barred, (ON_DISK,) if warn else ()
 
 
-def _run_once(window: Window, wave: Wave, tables: Sequence[TablePlan]) -> list[TableRun]:
-    done: list[TableRun] = []
-    for some in _waves(tables, wave.parallel):
-        if window.stop.is_set():
-            done += [_plain(table, Outcome.INTERRUPTED, "stopped before its turn", _AGAIN) for table in some]
-        else:
-            done += _run_guarded(window, wave, some)
-    return done
-
-
-def _waves(tables: Sequence[TablePlan], size: int) -> Iterable[Sequence[TablePlan]]:
-    ordered = sorted(tables, key=lambda table: canonical_location(table.location))
-    return (ordered[start : start + size] for start in range(0, len(ordered), size))
-
-
 def _check_places(tables: Sequence[TablePlan]) -> None:
     """Two names of one table would fight over its lease, and each would undo the other's checks."""
     names: dict[str, str] = {}
@@ -114,92 +115,224 @@ def _check_places(tables: Sequence[TablePlan]) -> None:
         names[key] = table.name
 
 
-def _run_guarded(window: Window, wave: Wave, tables: Sequence[TablePlan]) -> list[TableRun]:
-    """A wave whose unforeseen errors are its tables' outcome, or what earlier waves committed would go unreported."""
-    try:
-        return _run_wave(window, wave, tables)
-    except Exception as error:  # noqa: BLE001  # see above
-        return [_plain(table, Outcome.FAILED, *unexpected(table.name, error)) for table in tables]
+def shares_window(table: TablePlan, together: Sequence[str]) -> bool:
+    """Whether a table is one of those that share one window, by its name or a tag."""
+    return any(each in table.tags or matches(table.table, each) for each in together)
 
 
-def _run_wave(window: Window, wave: Wave, tables: Sequence[TablePlan]) -> list[TableRun]:
-    checked = [(table, preflight(window, table)) for table in tables]
-    missing = [run for _, run in checked if run is not None]
-    by_key = {canonical_location(table.location): table for table, run in checked if run is None}
-    with ExitStack() as stack:
+def _barred_together(schedule: Schedule, tables: Sequence[TablePlan], barred: Runs) -> dict[str, TableRun]:
+    """The tables that share a window with one that cannot be changed: it is all of them, or none."""
+    group = [table for table in tables if shares_window(table, schedule.together)]
+    out = next((table.name for table in group if table.refusals or table.name in barred), "")
+    others = [table for table in group if table.applies and table.name not in barred]
+    if len(others) > MOST_TOGETHER:
+        raise PlanFileError(
+            f"`window.together` names {len(others)} tables of this plan; at most {MOST_TOGETHER} can share a window",
+            "select fewer tables, or name fewer of them",
+        )
+    if not out:
+        return {}
+    message = f"it shares a window (`window.together`) with {out}, which cannot be changed"
+    return {table.name: _plain(table, Outcome.REFUSED, message, f"see {out}") for table in others}
+
+
+def _run_all(window: Window, schedule: Schedule, tables: Sequence[TablePlan]) -> dict[str, TableRun]:
+    group = sorted((table for table in tables if shares_window(table, schedule.together)), key=_key)
+    alone = [(table,) for table in tables if table not in group]
+    tally = Tally(window.notify)
+    window = replace(window, notify=tally)
+    tasks = {_key(some[0]): _Task(window, schedule, some) for some in (tuple(group), *alone) if some}
+    rules: Rules[Runs] = Rules(
+        left_out=lambda job, reason: tasks[job.key].plain(Outcome.INTERRUPTED, reason, _AGAIN),
+        on_wait=lambda job, later, since: tasks[job.key].tell_wait(later, since),
+        on_progress=tally.tell,
+    )
+    scheduler = Scheduler(window.clock, schedule.parallel, window.stop, rules)
+    results = scheduler.run([Job(key) for key in tasks], lambda job: tasks[job.key].step())
+    return {name: run for runs in results.values() for name, run in runs.items()}
+
+
+def _key(table: TablePlan) -> str:
+    return canonical_location(table.location)
+
+
+@dataclass(slots=True)
+class _Task:
+    """A table's way through a run, or that of the tables that share a window. One step at a time, by any worker."""
+
+    window: Window
+    schedule: Schedule
+    tables: tuple[TablePlan, ...]
+    seen: Mapping[str, Sighting] = field(default_factory=dict)
+    """Who held the leases when they were last asked for."""
+    held_since: float = 0.0
+    polls: int = 0
+    tried_since: float = 0.0
+    tries: int = 0
+    runs: dict[str, TableRun] = field(default_factory=dict)
+    """What earlier tries did."""
+    step_of_wait: str = ""
+    """The step that events of its present wait have."""
+
+    def step(self) -> Runs | Later[Runs]:
+        """Goes as far as it can now. An unforeseen error is the outcome of these tables alone."""
         try:
-            leases, left = _take(window, wave, by_key)
-        except WindowError as error:
-            return [*missing, *_not_opened(window, wave, list(by_key.values()), error)]
+            return self._step()
+        except Exception as error:  # noqa: BLE001  # see above
+            runs = [_plain(table, Outcome.FAILED, *unexpected(table.name, error)) for table in self.tables]
+            return self._merged(runs)
+
+    def plain(self, outcome: Outcome, message: str, hint: str) -> Runs:
+        """One outcome for all of its tables."""
+        return self._merged([_plain(table, outcome, message, hint) for table in self.tables])
+
+    def tell_wait(self, later: Later[Runs], since: float) -> None:
+        """Tells of each table what it waits for."""
+        waited = self.window.clock.monotonic() - since
+        for table in self.tables:
+            self.window.notify(Event(table.name, self.step_of_wait, later.words, waited))
+
+    def _step(self) -> Runs | Later[Runs]:
+        checked = {table.name: preflight(self.window, table) for table in self.tables}
+        missing = {name: run for name, run in checked.items() if run is not None}
+        if missing:
+            first = next((name, run.outcome) for name, run in missing.items())
+            return self._tried([missing.get(table.name) or _shares(table, *first) for table in self.tables])
+        with ExitStack() as stack:
+            try:
+                stores = {_key(table): self.schedule.records(table.location) for table in self.tables}
+                leases = acquire_all(stores, self.schedule.claim, self.window.clock, self.seen)
+            except StoppedError:
+                return self.plain(Outcome.INTERRUPTED, STOPPED, _AGAIN)
+            except WindowError as error:
+                return self._merged([_plain(table, Outcome.FAILED, error.message, error.hint) for table in self.tables])
+            if isinstance(leases, Blocked):
+                return self._blocked(leases)
+            self.seen, self.polls = {}, 0
+            runs = self._run(stack, leases)
+        for run in runs:
+            # What is done is done: whoever watches cannot change it by failing.
+            with suppress(Exception):
+                self.window.notify(Event(run.name, "released"))
+        return self._tried(runs)
+
+    def _run(self, stack: ExitStack, leases: Mapping[str, Lease]) -> list[TableRun]:
         for lease in leases.values():
             stack.callback(lease.release)
         for lease in leases.values():
-            stack.enter_context(Renewer(lease))
-        for key in leases:
-            window.notify(Event(by_key[key].name, "leased"))
-        runs = _side_by_side(window, [(by_key[key], lease) for key, lease in leases.items()])
-    for run in runs:
-        # What is done is done: whoever watches cannot change it by failing.
-        with suppress(Exception):
-            window.notify(Event(run.name, "released"))
-    return [*missing, *runs, *left]
+            stack.enter_context(Renewer(lease, may_renew=may_renew(self.window.engine)))
+        for table in self.tables:
+            self.window.notify(Event(table.name, "leased"))
+        if len(self.tables) == 1:
+            return [run_table(self.window, self.tables[0], leases[_key(self.tables[0])])]
+        return _run_together(self.window, [(table, leases[_key(table)]) for table in self.tables])
+
+    def _blocked(self, blocked: Blocked) -> Runs | Later[Runs]:
+        """The run goes on with other tables, and asks again in a while."""
+        now = self.window.clock.monotonic()
+        if not self.polls:
+            self.held_since = now
+        holders = blocked.holders
+        waited, ttl = now - self.held_since, self.schedule.claim.ttl
+        poll = judge(holders.values(), waited, self.polls, ttl, self.window.terms.wait)
+        self.seen = {**self.seen, **holders}
+        self.polls += 1
+        self.step_of_wait = "held"
+        _, holder = self._held(holders)
+        return Later(
+            at=now + poll.after,
+            result=self._merged(self._held_runs(holders)),
+            ends_when_idle=poll.patience is Patience.WHILE_BUSY,
+            words=f"held by {holder.record}; taken over if silent for {round(holder.patience)} s",
+        )
+
+    def _held(self, holders: Mapping[str, Sighting]) -> tuple[TablePlan, Sighting]:
+        """The first of its tables whose lease somebody else holds, and who."""
+        return next((table, holders[_key(table)]) for table in self.tables if _key(table) in holders)
+
+    def _held_runs(self, holders: Mapping[str, Sighting]) -> list[TableRun]:
+        first, _ = self._held(holders)
+        return [
+            _held_run(table, holders[_key(table)])
+            if _key(table) in holders
+            else _shares(table, first.name, Outcome.HELD)
+            for table in self.tables
+        ]
+
+    def _tried(self, runs: Sequence[TableRun]) -> Runs | Later[Runs]:
+        """The end of a try: of the job, or until the next one."""
+        self.runs = self._merged(runs)
+        self.tries += 1
+        now = self.window.clock.monotonic()
+        if self.tries == 1:
+            self.tried_since = now
+        then = next_try(self.window, self.tables, self.runs, self.tried_since, self.tries)
+        if then is None:
+            return self.runs
+        self.step_of_wait = "again"
+        why = next(run.outcome for run in self.runs.values() if run.outcome in RETRIED)
+        return Later(at=then, result=self.runs, words=f"{why}: trying again in {_minutes(then - now)}")
+
+    def _merged(self, runs: Sequence[TableRun]) -> dict[str, TableRun]:
+        return {run.name: run.following(self.runs[run.name]) if run.name in self.runs else run for run in runs}
 
 
-def _not_opened(window: Window, wave: Wave, tables: Sequence[TablePlan], error: WindowError) -> list[TableRun]:
-    """What comes of tables whose leases could not be asked for."""
-    if window.stop.is_set():
-        return [_plain(table, Outcome.INTERRUPTED, "stopped before its turn", _AGAIN) for table in tables]
-    if len(tables) == 1:
-        return [_plain(tables[0], Outcome.FAILED, error.message, error.hint)]
-    # One table's records are out of reach, and none may wait for it: each gets a wave of its own.
-    return [run for table in tables for run in _run_guarded(window, wave, [table])]
+def _run_together(window: Window, tasks: Sequence[tuple[TablePlan, Lease]]) -> list[TableRun]:
+    """Tables that share a window, each in a thread of its own."""
+    together = Together(table.name for table, _ in tasks)
+    shared = replace(window, together=together)
+
+    def run(table: TablePlan, lease: Lease) -> TableRun:
+        try:
+            return run_table(shared, table, lease)
+        finally:
+            # Whatever is raised, the others must not wait for this one.
+            together.leave(table.name)
+
+    with ThreadPoolExecutor(len(tasks), thread_name_prefix="tablectl-together") as pool:
+        futures: list[Future[TableRun]] = [pool.submit(run, *task) for task in tasks]
+    runs = [future.result() for future in futures]
+    failed = next((run for run in runs if run.name == together.failed), None)
+    if failed is None:
+        return runs
+    return [_stopped_with(run, failed) if run.name in together.stopped else run for run in runs]
 
 
-def _take(window: Window, wave: Wave, tables: Mapping[str, TablePlan]) -> tuple[Mapping[str, Lease], list[TableRun]]:
-    """The leases that can be had, all or none at each try; tables that others hold are left out and named."""
-    left: list[TableRun] = []
-    waiting = dict(tables)
-    while waiting:
-        stores = {key: wave.records(table.location) for key, table in waiting.items()}
-        _tell_held(window, waiting, stores)
-        taken = acquire_all(stores, wave.claim, window.clock)
-        if not isinstance(taken, Blocked):
-            return taken, left
-        for key, held in taken.holders.items():
-            table = waiting.pop(key)
-            left.append(_plain(table, Outcome.HELD, str(held), f"run again later, or see {_show(table)}"))
-    return {}, left
+def _stopped_with(run: TableRun, failed: TableRun) -> TableRun:
+    """The outcome of a table that stopped for another's sake: the other's, where that names no fault of a statement."""
+    shared = _shares_outcome(failed.outcome)
+    return replace(run, outcome=shared, message=_shares_words(failed.name, failed.outcome), hint=f"see {failed.name}")
 
 
-def _tell_held(window: Window, tables: Mapping[str, TablePlan], stores: Mapping[str, RecordStore]) -> None:
-    """A dead holder is waited out for longer than a minute: silence would look like a hang."""
-    for key, store in stores.items():
-        last = tail(store)
-        if last is not None and last.held:
-            patience = round(last.ttl * PATIENCE)
-            words = f"held by {last}; taken over if silent for {patience} s"
-            window.notify(Event(tables[key].name, "held", words))
+def _shares(table: TablePlan, other: str, outcome: Outcome) -> TableRun:
+    """The run of a table that was not begun, because of another one in its window."""
+    return _plain(table, _shares_outcome(outcome), _shares_words(other, outcome), f"see {other}")
+
+
+def _shares_outcome(outcome: Outcome) -> Outcome:
+    own = {Outcome.FAILED, Outcome.UNVERIFIED, Outcome.APPLIED, Outcome.ALREADY, Outcome.WAITING}
+    return Outcome.INTERRUPTED if outcome in own else outcome
+
+
+def _shares_words(other: str, outcome: Outcome) -> str:
+    return f"stopped with {other} ({outcome}), with which it shares a window (`window.together`)"
+
+
+def _held_run(table: TablePlan, holder: Sighting) -> TableRun:
+    message, hint = f"held by {holder.record}", f"run again later, or see {_show(table)}"
+    if not holder.alive:
+        silent = f"counts as dead once it was silent for {holder.patience:.0f} s"
+        message += f"; it gave no sign of life, and {silent}"
+        hint = f"see {_show(table)}; if it does not run any more, `tablectl window break` frees the table"
+    return _plain(table, Outcome.HELD, message, hint)
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds >= 60 else f"{seconds:.0f} s"
 
 
 def _show(table: TablePlan) -> str:
     return f"`tablectl window show {shlex.quote(table.name)}`"
-
-
-def _side_by_side(window: Window, tasks: Sequence[tuple[TablePlan, Lease]]) -> list[TableRun]:
-    """One thread a table. A signal in the waiting thread stops further statements and still waits for those running."""
-    if not tasks:
-        return []
-    with ThreadPoolExecutor(max_workers=len(tasks), thread_name_prefix="tablectl-table") as pool:
-        futures: list[Future[TableRun]] = [pool.submit(run_table, window, plan, lease) for plan, lease in tasks]
-        try:
-            pending = set(futures)
-            while pending:
-                # A bounded wait, so that the main thread gets its signals.
-                _, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
-        except BaseException:
-            window.stop.set()
-            raise
-    return [future.result() for future in futures]
 
 
 def _left_out(table: TablePlan) -> TableRun:

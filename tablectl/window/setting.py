@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Event as Flag
 from typing import Protocol
 
@@ -16,6 +16,8 @@ from tablectl.window.command import RunHook, run_nothing
 from tablectl.window.events import Notify
 from tablectl.window.report import Outcome
 from tablectl.window.stamp import Stamp
+from tablectl.window.together import Together
+from tablectl.window.turns import Turns
 
 
 class LiveReader(Protocol):
@@ -80,6 +82,10 @@ class Window:
     budget: float
     """Seconds for which a lease must still hold when a statement starts."""
     terms: Terms = Terms()
+    turns: Turns = field(default_factory=Turns)
+    """Whose closed statements run now."""
+    together: Together | None = None
+    """The tables that share one window; ``None`` where each has its own."""
 
 
 class EndError(Exception):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from tablectl.model.errors import TablectlError
-from tablectl.window.acquire import Claim, Held, acquire
+from tablectl.window.acquire import LONGEST_PAUSE, Blocked, Claim, Sighting, acquire_all
+from tablectl.window.again import longest_watch
 from tablectl.window.hooks import TableHooks
 from tablectl.window.lease import Renewer
 from tablectl.window.lease_log import tail
 from tablectl.window.records import RecordStore
 from tablectl.window.report import Outcome, TableRun
+from tablectl.window.scheduler import Job, Later, Rules, Scheduler
 from tablectl.window.setting import EndError, Window
 
 
@@ -24,34 +26,44 @@ class Place:
 
 
 def settle(
-    window: Window, claim: Claim, records: Callable[[str], RecordStore], places: Iterable[Place]
+    window: Window, claim: Claim, records: Callable[[str], RecordStore], places: Iterable[Place], parallel: int = 1
 ) -> dict[str, TableRun]:
     """Runs what is owed on these tables, each under its lease; what came of it by name, only of tables that owed.
 
     A table that cannot be asked, or that another apply holds, is left to the next one: nobody asked for it by name.
+    ``parallel`` is the number of tables at a time; a dead holder is waited for without one of them.
     """
     if not window.terms.after:
         return {}
-    settled: dict[str, TableRun] = {}
-    for place in places:
-        if window.stop.is_set():
-            break
+    by_name = {place.name: place for place in places}
+    seen: dict[str, Mapping[str, Sighting]] = {}
+
+    def step(job: Job) -> TableRun | Later[TableRun | None] | None:
         try:
-            run = _settle(window, claim, records(place.location), place)
+            place = by_name[job.key]
+            return _settle(window, claim, records(place.location), place, seen)
         except TablectlError:
-            continue
-        if run is not None:
-            settled[place.name] = run
-    return settled
+            return None
+
+    rules: Rules[TableRun | None] = Rules(left_out=lambda _job, _reason: None)
+    runs = Scheduler(window.clock, parallel, window.stop, rules).run(map(Job, by_name), step)
+    return {name: run for name, run in runs.items() if run is not None}
 
 
-def _settle(window: Window, claim: Claim, store: RecordStore, place: Place) -> TableRun | None:
+def _settle(
+    window: Window, claim: Claim, store: RecordStore, place: Place, seen: dict[str, Mapping[str, Sighting]]
+) -> TableRun | Later[TableRun | None] | None:
     last = tail(store)
     if last is None or not last.owed:
         return None
-    lease = acquire(store, claim, window.clock)
-    if isinstance(lease, Held):
-        return None
+    taken = acquire_all({"": store}, claim, window.clock, seen.get(place.name, {}))
+    if isinstance(taken, Blocked):
+        holder = taken.holders[""]
+        if holder.alive or holder.patience > longest_watch(claim.ttl):
+            return None
+        seen[place.name] = taken.holders
+        return Later(window.clock.monotonic() + min(LONGEST_PAUSE, holder.record.ttl / 12), result=None)
+    lease = taken[""]
     hooks = TableHooks(window, place.name, place.location, lease)
     try:
         with Renewer(lease):

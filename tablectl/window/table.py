@@ -62,7 +62,10 @@ def run_table(window: Window, plan: TablePlan, lease: Lease) -> TableRun:
     whatever goes wrong is the table's outcome, or the commits already made would go unreported.
     """
     visit = Visit.begin(window, plan, lease)
-    run = _run_visit(visit)
+    try:
+        run = _run_visit(visit)
+    finally:
+        visit.gate.leave()
     try:
         visit.hooks.after(run.outcome)
     except Exception as error:  # noqa: BLE001  # see above
@@ -77,6 +80,7 @@ def _run_visit(visit: Visit) -> TableRun:
             visit.hooks.settle()
             check_name(visit.window, visit.plan)
             reached = _run_statements(visit)
+            visit.gate.finish()
         except Exception:
             visit.gate.open()
             raise

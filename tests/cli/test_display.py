@@ -75,6 +75,14 @@ def test_each_table_waits_for_itself() -> None:
     assert log.said == ["a: waiting", "b: waiting"]
 
 
+def test_how_far_a_run_is_is_a_line_every_half_minute() -> None:
+    log = Log()
+    for second in range(95):
+        log.now = float(second)
+        log.lines(Event("", "progress", f"{second} of 100 tables done"))
+    assert log.said == ["30 of 100 tables done", "60 of 100 tables done", "90 of 100 tables done"]
+
+
 # The screen
 
 
@@ -114,6 +122,21 @@ def test_no_row_is_wider_than_the_terminal(width: int) -> None:
     assert len(found) == 1
     assert len(found[0]) <= width
     assert "long`" in found[0]
+
+
+def test_how_far_a_run_is_is_the_last_row_and_many_tables_do_not_fill_the_screen() -> None:
+    now, on = [0.0], console()
+    shown = Screen(on, lambda: now[0])
+    for number in range(50):
+        now[0] += 1
+        shown(Event(f"sales.t{number:02}", "held", "held by ben", 0.0))
+    shown(Event("", "progress", "9 of 100 tables done, 50 waiting (50 for a lease)"))
+    found = rows(shown, on)
+    shown.stop()
+    assert len(found) == 21
+    assert [line.split()[0] for line in (found[0], found[19])] == ["sales.t30", "sales.t49"]
+    assert "and 30 more" in found[-1]
+    assert "9 of 100 tables done, 50 waiting (50 for a lease)" in found[-1]
 
 
 def test_a_table_that_is_done_leaves() -> None:

@@ -74,6 +74,7 @@ engine: {exclusive_commits: true}
 window:
   drain: 0
   hook_timeout: 5
+  together: [ledger, lake.finance.*]
   before:
     - ./pause.sh "nightly load"
     - [airflow, pools, set, lake, 0]
@@ -87,6 +88,7 @@ window:
     assert config.engine.exclusive_commits
     window = config.window
     assert (window.drain, window.hook_timeout) == (0, 5)
+    assert window.together == ("ledger", "lake.finance.*")
     assert window.before == (("./pause.sh", "nightly load"), ("airflow", "pools", "set", "lake", "0"))
     assert window.after == ()
     assert window.calendar == Calendar(
@@ -242,6 +244,11 @@ def test_what_is_wrong_in_any_environment_is_told_once_in_all(root: Path, env: s
             "1:18: `window.after.1` needs a command, not a list\n  hint: for example [./pause.sh, nightly]",
         ),
         ("window: {after: [[''], x]}", "1:18: `window.after.1` needs a command with a name, and without NUL"),
+        (
+            "window: {together: ledger}",
+            '1:10: `window.together` takes a list, not "ledger"\n  hint: put each of its items behind a dash',
+        ),
+        ("window: {together: ['']}", '1:21: `window.together.1` needs text without control characters, not ""'),
         ("window: {hook_timeout: 0}", '1:10: `window.hook_timeout` needs at least 1, not "0"'),
         (
             "window: {allow: {cron: x}}",

@@ -16,7 +16,7 @@ from tablectl.window.lease import Lease
 from tablectl.window.lease_log import tail
 from tablectl.window.records import RecordStore
 from tablectl.window.report import RunReport, TableRun
-from tablectl.window.run import Wave, run_plan
+from tablectl.window.run import Schedule, run_plan
 from tablectl.window.setting import Terms, Window
 from tablectl.window.settle import Place
 from tablectl.window.stamp import Stamp
@@ -33,6 +33,7 @@ class Run:
     clock: Any = field(default_factory=FakeClock)
     stop: Event = field(default_factory=Event)
     parallel: int = 4
+    together: tuple[str, ...] = ()
     notify: Notify = nobody_watches
     steps: list[tuple[str, str]] = field(default_factory=list)
     engine: FakeEngine = field(init=False)
@@ -63,7 +64,9 @@ class Run:
 
     def apply(self, plan: Plan | None = None, unchanged: tuple[Place, ...] = ()) -> RunReport:
         window = Window(self.engine, self.lake, self.clock, self.engine.stamp, self.stop, self._told, 15, self.terms)
-        return run_plan(window, Wave(self.parallel, claim("ann"), self._records), plan or self.plan(), unchanged)
+        return run_plan(
+            window, Schedule(self.parallel, claim("ann"), self._records, self.together), plan or self.plan(), unchanged
+        )
 
     def _records(self, location: str) -> RecordStore:
         return self.stores[location]
@@ -90,6 +93,11 @@ class Run:
         """The last record of a table's lease, and whether all was released."""
         last = tail(self.stores[f"/lake/{name}"])
         return [last.kind, last.owner.who] if last else []
+
+    def gate(self, name: str) -> str:
+        """What writers of a table read now."""
+        last = tail(self.stores[f"/lake/{name}"])
+        return str(last.gate) if last else "open"
 
     def released(self) -> bool:
         return all(not self.kinds(key[-1]) or self.kinds(key[-1])[0] == "release" for key in self.stores)

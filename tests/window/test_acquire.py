@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
 from tablectl.model.errors import WindowError
-from tablectl.window.acquire import Blocked, Held, acquire, acquire_all, break_lease, try_acquire
+from tablectl.window.acquire import Blocked, Held, Sighting, acquire, acquire_all, break_lease, try_acquire
 from tablectl.window.clock import StoppedError
 from tablectl.window.lease import Lease, LeaseLost
 from tablectl.window.lease_log import Gate, dump_record, record_name, tail
@@ -207,25 +208,30 @@ def test_waiting_ends_when_the_run_is_told_to_stop() -> None:
     assert len(store.kept) == 1
 
 
-# Waves
+# Several leases, all or none
 
 
-def test_a_wave_is_taken_in_the_order_of_its_keys() -> None:
+def all_of(
+    stores: Mapping[str, RecordStore], clock: FakeClock, seen: Mapping[str, Sighting] | None = None, who: str = "ben"
+) -> dict[str, Lease] | Mapping[str, Sighting]:
+    got = acquire_all(stores, claim(who), clock, seen or {})
+    return got.holders if isinstance(got, Blocked) else got
+
+
+def test_they_are_taken_in_the_order_of_their_keys() -> None:
     order: list[str] = []
     stores = {key: MemoryRecords() for key in ("c", "a", "b")}
     for key, store in stores.items():
         store.before_create = lambda key=key: order.append(key)  # type: ignore[misc]
-    got = acquire_all(stores, claim("ann"), FakeClock())
-    assert not isinstance(got, Blocked)
-    assert (list(got), order) == (["a", "b", "c"], ["a", "b", "c"])
+    assert (list(all_of(stores, FakeClock())), order) == (["a", "b", "c"], ["a", "b", "c"])
 
 
 def test_all_or_none() -> None:
     stores, clock = {key: MemoryRecords() for key in "abc"}, FakeClock()
     bens: list[Lease] = []
     stores["b"].before_create = lambda: bens.append(take(stores["c"], clock, "ben")) if not bens else None
-    got = acquire_all(stores, claim("ann"), clock)
-    assert got == Blocked({"c": Held(bens[0].record)})
+    got = all_of(stores, clock, who="ann")
+    assert got == {"c": Sighting(bens[0].record, 1000, alive=True)}
     assert [last.kind for key in "ab" if (last := tail(stores[key]))] == ["release", "release"]
     bens[0].prove(1)
 
@@ -234,46 +240,46 @@ def test_an_error_on_the_way_gives_back_what_was_taken() -> None:
     stores = {key: MemoryRecords() for key in "abc"}
     stores["c"].faults.append(Fault.REFUSED)
     with pytest.raises(WindowError, match="refused"):
-        acquire_all(stores, claim("ann"), FakeClock())
+        all_of(stores, FakeClock())
     assert [last.kind for key in "ab" if (last := tail(stores[key]))] == ["release", "release"]
 
 
-def test_the_dead_are_watched_together() -> None:
+def test_what_was_seen_before_counts_so_that_nobody_has_to_look_all_the_time() -> None:
     stores, clock = {key: MemoryRecords() for key in "abc"}, FakeClock()
-    for key in "ab":
+    held = {key: take(stores[key], clock, "ann").record for key in "ab"}
+    seen = all_of(stores, clock)
+    assert seen == {key: Sighting(record, 1000) for key, record in held.items()}
+    clock.now += 74.9
+    assert all_of(stores, clock, seen) == seen  # type: ignore[arg-type]
+    clock.now += 0.1
+    got = all_of(stores, clock, seen)  # type: ignore[arg-type]
+    assert [lease.record.epoch for lease in got.values() if isinstance(lease, Lease)] == [2, 2, 1]
+
+
+def test_a_tail_that_moved_begins_to_age_anew() -> None:
+    store, clock = MemoryRecords(), FakeClock()
+    ann = take(store, clock, "ann")
+    first = all_of({"a": store}, clock)
+    clock.now += 50
+    ann.renew()
+    second = all_of({"a": store}, clock, first)  # type: ignore[arg-type]
+    assert second == {"a": Sighting(ann.record, 1050, alive=True)}
+    clock.now += 74
+    assert all_of({"a": store}, clock, second) == second  # type: ignore[arg-type]
+    clock.now += 1
+    assert isinstance(all_of({"a": store}, clock, second)["a"], Lease)  # type: ignore[arg-type]
+
+
+def test_nothing_is_taken_while_another_is_held_and_all_holders_are_named() -> None:
+    stores, clock = {key: MemoryRecords() for key in "abc"}, FakeClock()
+    for key in "bc":
         take(stores[key], clock, "ann")
-    got = acquire_all(stores, claim("ben"), clock)
-    assert not isinstance(got, Blocked)
-    assert [lease.record.epoch for lease in got.values()] == [2, 2, 1]
-    assert clock.now == 1075
-
-
-def test_nothing_is_taken_while_others_are_watched() -> None:
-    stores, clock = {key: MemoryRecords() for key in "ab"}, FakeClock()
-    ann = take(stores["b"], clock, "ann")
-    clock.on_sleep = ann.renew
-    got = acquire_all(stores, claim("ben"), clock)
-    assert isinstance(got, Blocked)
-    assert got.holders == {"b": Held(ann.record)}
+    assert list(all_of(stores, clock)) == ["b", "c"]
     assert tail(stores["a"]) is None
 
 
-def test_all_who_show_a_sign_of_life_are_named() -> None:
-    stores, clock = {key: MemoryRecords() for key in "abc"}, FakeClock()
-    leases = {key: take(stores[key], clock, key) for key in "abc"}
-
-    def two_renew() -> None:
-        leases["a"].renew()
-        leases["c"].renew()
-
-    clock.on_sleep = two_renew
-    got = acquire_all(stores, claim("ben"), clock)
-    assert isinstance(got, Blocked)
-    assert list(got.holders) == ["a", "c"]
-
-
-def test_a_wave_of_nothing_is_taken() -> None:
-    assert acquire_all({}, claim("ann"), FakeClock()) == {}
+def test_of_nothing_all_are_taken() -> None:
+    assert all_of({}, FakeClock()) == {}
 
 
 # Breaking

@@ -414,7 +414,7 @@ def test_appends_pass_while_a_merge_is_waited_for(world: World) -> None:
     run = world.run(world.plan(isolation="Serializable"))
     assert run.outcome is Outcome.APPLIED
     spans = {span.gate: (span.until - span.since) / 1000 for span in run.gates}
-    assert spans["appends-only"] >= 100
+    assert spans.get("appends-only", 0) >= 100
     assert spans["closed"] < 1
     assert run.window_ms < 1000
 
@@ -498,8 +498,8 @@ def test_to_go_on_over_writers_is_in_the_log_before_the_statement(world: World) 
         if name.startswith("lease/") and (record := parse_record(world.store.kept[name])).kind == "note"
     )
     world.run(world.plan(isolation="Serializable"))
-    (note,) = notes
-    assert note.startswith("proceed: the load is stuck (waited 300 s for writers")
+    assert len(notes) == 1
+    assert notes[0].startswith("proceed: the load is stuck (waited 300 s for writers")
 
 
 def test_writers_that_wait_for_each_others_gates_do_not_stall_the_apply(world: World) -> None:

@@ -114,9 +114,30 @@ def test_one_that_cannot_be_asked_stops_nobody() -> None:
 
 def test_a_stop_leaves_the_rest() -> None:
     case = Settling("ab")
+    case.run.parallel = 1
     case.owes("a", dead=False)
     case.owes("b", dead=False)
     case.run.notify = lambda event: case.run.stop.set() if event.step == "hook after" else None
     case.run.apply(plan_of(), places("ab"))
     assert case.ran == [("/lake/a", "unfinished")]
     assert case.owed("b") == ("./resume.sh",)
+
+
+def test_a_record_that_claims_a_long_ttl_is_not_waited_for() -> None:
+    """Nobody asked for this table by name, and whoever may write its directory may claim to be alive."""
+    case = Settling("ab")
+    store = case.run.stores["/lake/b"]
+    lease = try_acquire(store, claim("mallory", ttl=3600), case.run.clock)
+    assert isinstance(lease, Lease)
+    lease.owe(("./resume.sh",))
+    report = case.run.apply(plan_of(), unchanged=places("b"))
+    assert (report.exit_code, case.ran, case.run.clock.now) == (0, [], 1000)
+
+
+def test_dead_holders_are_waited_for_at_the_same_time() -> None:
+    case = Settling("abcdef")
+    for name in "abcdef":
+        case.owes(name, dead=True)
+    report = case.run.apply(plan_of(), unchanged=places("abcdef"))
+    assert (report.exit_code, len(case.ran)) == (0, 6)
+    assert case.run.clock.now < 1000 + 90

@@ -97,8 +97,8 @@ SWITCHES = {
     ),
     "a holder that shows signs of life is not dead": Switch(
         acquire,
-        "_watch",
-        lambda stores, _clock: frozenset(last.id for store in stores.values() if (last := tail(store))),
+        "_look",
+        lambda store, _clock, _seen: acquire._Look(acquire.Sighting(last, 0) if (last := tail(store)) else None, True),
         test_acquire.test_one_that_renews_is_alive,
     ),
     "the gate is shut": Switch(

@@ -467,12 +467,12 @@ def test_under_state_the_records_lie_where_the_apply_puts_them(
 def test_the_apply_uses_the_same_place(place: Place, tmp_path: Path) -> None:
     from tablectl.specs.config import Config
     from tablectl.window.stamp import Stamp
-    from tablectl.workflow import _wave
+    from tablectl.workflow import _schedule
 
     state = str(tmp_path / "state")
-    wave = _wave(Stamp(run="r", plan="p"), Config(state=state), {})
+    schedule = _schedule(Stamp(run="r", plan="p"), Config(state=state), {})
     with tablectl.guard(None, str(place), state=state):
-        assert len(wave.records(f"file:{place}").names("guards/")) == 1
+        assert len(schedule.records(f"file:{place}").names("guards/")) == 1
 
 
 def test_under_state_two_links_to_one_table_are_one(tmp_path: Path, place: Path) -> None:

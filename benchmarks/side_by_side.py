@@ -1,0 +1,187 @@
+"""Many small tables with one ALTER each, on a warm local Spark Connect server: a loop in one thread, and applies.
+
+Counted is from the moment at which the session is open to the release of the last lease: starting Spark is not what a
+scheduler can change. The gates are those of the run's own report. Every round sets other values.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import pyspark  # noqa: TID251  # where spark-submit is
+from _report import machine, say, table, time_text
+from pyspark.sql import SparkSession  # noqa: TID251  # the bare loop
+
+import tablectl
+from tablectl.engine.spark import SparkOptions, open_spark, packages
+from tablectl.specs.config import Config, EngineConfig, WindowConfig
+from tablectl.window.events import Event
+from tablectl.workflow import Control, run
+
+_MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_SERVER = {
+    "spark.master": "local[2]",
+    "spark.driver.memory": "2g",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.ui.enabled": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.connect.grpc.binding.address": "127.0.0.1",
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run over all tables."""
+
+    what: str
+    seconds: float
+    alters: tuple[float, ...]
+    """Seconds of each ALTER."""
+    gates: tuple[float, ...] = ()
+    """Seconds for which each gate was shut."""
+
+
+@contextmanager
+def server(folder: Path) -> Iterator[str]:
+    """A Spark Connect server of its own; its address."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    home = Path(pyspark.__file__).parent
+    conf = {**_SERVER, "spark.jars.packages": packages(), "spark.connect.grpc.binding.port": str(port)}
+    conf["spark.sql.warehouse.dir"] = str(folder / "warehouse")
+    settings = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
+    with (folder / "server.log").open("wb") as log:
+        process = subprocess.Popen(
+            [str(home / "bin" / "spark-submit"), "--class", _MAIN, *settings],
+            cwd=folder,
+            env={**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable},
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    try:
+        while not _listens(port):
+            if process.poll() is not None:
+                raise SystemExit("the Spark Connect server did not start:\n" + (folder / "server.log").read_text())
+            time.sleep(0.2)
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _listens(port: int) -> bool:
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False
+
+
+def bare_loop(spark: Any, places: Sequence[Path], value: int) -> Measured:
+    """One thread, one ALTER after the other."""
+    started, alters = time.perf_counter(), []
+    for place in places:
+        begun = time.perf_counter()
+        spark.sql(f"ALTER TABLE delta.`{place}` SET TBLPROPERTIES ('bench.a' = '{value}', 'bench.b' = '{value}')")
+        alters.append(time.perf_counter() - begun)
+    return Measured("loop, 1 thread", time.perf_counter() - started, tuple(alters))
+
+
+def apply(folder: Path, places: Sequence[Path], remote: str, parallel: int, value: int) -> Measured:
+    """One apply of a plan made before."""
+    tables = {f"delta.`{place}`": {"properties": {"bench.a": value, "bench.b": value}} for place in places}
+    policies = folder / "policies.yaml"
+    policies.write_text(json.dumps({"version": 1, "tables": tables}))
+    plan = tablectl.plan([policies])
+    times: dict[str, float] = {}
+
+    def open_engine(stamp: str) -> Any:
+        engine = open_spark(SparkOptions(remote=remote, statement_bound=600), stamp)
+        times["open"] = time.perf_counter()
+        return engine
+
+    def notify(event: Event) -> None:
+        if event.step == "released":
+            times["released"] = time.perf_counter()
+
+    config = replace(Config(), engine=EngineConfig(remote=remote), window=WindowConfig(parallel=parallel))
+    report = run(plan, open_engine, config, dict(os.environ), Control(notify=notify), folder)
+    if report.exit_code != 0 or len(report.tables) != len(places):
+        raise SystemExit(f"the apply ended with {report.exit_code}: {report.tables[0]}")
+    return Measured(
+        f"apply, parallel {parallel}",
+        times["released"] - times["open"],
+        tuple(each.milliseconds / 1000 for one in report.tables for each in one.statements),
+        tuple(one.window_ms / 1000 for one in report.tables),
+    )
+
+
+def row(one: Measured, first: Measured) -> tuple[str, ...]:
+    """A line of the table that is printed."""
+    each = len(one.alters)
+    gates = (
+        (time_text(statistics.median(one.gates)), time_text(_high(one.gates)), time_text(max(one.gates)))
+        if one.gates
+        else ("–", "–", "–")
+    )
+    per = one.seconds / each
+    ratio = per / (first.seconds / len(first.alters))
+    return (one.what, time_text(per), f"{ratio:.2f}", time_text(statistics.median(one.alters)), *gates)
+
+
+def _high(values: Sequence[float]) -> float:
+    return sorted(values)[round(0.95 * (len(values) - 1))]
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tables", type=int, default=100)
+    parser.add_argument("--repeat", type=int, default=3, help="rounds; the fastest of each is printed")
+    given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that the server ends, too
+    folder = Path(tempfile.mkdtemp(prefix="tablectl-side-by-side-"))
+    try:
+        with server(folder) as remote:
+            spark = cast("Any", SparkSession.builder).remote(remote).create()
+            first = folder / "lake" / "0"
+            spark.range(3).write.format("delta").save(str(first))
+            places = [first, *(folder / "lake" / str(number) for number in range(1, given.tables))]
+            for place in places[1:]:
+                shutil.copytree(first, place)
+            bare_loop(spark, places, 0)  # warms the server
+            rounds: dict[str, list[Measured]] = {}
+            for value in range(1, given.repeat + 1):
+                runs = [bare_loop(spark, places, value * 10)]
+                runs += [apply(folder, places, remote, number, value * 10 + number) for number in (1, 4, 8)]
+                for one in runs:
+                    rounds.setdefault(one.what, []).append(one)
+            best = [min(found, key=lambda one: one.seconds) for found in rounds.values()]
+            say(f"{given.tables} tables, one ALTER of two properties each; {machine()}\n\n")
+            head = ("", "a table", "ratio", "ALTER p50", "gate p50", "p95", "max")
+            say(table(head, [row(one, best[0]) for one in best]))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
