@@ -60,6 +60,7 @@ def _run_visit(visit: Visit) -> TableRun:
         try:
             visit.hooks.settle()
             _check_name(visit.window, visit.plan)
+            visit.window.approve(visit.plan)
             reached = _run_statements(visit)
         except Exception:
             visit.gate.open()
