@@ -23,7 +23,7 @@ from tablectl.planning.protocol import protocol_after, protocol_findings
 from tablectl.planning.table import derive, derive_undo
 from tablectl.window.report import Outcome, RunReport
 from tests.cli.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
-from tests.cli.log_lake import Logged, set_property
+from tests.cli.log_lake import Logged
 
 __all__ = ["Cli", "FakeSpark", "Repository", "cli", "fake_spark", "repo"]
 
@@ -181,7 +181,7 @@ def test_values_are_compared_as_the_environment_and_the_variables_give_them(
     assert refused(replace(plan, env="prod")) == (
         f"{lake.name('orders')}: `properties.owner.team` is not what the policies declare"
     )
-    with pytest.raises(PlanFileError, match="owner.team"):
+    with pytest.raises(PlanFileError, match=r"owner\.team"):
         tablectl.apply(plan, variables={"TEAM": "other"})
     assert tablectl.apply(plan).committed
 
@@ -322,7 +322,7 @@ def completed(body: Body) -> bytes | None:
         plan = read_record(Plan, json.dumps({key: value for key, value in body.items() if key != "sha256"}))
         tables = tuple(each if each.refusals else rederived(each, plan.dialect) for each in plan.tables)
         return dump_plan(replace(plan, tables=tables))
-    except Exception:
+    except (TablectlError, ValueError, KeyError, AttributeError, TypeError):
         return None
 
 

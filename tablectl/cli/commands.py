@@ -80,7 +80,8 @@ def plan_command(
         plan = _plan(specs, request, config, engines, out)
     over = _over(request, plan)
     if save and not over:
-        write_file(save, dump_plan(plan))
+        hides = mask_of(config).plan(plan) != plan
+        write_file(save, dump_plan(plan), private=hides)
     context = replace(_context(plan, request, config, out, reports, save), pending_fails=detailed_exitcode)
     if over:
         # Without the tables, which the report shows anyway: a verdict holds no text of others.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,7 +25,8 @@ __all__ = ["Cli", "FakeSpark", "Repository", "cli", "fake_spark", "repo"]
 
 REPOSITORY = "acme/lake"
 TOKEN = "ghs_a-token"
-BOT = {"login": "github-actions[bot]", "type": "Bot"}
+BOT = {"login": "github-actions[bot]", "type": "Bot", "id": 41898282}
+WORKFLOW = ".github/workflows/tablectl.yml"
 
 
 @dataclass
@@ -35,6 +37,9 @@ class FakeGitHub:
     comments: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     pulls: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     artifacts: list[dict[str, Any]] = field(default_factory=list)
+    runs: dict[int, dict[str, Any]] = field(default_factory=dict)
+    viewer: dict[str, Any] = field(default_factory=lambda: dict(BOT))
+    """The account of the token."""
     asked: list[str] = field(default_factory=list)
     tokens: set[str] = field(default_factory=set)
     fail: list[int] = field(default_factory=list)
@@ -49,6 +54,8 @@ class FakeGitHub:
         def some(found: Sequence[Any]) -> list[Any]:
             return list(found)[page * size : (page + 1) * size]
 
+        if (method, path) == ("POST", "/graphql"):
+            return 200, {"data": {"viewer": {"databaseId": self.viewer["id"]}}}
         match method, *path.removeprefix(f"/repos/{REPOSITORY}/").split("/"):
             case "GET", "issues", number, "comments":
                 return 200, some(self.comments.get(int(number), []))
@@ -63,6 +70,8 @@ class FakeGitHub:
             case "GET", "actions", "artifacts":
                 named = [each for each in self.artifacts if each["name"] == query["name"][0]]
                 return 200, {"total_count": len(named), "artifacts": some(named)}
+            case "GET", "actions", "runs", run if int(run) in self.runs:
+                return 200, self.runs[int(run)]
             case "GET", "actions", "runs", run, "artifacts":
                 of_run = [each for each in self.artifacts if each["workflow_run"]["id"] == int(run)]
                 return 200, {"total_count": len(of_run), "artifacts": some(of_run)}
@@ -71,7 +80,9 @@ class FakeGitHub:
     def _write(self, number: int, body: str) -> dict[str, Any]:
         kept = self.comments.setdefault(number, [])
         identity = sum(map(len, self.comments.values())) + 101
-        kept.append({"id": identity, "user": BOT, "body": body, "html_url": f"https://github.example/c/{identity}"})
+        kept.append(
+            {"id": identity, "user": self.viewer, "body": body, "html_url": f"https://github.example/c/{identity}"}
+        )
         return kept[-1]
 
     def merged(self, number: int, *, head: str, commit: str) -> None:
@@ -83,9 +94,22 @@ class FakeGitHub:
         }
         self.pulls.setdefault(commit, []).append(pull)
 
-    def kept(self, name: str, *, run: int, head: str, fork: bool = False, expired: bool = False) -> None:
+    def kept(
+        self,
+        name: str,
+        *,
+        run: int,
+        head: str,
+        fork: bool = False,
+        expired: bool = False,
+        event: str = "pull_request",
+        workflow: str = WORKFLOW,
+        branch: str = "main",
+        made: str = "",
+    ) -> None:
+        self.runs[run] = {"id": run, "event": event, "path": workflow, "head_branch": branch, "head_sha": head}
         of = {"id": run, "repository_id": 1, "head_repository_id": 2 if fork else 1, "head_sha": head}
-        made = f"2026-11-{10 + len(self.artifacts):02d}T00:00:00Z"
+        made = made or f"2026-11-{1 + len(self.artifacts):02d}T00:00:00Z"
         artifact = {"id": len(self.artifacts), "name": name, "expired": expired, "created_at": made, "workflow_run": of}
         self.artifacts.insert(0, artifact)
 
@@ -169,7 +193,9 @@ def runner(tmp_path: Path, cli: Cli, fake_spark: FakeSpark, github: FakeGitHub) 
     """In the repository of policies, with commands run in this process."""
 
     def run(args: Sequence[str]) -> Ran:
-        ran = cli(*args)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("TABLECTL_BASE_CONFIG", made.environ.get("TABLECTL_BASE_CONFIG", ""))
+            ran = cli(*args)
         return Ran(ran.code, ran.err)
 
     root = tmp_path / "runner"
@@ -182,6 +208,23 @@ def runner(tmp_path: Path, cli: Cli, fake_spark: FakeSpark, github: FakeGitHub) 
         "GITHUB_SERVER_URL": "https://github.example",
         "GITHUB_RUN_ID": "77",
         "GITHUB_SHA": "c" * 40,
+        "GITHUB_REF_NAME": "main",
+        "GITHUB_WORKFLOW_REF": f"{REPOSITORY}/{WORKFLOW}@refs/heads/main",
         "INPUT_TOKEN": TOKEN,
     }
-    return Runner(root, environ, run)
+    made = Runner(root, environ, run)
+    return made
+
+
+def git(*args: str) -> str:
+    """A command of Git in the current folder; what it prints."""
+    options = ["-c", "user.name=ann", "-c", "user.email=ann@example.com", "-c", "commit.gpgsign=false"]
+    return subprocess.run(["git", *options, *args], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def base_commit() -> str:
+    """The current folder as the base branch has it."""
+    git("init", "--quiet")
+    git("add", "--all")
+    git("commit", "--quiet", "--allow-empty", "--message=base")
+    return git("rev-parse", "HEAD")
