@@ -43,8 +43,6 @@ class ApplyOptions:
     watch: float = 0
     without_policies: bool = False
     """Whether a saved plan is applied on its own word."""
-    signature: bool = False
-    """Whether a saved plan must be signed."""
 
 
 @dataclass(frozen=True, slots=True)

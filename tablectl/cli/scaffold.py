@@ -73,7 +73,9 @@ env:
 
 jobs:
   plan:
-    if: github.event_name == 'pull_request' || github.event_name == 'merge_group' || (github.event_name == 'workflow_dispatch' && !inputs.plan-run)
+    if: >-
+      github.event_name == 'pull_request' || github.event_name == 'merge_group' ||
+      (github.event_name == 'workflow_dispatch' && !inputs.plan-run)
     runs-on: ubuntu-latest
     permissions:
       actions: read # the annotations of private repositories

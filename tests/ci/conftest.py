@@ -48,14 +48,17 @@ class FakeGitHub:
     def answer(self, method: str, path: str, query: dict[str, list[str]], body: Any) -> tuple[int, Any]:
         if self.fail:
             return self.fail.pop(0), {"message": "no"}
+        if (method, path) == ("POST", "/graphql"):
+            return 200, {"data": {"viewer": {"databaseId": self.viewer["id"]}}}
+        return self._answer(method, path, query, body)
+
+    def _answer(self, method: str, path: str, query: dict[str, list[str]], body: Any) -> tuple[int, Any]:
         page = int(query.get("page", ["1"])[0]) - 1
         size = int(query.get("per_page", ["30"])[0])
 
         def some(found: Sequence[Any]) -> list[Any]:
             return list(found)[page * size : (page + 1) * size]
 
-        if (method, path) == ("POST", "/graphql"):
-            return 200, {"data": {"viewer": {"databaseId": self.viewer["id"]}}}
         match method, *path.removeprefix(f"/repos/{REPOSITORY}/").split("/"):
             case "GET", "issues", number, "comments":
                 return 200, some(self.comments.get(int(number), []))
