@@ -78,6 +78,10 @@ java: | python
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --extra spark --extra dev --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate pyproject.toml -o requirements.lock
+	for extra in base spark aws; do \
+	  echo 'hatchling' | uv pip compile --quiet --universal --python-version 3.11 --constraint requirements.lock \
+	    $$([ $$extra = base ] || echo --extra $$extra) --generate-hashes --no-emit-index-url --no-emit-find-links \
+	    --no-header --no-annotate pyproject.toml - -o locks/$$extra.lock; done
 
 clean:
 	rm -rf .venv .venv-versions .unit.log demo-lake .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -26,10 +26,12 @@ from tablectl.specs.config import ENV, Config, load_config
 from tablectl.specs.explain import Explanation, parse_name, spec_for
 from tablectl.specs.explain import explain as explain_table
 from tablectl.specs.repository import Paths, load_any, load_repository, variables_for
+from tablectl.specs.spec import Specs
 from tablectl.window.report import RunReport
 from tablectl.workflow import (
     Control,
     Imported,
+    approval_of,
     find_drift,
     import_policies,
     lint_tables,
@@ -64,7 +66,8 @@ def plan(
     config = load_config(Path(directory), os.environ, env)
     with Engines(config, spark) as engines:
         selection = Selection(_texts(select), _texts(tags), _texts(exclude))
-        return _planned(paths, selection, variables, directory, config, engines)
+        specs = load_repository(paths, config, directory, variables or {}, os.environ)
+        return _planned(specs, selection, config, engines)
 
 
 def apply(
@@ -84,9 +87,16 @@ def apply(
     watch: float = 0,
     max_tables: int | None = None,
     max_bytes: int | None = None,
+    policies: Paths = None,
+    without_policies: bool = False,
     control: Control | None = None,
 ) -> RunReport:
     """Run a plan in one protected window: a ``Plan``, the path of a plan file (``*.json``), or policies to plan first.
+
+    A ready plan is compared with the policies that it was made of: those at ``policies``, by default those of
+    ``tablectl.yaml`` in ``directory``, with ``variables``. It is refused (``PlanFileError``) where it asks for anything
+    that they do not declare, and each table is planned again under its lease. ``without_policies`` takes the plan's
+    word for all of it: whoever can write the plan then decides what is changed, on which tables and with which consent.
 
     ``proceed`` is the reason to go on over writers that do not end in time, ``override`` the reason to run outside the
     calendar; ``wait`` are minutes for which tables are tried again whose window could not be opened, ``watch`` minutes
@@ -94,15 +104,17 @@ def apply(
     ``driver="shared"`` states that ``spark`` is the driver in which the tables' writers commit: on S3 without exclusive
     commits nothing is changed without it.
     ``RunReport.exit_code`` says how it went. Raises ``PlanFileError`` for a plan that was edited or is of another
-    version, and ``UsageError`` where a ready plan comes with a selection, which it would not obey.
+    version, and ``UsageError`` where a ready plan comes with a selection, which it would not obey, or without policies.
     A plan is applied in its own environment, and refused (``PlanFileError``) where ``env`` names another.
     ``LimitError`` refuses a plan that changes more than ``max_tables`` tables or rewrites more than ``max_bytes``.
     """
     given_plan = plan_or_paths if isinstance(plan_or_paths, Plan) else None
     paths = None if isinstance(plan_or_paths, Plan) else plan_or_paths
-    if (given_plan or _is_plan_file(paths)) and (select or tags or exclude or variables):
+    if (given_plan or _is_plan_file(paths)) and (select or tags or exclude):
         raise UsageError("a ready plan is applied as it is", "select when planning, and apply that plan")
     ready = read_plan(Path(str(paths))) if _is_plan_file(paths) else given_plan
+    if ready is None and (policies or without_policies):
+        raise UsageError("`policies` and `without_policies` are for ready plans", "name the policies to plan first")
     config = config_of(ready, env, directory) if ready else load_config(Path(directory), os.environ, env)
     selection = Selection(_texts(select), _texts(tags), _texts(exclude))
     given = control or Control()
@@ -116,9 +128,16 @@ def apply(
     if driver is not None and (driver != _SHARED or spark is None):
         raise UsageError(f"driver={driver!r} makes no sense here", 'with the session of the writers: driver="shared"')
     with Engines(config, spark, driver=driver) as engines:
-        plan = ready or _planned(paths, selection, variables, directory, config, engines)
+        if ready is None:
+            specs: Specs | None = load_repository(paths, config, directory, variables or {}, os.environ)
+            assert specs is not None
+            plan = _planned(specs, selection, config, engines)
+        else:
+            plan = ready
+            specs = None if without_policies else policies_of_plan(policies, config, directory, variables or {})
         Limits(max_tables, max_bytes).check(plan)
-        return run(plan, engines.open, config, os.environ, control, Path(directory))
+        approve = approval_of(plan, specs, config, max_bytes)
+        return run(plan, engines.open, config, os.environ, control, Path(directory), approve)
 
 
 def _texts(given: Sequence[str]) -> tuple[str, ...]:
@@ -126,18 +145,21 @@ def _texts(given: Sequence[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-def _planned(
-    paths: Paths,
-    selection: Selection,
-    variables: Mapping[str, str] | None,
-    directory: str | Path,
-    config: Config,
-    engines: Engines,
-) -> Plan:
-    specs = load_repository(paths, config, directory, variables or {}, os.environ)
+def _planned(specs: Specs, selection: Selection, config: Config, engines: Engines) -> Plan:
     stores, env, severities = store_options(config), config.environment, config.severities
     dialect = config.engine.dialect
     return make_plan(specs, selection, dialect, engines.start, stores, env=env, severities=severities)
+
+
+def policies_of_plan(paths: Paths, config: Config, directory: str | Path, variables: Mapping[str, str]) -> Specs:
+    """The policies that a plan is compared with. Raises as ``load_repository``, and ``UsageError`` without any."""
+    if not paths and not (Path(directory) / config.policies).exists():
+        raise UsageError(
+            "there are no policies here to compare the plan with",
+            "run this where the policies are, or name them; `--without-policies` (`without_policies=True`) takes the "
+            "plan's word for which tables are changed, to what, and with which consent",
+        )
+    return load_repository(paths, config, directory, variables, os.environ)
 
 
 def drift(

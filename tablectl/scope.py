@@ -6,16 +6,21 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from tablectl.attributes.policy import needs_marks, needs_size, needs_truncation, needs_vectors
 from tablectl.engine.port import Catalog
 from tablectl.live.buckets import StoreOptions
 from tablectl.live.catalog import find_tables, locate_tables
 from tablectl.live.directories import find_paths
 from tablectl.live.found import Found
+from tablectl.live.reader import Depth
+from tablectl.live.truncation import has_truncation
 from tablectl.model.errors import EngineError, TablectlError, UsageError
+from tablectl.model.live import LiveTable
 from tablectl.model.names import TableName, matches
 from tablectl.model.pattern_index import index_patterns
 from tablectl.model.patterns import CatalogPattern, PathPattern, TablePattern
 from tablectl.model.plan import TableFailure
+from tablectl.planning.diff import diff
 from tablectl.specs.resolve import expand
 from tablectl.specs.spec import Specs, TableSpec
 from tablectl.window.records import real_place
@@ -151,3 +156,24 @@ def _one_name_each(placed: Sequence[tuple[TableSpec, str]]) -> tuple[list[tuple[
 def failure_of(name: str, error: TablectlError) -> TableFailure:
     """The part of a plan that says so."""
     return TableFailure(name=name, message=error.message, hint=error.hint)
+
+
+def depth_for(spec: TableSpec, look_back: int) -> Callable[[LiveTable], Depth]:
+    """What is read follows what is declared: the history of tables that change, vectors and files where their number
+    counts.
+    """
+    policy = spec.policy
+    asks = any(needs_vectors(*value) for value in policy.values())
+    truncates = any(needs_truncation(name, value, spec.options) for name, _, value in policy.values())
+
+    def depth(live: LiveTable) -> Depth:
+        changes = diff(policy, live)
+        counts = asks and live.vectors is None
+        sized = None in {live.files, live.bytes} and any(map(needs_size, changes))
+        truncation = truncates and has_truncation(live)
+        clusters = policy.clustering is not None and needs_marks("clustering", policy.clustering, live, spec.options)
+        marks = spec.options.optimize if clusters else None
+        deeper = counts or truncation or marks is not None or bool(changes)
+        return Depth(look_back if look_back and deeper else 0, counts or sized, truncation=truncation, marks=marks)
+
+    return depth

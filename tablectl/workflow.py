@@ -14,13 +14,12 @@ from threading import Event
 from typing import Any
 from uuid import uuid4
 
-from tablectl.attributes.policy import needs_marks, needs_size, needs_truncation, needs_vectors
+from tablectl.approval import Approval, check_declared
 from tablectl.engine.port import Engine
 from tablectl.live.buckets import StoreOptions
 from tablectl.live.disk import free_bytes
 from tablectl.live.origin import MOST_COMMITS, Inquiry, trace_many
 from tablectl.live.reader import LOOK_BACK, Depth, Request, read_commits, read_many, read_table
-from tablectl.live.truncation import has_truncation
 from tablectl.model.errors import EngineError, ExitCode, LiveError, PlanFileError, one_line
 from tablectl.model.lint import DEFAULT_SEVERITIES, Severities
 from tablectl.model.live import Client, Commit, LiveTable
@@ -36,7 +35,7 @@ from tablectl.planning.portrait import portray
 from tablectl.planning.rules.subject import table_subject
 from tablectl.planning.table import plan_table
 from tablectl.reports.mask import Mask
-from tablectl.scope import OpenCatalog, Placed, Selection, failure_of, place
+from tablectl.scope import OpenCatalog, Placed, Selection, depth_for, failure_of, place
 from tablectl.specs.config import Config
 from tablectl.specs.policy_file import TableEntry, write_policies
 from tablectl.specs.spec import Specs, TableSpec
@@ -50,7 +49,7 @@ from tablectl.window.owner import current_owner
 from tablectl.window.records import RecordStore, open_records, real_place
 from tablectl.window.report import RunReport
 from tablectl.window.run import Schedule, run_plan
-from tablectl.window.setting import Terms, Window
+from tablectl.window.setting import Approve, Terms, Window, approve_all
 from tablectl.window.settle import Place
 from tablectl.window.stamp import LONGEST_REASON, Stamp, read_stamp
 
@@ -241,7 +240,7 @@ def _read(
     placed: Placed, look_back: int, stores: StoreOptions, on_read: OnRead, failures: list[TableFailure]
 ) -> Iterator[tuple[TableSpec, LiveTable]]:
     """The tables as they are; one that cannot be read goes to ``failures``. ``look_back`` is of those that change."""
-    yield from _read_as(placed, lambda spec: _depth(spec, look_back), stores, on_read, failures)
+    yield from _read_as(placed, lambda spec: depth_for(spec, look_back), stores, on_read, failures)
 
 
 def _read_as(
@@ -291,27 +290,6 @@ def read_live(
     """One table with its history, found as ``make_outlook`` finds it."""
     location = name.parts[0] if name.is_path else (spec and spec.location) or locate(name)
     return read_table(name, location, options=stores)
-
-
-def _depth(spec: TableSpec, look_back: int) -> Callable[[LiveTable], Depth]:
-    """What is read follows what is declared: the history of tables that change, vectors and files where their number
-    counts.
-    """
-    policy = spec.policy
-    asks = any(needs_vectors(*value) for value in policy.values())
-    truncates = any(needs_truncation(name, value, spec.options) for name, _, value in policy.values())
-
-    def depth(live: LiveTable) -> Depth:
-        changes = diff(policy, live)
-        counts = asks and live.vectors is None
-        sized = None in {live.files, live.bytes} and any(map(needs_size, changes))
-        truncation = truncates and has_truncation(live)
-        clusters = policy.clustering is not None and needs_marks("clustering", policy.clustering, live, spec.options)
-        marks = spec.options.optimize if clusters else None
-        deeper = counts or truncation or marks is not None or bool(changes)
-        return Depth(look_back if look_back and deeper else 0, counts or sized, truncation=truncation, marks=marks)
-
-    return depth
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,11 +347,13 @@ def run(
     environ: Mapping[str, str],
     control: Control,
     directory: Path = Path(),
+    approve: Approve = approve_all,
 ) -> RunReport:
     """Apply a plan in one protected window. ``open_engine`` takes the stamp that every commit shall carry.
 
-    ``directory`` is where hooks run: the user's repository. A plan that needs none starts no engine. Raises
-    ``PlanFileError`` when the engine speaks another dialect than the plan.
+    ``directory`` is where hooks run: the user's repository; ``approve`` is asked about each table under its lease, see
+    ``approval``. A plan that needs none starts no engine. Raises ``PlanFileError`` when the engine speaks another
+    dialect than the plan.
     """
     reasons = (control.proceed[:LONGEST_REASON], control.override[:LONGEST_REASON])
     stamp = Stamp(uuid4().hex[:12], digest_of(plan), *reasons)
@@ -387,10 +367,19 @@ def run(
                 f"the plan is for the {plan.dialect} dialect and the engine speaks {engine.dialect}",
                 "set engine.dialect in tablectl.yaml and plan again",
             )
-        window = _window(engine, stamp, config, control, directory)
+        window = replace(_window(engine, stamp, config, control, directory), approve=approve)
         return run_plan(window, _schedule(stamp, config, environ), plan, tuple(_places(asked, engine)))
     finally:
         engine.close()
+
+
+def approval_of(plan: Plan, specs: Specs | None, config: Config, max_bytes: int | None) -> Approval:
+    """What ``run`` asks about each table of a plan; ``None`` for ``specs`` takes the plan on its own word.
+
+    Raises ``PlanFileError`` where the plan asks for what the policies do not declare.
+    """
+    tables = check_declared(plan, specs, config.engine.dialect) if specs is not None else None
+    return Approval(plan.dialect, tables, config.severities, store_options(config), max_bytes)
 
 
 def _places(tables: Iterable[TableName], engine: Engine) -> Iterator[Place]:

@@ -50,7 +50,7 @@ def test_plan_and_apply_as_functions(root: Path, engines: list[LogEngine]) -> No
     planned = plan(root)
     assert [table.name for table in planned.tables] == [f"delta.`{root}/a`", f"delta.`{root}/b`"]
     assert engines == []
-    report = tablectl.apply(planned, directory=root)
+    report = tablectl.apply(planned, directory=root, variables={"ROOT": str(root)})
     assert report.exit_code == 0
     assert (len(engines), engines[0].closed) == (1, True)
     assert plan(root).tables == ()
@@ -85,8 +85,25 @@ def test_lint_looks_at_all_tables(root: Path, engines: list[LogEngine]) -> None:
 
 def test_a_saved_plan_is_applied(root: Path) -> None:
     (root / "p.json").write_bytes(dump_plan(plan(root)))
-    assert tablectl.apply(str(root / "p.json"), directory=root).exit_code == 0
-    assert tablectl.apply(root / "p.json", directory=root).committed is False
+    variables = {"ROOT": str(root)}
+    assert tablectl.apply(str(root / "p.json"), directory=root, variables=variables).exit_code == 0
+    assert tablectl.apply(root / "p.json", directory=root, variables=variables).committed is False
+
+
+def test_a_ready_plan_needs_policies_or_says_that_it_needs_none(root: Path, tmp_path: Path) -> None:
+    planned = plan(root)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    with pytest.raises(UsageError, match="no policies here to compare the plan with"):
+        tablectl.apply(planned, directory=elsewhere)
+    for wrong in ({"policies": root / "policies"}, {"without_policies": True}):
+        with pytest.raises(UsageError, match="are for ready plans"):
+            tablectl.apply(root / "policies", directory=elsewhere, **wrong)
+    named = tablectl.apply(
+        planned, directory=elsewhere, policies=root / "policies", variables={"ROOT": str(root)}, max_bytes=10
+    )
+    assert named.committed
+    assert tablectl.apply(planned, directory=elsewhere, without_policies=True).exit_code == 0
 
 
 def test_policies_are_planned_and_applied(root: Path) -> None:
@@ -94,7 +111,7 @@ def test_policies_are_planned_and_applied(root: Path) -> None:
     assert [table.name for table in report.tables] == [f"delta.`{root}/a`"]
 
 
-@pytest.mark.parametrize("more", [{"select": ["*/a"]}, {"tags": ["web"]}, {"variables": {"ROOT": "/x"}}])
+@pytest.mark.parametrize("more", [{"select": ["*/a"]}, {"tags": ["web"]}])
 def test_a_ready_plan_obeys_no_selection_and_says_so(root: Path, engines: list[LogEngine], more: Any) -> None:
     planned = plan(root)
     (root / "p.json").write_bytes(dump_plan(planned))
@@ -122,7 +139,7 @@ def test_a_session_handed_in_is_wrapped(root: Path, engines: list[LogEngine], mo
         return LogEngine(stamp, dialect)
 
     monkeypatch.setattr("tablectl.api.wrap_spark", wrap_spark)
-    assert tablectl.apply(plan(root), directory=root, spark="the session").exit_code == 0
+    assert tablectl.apply(plan(root), directory=root, spark="the session", variables={"ROOT": str(root)}).exit_code == 0
     assert (wrapped, engines) == ([("the session", "oss", True, 20, False)], [])
 
 
@@ -136,7 +153,7 @@ def test_a_caller_states_that_a_session_is_the_writers_own(
         return LogEngine()
 
     monkeypatch.setattr("tablectl.api.wrap_spark", wrap_spark)
-    tablectl.apply(plan(root), directory=root, spark="the session", driver="shared")
+    tablectl.apply(plan(root), directory=root, spark="the session", driver="shared", variables={"ROOT": str(root)})
     assert told == [True]
     for wrong in ({"driver": "mine", "spark": "the session"}, {"driver": "shared"}):
         with pytest.raises(UsageError, match="makes no sense here"):

@@ -35,6 +35,8 @@ class GitHub:
     repository: str
     token: str = field(repr=False)
     sleep: Callable[[float], None] = time.sleep
+    graphql: str = ""
+    """The address of GraphQL; empty derives it from ``api``."""
 
     @staticmethod
     def of(environ: Mapping[str, str], repository: str) -> GitHub:
@@ -42,11 +44,25 @@ class GitHub:
         token = environ.get("INPUT_TOKEN", "").strip()
         if not token:
             raise UsageError("there is no token", "give the step INPUT_TOKEN: ${{ github.token }}")
-        return GitHub(environ.get("GITHUB_API_URL") or "https://api.github.com", repository, token)
+        api = environ.get("GITHUB_API_URL") or "https://api.github.com"
+        return GitHub(api, repository, token, graphql=environ.get("GITHUB_GRAPHQL_URL", ""))
 
     def get(self, path: str) -> Any:
         """What lies at a path of the repository. Raises ``GitHubError``."""
         return self._call("GET", path)
+
+    def identity(self) -> int:
+        """The account id under which the token posts: of a person, an App, or of GitHub Actions itself.
+
+        GraphQL's ``viewer`` knows all of them; REST's ``/user`` knows only people. Raises ``GitHubError``.
+        """
+        address = self.graphql or f"{self.api.removesuffix('/v3')}/graphql"
+        answer = self._send("POST", address, {"query": "query { viewer { databaseId } }"}, "POST graphql")
+        for key in ("data", "viewer", "databaseId"):
+            answer = answer.get(key) if isinstance(answer, dict) else None
+        if not isinstance(answer, int) or isinstance(answer, bool):
+            raise GitHubError("the server does not say under which account the token posts", 0)
+        return answer
 
     def post(self, path: str, **body: object) -> Any:
         """Make something. Raises ``GitHubError``."""
@@ -69,25 +85,24 @@ class GitHub:
 
     def _call(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Any:
         """What can be asked again is, after a pause: a comment that is made twice is not."""
+        address, what = f"{self.api}/repos/{self.repository}/{path}", f"{method} {path}"
         for pause in _PAUSES if method != "POST" else ():
             try:
-                return self._send(method, path, body)
+                return self._send(method, address, body, what)
             except GitHubError as error:
                 if 0 < error.status < 500 and error.status != 429:
                     raise
             self.sleep(pause)
-        return self._send(method, path, body)
+        return self._send(method, address, body, what)
 
-    def _send(self, method: str, path: str, body: Mapping[str, object] | None) -> Any:
-        address = f"{self.api}/repos/{self.repository}/{path}"
+    def _send(self, method: str, address: str, body: Mapping[str, object] | None, what: str) -> Any:
         if not address.startswith(("https://", "http://127.0.0.1:", "http://localhost:")):
-            raise UsageError(f"{self.api} is no address that a token may be sent to", "GITHUB_API_URL wants https")
+            raise UsageError(f"{address} is no address that a token may be sent to", "GITHUB_API_URL wants https")
         request = Request(address, None if body is None else json.dumps(body).encode(), method=method)  # noqa: S310
         request.add_header("Accept", "application/vnd.github+json")
         request.add_header("Content-Type", "application/json")
         request.add_header("X-GitHub-Api-Version", "2022-11-28")
         request.add_unredirected_header("Authorization", f"Bearer {self.token}")
-        what = f"{method} {path}"
         try:
             with urlopen(request, timeout=_TIMEOUT) as answer:  # noqa: S310
                 return json.loads(answer.read() or b"null")

@@ -17,6 +17,7 @@ from typing import Any, TextIO
 from tablectl.model.errors import UsageError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}\Z")
+_COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?\Z")
 _NUMBER = re.compile(r"[0-9]{1,19}\Z")
 _REPOSITORY = re.compile(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+\Z")
 
@@ -78,8 +79,8 @@ class Job:
 
     @property
     def folder(self) -> Path:
-        """Where this job's files lie, outside of the repository."""
-        return Path(self.environ.get("RUNNER_TEMP") or ".tablectl-ci") / self.name
+        """Where this job's files lie, outside of the repository and in a folder that holds nothing else."""
+        return Path(self.environ.get("RUNNER_TEMP") or ".tablectl-ci") / "tablectl-jobs" / self.name
 
     @property
     def repository(self) -> str:
@@ -94,6 +95,31 @@ class Job:
         """The number of the pull request that the event is about."""
         number = self._pull.get("number")
         return number if isinstance(number, int) and not isinstance(number, bool) else None
+
+    @property
+    def base(self) -> str:
+        """The commit that a pull request, or a group of a merge queue, is to be merged into; empty for other events.
+
+        Raises ``UsageError`` where the event does not name it: then it is not known what the branch may decide.
+        """
+        event = self._event
+        about = next((event[key] for key in ("pull_request", "merge_group") if key in event), None)
+        if about is None:
+            return ""
+        found = about if isinstance(about, dict) else {}
+        base = found.get("base") if isinstance(found.get("base"), dict) else {}
+        commit = str(found.get("base_sha") or (base or {}).get("sha"))
+        if not _COMMIT.match(commit):
+            raise UsageError(
+                "the event names no base commit, whose tablectl.yaml would count", "run this for a pull request"
+            )
+        return commit
+
+    @property
+    def workflow(self) -> str:
+        """The path of the workflow file that plans: as given, else the one that runs."""
+        own = self.environ.get("GITHUB_WORKFLOW_REF", "").partition("@")[0]
+        return self.given("plan_workflow") or own.removeprefix(f"{self.repository}/")
 
     @property
     def address(self) -> str:
@@ -144,12 +170,16 @@ class Job:
 
     @property
     def _pull(self) -> Mapping[str, Any]:
+        pull = self._event.get("pull_request")
+        return pull if isinstance(pull, dict) else {}
+
+    @property
+    def _event(self) -> Mapping[str, Any]:
         try:
             event = json.loads(Path(self.environ["GITHUB_EVENT_PATH"]).read_bytes())
         except (KeyError, OSError, ValueError):
             return {}
-        pull = event.get("pull_request") if isinstance(event, dict) else None
-        return pull if isinstance(pull, dict) else {}
+        return event if isinstance(event, dict) else {}
 
     def _append(self, variable: str, text: str) -> None:
         file = self.environ.get(variable)

@@ -1,4 +1,4 @@
-"""Which plan was reviewed: that of the last commit of the pull request that was merged."""
+"""Which plan was reviewed: that of the last commit of the pull request that was merged, as its comment says."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tablectl.ci.comment import digest_in, find_comment, marker
 from tablectl.ci.github import GitHub
 from tablectl.model.errors import PlanFileError
 
@@ -13,6 +14,8 @@ BY_HAND = (
     "plan again and apply that plan: run this workflow by hand, have the plan on its page reviewed, and run it "
     "once more with the number of that run as `plan-run`"
 )
+CHOSEN = "chosen by hand"
+"""In place of a digest: a person named the run whose plan is applied."""
 _SHORT = 10
 
 
@@ -23,6 +26,20 @@ class Reviewed:
     run: int
     artifact: str
     pull_request: int | None
+    digest: str = CHOSEN
+    """Of the plan that was reviewed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What applies a plan: for which use of tablectl, and from where a plan may come."""
+
+    name: str
+    commit: str
+    workflow: str
+    """The path of the workflow file that plans."""
+    branch: str
+    """The branch that is applied from."""
 
 
 def artifact_name(name: str, pull_request: int | None) -> str:
@@ -30,35 +47,41 @@ def artifact_name(name: str, pull_request: int | None) -> str:
     return f"{name}-plan" if pull_request is None else f"{name}-plan-pr-{pull_request}"
 
 
-def find_reviewed(github: GitHub, name: str, commit: str, plan_run: int | None) -> Reviewed:
-    """The plan of a run that was named, else of the pull request that became ``commit``.
+def find_reviewed(github: GitHub, origin: Origin, plan_run: int | None) -> Reviewed:
+    """The plan of a run that was named, else of the pull request that became the commit.
 
     Raises ``PlanFileError`` where there is none that may be applied, with what to do, and ``GitHubError``.
     """
-    return _of_run(github, name, plan_run) if plan_run is not None else _of_merge(github, name, commit)
+    return _of_run(github, origin, plan_run) if plan_run is not None else _of_merge(github, origin)
 
 
-def _of_run(github: GitHub, name: str, run: int) -> Reviewed:
-    wanted = artifact_name(name, None)
+def _of_run(github: GitHub, origin: Origin, number: int) -> Reviewed:
+    """A plan made by hand on the branch that is applied from. That of a pull request goes through its merge alone."""
+    wanted = artifact_name(origin.name, None)
     found = [
-        each
-        for each in github.pages(f"actions/runs/{run}/artifacts", "artifacts")
-        if each.get("name") == wanted or str(each.get("name")).startswith(f"{wanted}-pr-")
+        each for each in github.pages(f"actions/runs/{number}/artifacts", "artifacts") if each.get("name") == wanted
     ]
     if not found:
-        raise PlanFileError(f"run {run} kept no plan named {wanted}", BY_HAND)
+        raise PlanFileError(f"run {number} kept no plan named {wanted}", BY_HAND)
     chosen = _newest(found)
-    _check(chosen, f"the plan of run {run}")
-    return Reviewed(run, str(chosen["name"]), None)
+    what = f"the plan of run {number}"
+    _check(chosen, what)
+    run = _run(github, number)
+    _check_workflow(run, origin, what)
+    if run.get("event") != "workflow_dispatch" or run.get("head_branch") != origin.branch:
+        made = f"{run.get('event')} on {run.get('head_branch')}"
+        raise PlanFileError(f"{what} was made by {made}, and not by hand on {origin.branch}", BY_HAND)
+    return Reviewed(number, wanted, None)
 
 
-def _of_merge(github: GitHub, name: str, commit: str) -> Reviewed:
+def _of_merge(github: GitHub, origin: Origin) -> Reviewed:
+    commit = origin.commit
     pulls = [each for each in github.pages(f"commits/{commit}/pulls") if each.get("merge_commit_sha") == commit]
     pull = next((each for each in pulls if each.get("merged_at")), None)
     if pull is None:
         raise PlanFileError(f"no pull request was merged as {commit[:_SHORT]}, so no plan of it was reviewed", BY_HAND)
     number, head = int(pull["number"]), str(pull.get("head", {}).get("sha"))
-    wanted = artifact_name(name, number)
+    wanted = artifact_name(origin.name, number)
     kept = list(github.pages(f"actions/artifacts?name={wanted}", "artifacts"))
     if not kept:
         raise PlanFileError(f"there is no plan of #{number}: none was made, or it is no longer kept", BY_HAND)
@@ -69,13 +92,67 @@ def _of_merge(github: GitHub, name: str, commit: str) -> Reviewed:
             f"the last plan of #{number} is of its commit {last}; what was merged is {head[:_SHORT]}, without a plan",
             BY_HAND,
         )
-    chosen = _newest([each for each in of_head if _is_own(each)] or of_head)
-    _check(chosen, f"the plan of #{number}")
-    return Reviewed(int(_run_of(chosen)["id"]), wanted, number)
+    what = f"the plan of #{number}"
+    before = [each for each in of_head if str(each.get("created_at")) < str(pull["merged_at"])]
+    if not before:
+        raise PlanFileError(f"{what} was made after the merge, so nobody reviewed it", BY_HAND)
+    chosen = _of_workflow(github, origin, [each for each in before if _is_own(each)] or before, what)
+    return Reviewed(int(_run_of(chosen)["id"]), wanted, number, _digest(github, origin, number))
+
+
+def _of_workflow(
+    github: GitHub, origin: Origin, artifacts: Sequence[Mapping[str, Any]], what: str
+) -> Mapping[str, Any]:
+    """The newest one that the workflow made for a pull request; others may keep what they like under any name."""
+    refused: PlanFileError | None = None
+    for artifact in sorted(artifacts, key=_age, reverse=True):
+        try:
+            _check(artifact, what)
+            run = _run(github, int(_run_of(artifact)["id"]))
+            _check_workflow(run, origin, what)
+            if run.get("event") != "pull_request":
+                raise PlanFileError(f"{what} was made by {run.get('event')}, and not by a pull request", BY_HAND)
+        except PlanFileError as error:
+            refused = refused or error
+        else:
+            return artifact
+    assert refused is not None
+    raise refused
+
+
+def _digest(github: GitHub, origin: Origin, number: int) -> str:
+    mark = marker("plan", origin.name)
+    comment = find_comment(github, number, mark)
+    digest = digest_in(str(comment.get("body")), mark) if comment else ""
+    if not digest:
+        raise PlanFileError(
+            f"no comment of #{number} by the account of this token carries the digest of a plan, so none was reviewed",
+            f"plan with the same kind of token and `comment: true`; or {BY_HAND}",
+        )
+    return digest
+
+
+def _run(github: GitHub, number: int) -> Mapping[str, Any]:
+    found = github.get(f"actions/runs/{number}")
+    return found if isinstance(found, dict) else {}
+
+
+def _check_workflow(run: Mapping[str, Any], origin: Origin, what: str) -> None:
+    """``path`` may end in ``@`` and a branch."""
+    path = str(run.get("path")).partition("@")[0]
+    if not origin.workflow or path != origin.workflow:
+        raise PlanFileError(
+            f"{what} was made by the workflow {path}, and not by {origin.workflow or 'a workflow that is known'}",
+            "name the workflow file that plans as `plan-workflow`",
+        )
+
+
+def _age(artifact: Mapping[str, Any]) -> tuple[str, int]:
+    return str(artifact.get("created_at")), int(artifact.get("id", 0))
 
 
 def _newest(artifacts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    return max(artifacts, key=lambda each: (str(each.get("created_at")), int(each.get("id", 0))))
+    return max(artifacts, key=_age)
 
 
 def _is_own(artifact: Mapping[str, Any]) -> bool:

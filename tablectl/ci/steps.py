@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from tablectl.api import read_plan
+from tablectl.ci.base import base_file
 from tablectl.ci.comment import DEFAULT, body_of, marker, put_comment
 from tablectl.ci.github import GitHub, GitHubError
 from tablectl.ci.job import Job, Ran
-from tablectl.ci.reviewed import BY_HAND, artifact_name, find_reviewed
+from tablectl.ci.reviewed import BY_HAND, CHOSEN, Origin, artifact_name, find_reviewed
 from tablectl.cli.reports import below_root
 from tablectl.model.errors import ExitCode, InputError, PlanFileError, TablectlError, UsageError
 from tablectl.model.plan import Plan
+from tablectl.planning.plan_file import check_environment, digest_of
 from tablectl.reports.context import Context
 from tablectl.reports.markdown import said
 from tablectl.reports.sarif import problems_sarif
-from tablectl.specs.config import load_config
+from tablectl.specs.branch import BASE
+from tablectl.specs.config import ENV, FILE, ignored_keys, load_config
 from tablectl.specs.repository import load_repository
 
+_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _MOST_SAID = 10_000
 """Characters of an error that a comment shows."""
 
@@ -32,9 +38,31 @@ _WAYS_OUT = {
 }
 
 
+def base_step(job: Job) -> int:
+    """The base branch's ``tablectl.yaml``, which decides all that a branch may not: ``config`` is its path.
+
+    Empty where the event is about no branch to be merged. Raises ``UsageError`` where it cannot be read: without it,
+    whoever pushed the branch would decide where the job's credentials go.
+    """
+    config = ""
+    if job.base:
+        file = _new_folder(job, "base") / FILE
+        file.write_bytes(base_file(job.base, job.environ))
+        config = str(file.absolute())
+    job.output(config=config)
+    return ExitCode.DONE
+
+
 def plan_step(job: Job) -> int:
     """Plan: files for the artifact, the summary, and outputs. Changes that wait are no failure."""
-    folder = _new_folder(job)
+    if job.base and not job.environ.get(BASE):
+        raise UsageError(
+            f"{BASE} is not set: the branch would decide where credentials go",
+            "run the step `base` before, and give its output `config` to this one",
+        )
+    folder = _new_folder(job, "plan")
+    for key in ignored_keys(Path(), job.environ):
+        job.tell("warning", f"tablectl.yaml: `{key}` counts once it is merged; this plan takes it from the base branch")
     files = {form: folder / f"plan.{form}" for form in ("json", "md", "sarif", "html")}
     reports = [word for form in ("md", "sarif", "html") for word in ("--report", str(files[form]))]
     ran = job.tablectl("plan", "--out", str(files["json"]), *reports, *job.arguments)
@@ -50,6 +78,7 @@ def plan_step(job: Job) -> int:
         folder=folder,
         report=files["md"],
         sarif=files["sarif"] if files["sarif"].exists() else "",
+        digest=digest_of(plan) if plan is not None else "",
     )
     if plan is not None and _digest(job, plan.env) != plan.policies:
         job.tell(
@@ -67,7 +96,9 @@ def comment_step(job: Job) -> int:
     report = Path(job.given("report"))
     if number is None or not report.is_file():
         return ExitCode.DONE
-    body = body_of(report.read_text(encoding="utf-8"), subject, job.name, job.address)
+    digest = job.given("digest") if subject == "plan" and _DIGEST.match(job.given("digest")) else ""
+    text = report.read_text(encoding="utf-8", errors="replace")
+    body = body_of(text, subject, job.name, job.address, digest)
     try:
         url = put_comment(GitHub.of(job.environ, job.repository), number, body, marker(subject, job.name))
     except GitHubError as error:
@@ -84,23 +115,34 @@ def comment_step(job: Job) -> int:
 
 def find_step(job: Job) -> int:
     """Which artifact has the plan that was reviewed. Raises ``PlanFileError`` where there is none, and what to do."""
-    plan_run, commit = job.number("plan_run"), job.environ.get("GITHUB_SHA", "")
-    found = find_reviewed(GitHub.of(job.environ, job.repository), job.name, commit, plan_run)
-    job.output(run=found.run, artifact=found.artifact, pull_request=found.pull_request or "", folder=_new_folder(job))
+    origin = Origin(job.name, job.environ.get("GITHUB_SHA", ""), job.workflow, job.environ.get("GITHUB_REF_NAME", ""))
+    found = find_reviewed(GitHub.of(job.environ, job.repository), origin, job.number("plan_run"))
+    job.output(
+        run=found.run,
+        artifact=found.artifact,
+        pull_request=found.pull_request or "",
+        digest=found.digest,
+        folder=_new_folder(job, "reviewed"),
+    )
     of = f" of #{found.pull_request}" if found.pull_request else ""
     job.tell("notice", f"applying the plan{of} that run {found.run} made")
     return ExitCode.DONE
 
 
 def apply_step(job: Job) -> int:
-    """Apply the plan that lies in the job's folder, if it is one of the policies as they are here."""
-    folder = job.folder
-    plan_file, report = folder / "plan.json", folder / "run.md"
-    if not plan_file.exists():
+    """Apply the plan that was downloaded, if it is the reviewed one, of the policies as they are here."""
+    plan_file = job.folder / "reviewed" / "plan.json"
+    if not plan_file.is_file() or plan_file.is_symlink():
         raise PlanFileError("the run that was to plan made a report and no plan: it says why", BY_HAND)
+    if any(each.partition("=")[0].startswith("--without") for each in job.arguments):
+        raise UsageError("`arguments` has --without-policies", "a job has the policies: the plan is compared with them")
     plan = read_plan(plan_file)
+    _check_digest(plan, job.given("digest"))
+    named = job.environ.get(ENV, "") if job.named_env is None else job.named_env
+    check_environment(plan, named)
     check_policies(plan, _digest(job, plan.env))
-    report.unlink(missing_ok=True)  # what was downloaded tells nothing of this run
+    folder = _new_folder(job, "run")
+    report = folder / "run.md"
     reports = [word for form in ("md", "html", "json") for word in ("--report", str(folder / f"run.{form}"))]
     ran = job.tablectl("apply", str(plan_file), *reports, *job.arguments)
     if not report.exists():
@@ -109,6 +151,16 @@ def apply_step(job: Job) -> int:
     job.output(exit_code=ran.code, artifact=f"{job.name}-run", folder=folder, report=report)
     _tell(job, ran)
     return ran.code
+
+
+def _check_digest(plan: Plan, reviewed: str) -> None:
+    """Raises ``PlanFileError`` where the plan is not the one that the comment shows."""
+    if not reviewed:
+        raise UsageError("INPUT_DIGEST is not set", "give this step the output `digest` of the step `find`")
+    if reviewed not in {CHOSEN, digest_of(plan)}:
+        raise PlanFileError(
+            f"the plan has the digest {digest_of(plan)[:12]}…, and the comment shows the plan {reviewed[:12]}…", BY_HAND
+        )
 
 
 def check_policies(plan: Plan, digest: str) -> None:
@@ -123,7 +175,7 @@ def check_policies(plan: Plan, digest: str) -> None:
 
 def drift_step(job: Job) -> int:
     """What is not as declared: a job that fails where anything is."""
-    folder = _new_folder(job)
+    folder = _new_folder(job, "drift")
     files = {form: folder / f"drift.{form}" for form in ("md", "sarif", "html")}
     reports = [word for file in files.values() for word in ("--report", str(file))]
     ran = job.tablectl("drift", *reports, *job.arguments)
@@ -149,6 +201,7 @@ def drift_step(job: Job) -> int:
 
 
 STEPS: Mapping[str, Callable[[Job], int]] = {
+    "base": base_step,
     "plan": plan_step,
     "comment": comment_step,
     "find": find_step,
@@ -165,13 +218,19 @@ def run_step(name: str, job: Job) -> int:
         job.tell("error", f"{error.message}\nWhat to do: {error.hint}" if error.hint else error.message)
         job.summary(_said(f"tablectl {name}", str(error)))
         return error.exit_code
+    except OSError as error:
+        job.tell("error", f"{error.filename or name}: {error.strerror or error}")
+        return ExitCode.ERROR
 
 
-def _new_folder(job: Job) -> Path:
-    folder = job.folder
-    folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.iterdir():
-        old.unlink()
+def _new_folder(job: Job, part: str) -> Path:
+    """An empty folder for a part of the job. What an earlier job on this machine left there is deleted."""
+    folder = job.folder / part
+    if folder.is_symlink() or folder.is_file():
+        folder.unlink()
+    elif folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True, mode=0o700)
     return folder
 
 

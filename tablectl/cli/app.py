@@ -277,7 +277,10 @@ def apply(
     ctx: typer.Context,
     targets: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="PLAN | PATHS", help="A saved plan (*.json), or policies to plan first."),
+        typer.Argument(
+            metavar="[PLAN] [PATHS]",
+            help="A saved plan (*.json), and the policies it was made of; or policies to plan first.",
+        ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Apply what was planned without asking.")] = False,
     proceed: Annotated[
@@ -307,9 +310,17 @@ def apply(
     format: FormOpt = Form.TEXT,  # noqa: A002
     report: ReportOpt = None,
     remote: RemoteOpt = None,
+    without_policies: Annotated[
+        bool,
+        typer.Option(
+            "--without-policies",
+            help="Apply a saved plan on its own word: compare it with no policy. Whoever can write the plan decides.",
+        ),
+    ] = False,
 ) -> int:
     """Run a plan in one protected window.
 
+    A saved plan is compared with the policies: it is refused where it asks for anything that they do not declare.
     Without a saved plan it plans, shows, and asks. The same command after a kill finishes the rest.
 
     Example: tablectl apply plans/today.json
@@ -317,14 +328,17 @@ def apply(
     from tablectl.cli.commands import apply_command  # noqa: PLC0415
 
     saved = [path for path in targets or [] if path.suffix == ".json"]
-    if saved and (len(targets or []) > 1 or select or exclude or tag or var):
-        raise UsageError(
-            "a saved plan is applied as it is", "give one plan alone, without --select, --exclude, --tag or --var"
-        )
-    request = _request(None if saved else targets, select, tag, var, remote, exclude, env)
+    policies = [path for path in targets or [] if path not in saved]
+    if len(saved) > 1 or (saved and (select or exclude or tag)):
+        raise UsageError("a saved plan is applied as it is", "give one plan, without --select, --exclude or --tag")
+    if without_policies and (not saved or policies):
+        raise UsageError("--without-policies is for a saved plan alone", "for example: apply p.json --without-policies")
+    request = _request(policies, select, tag, var, remote, exclude, env)
     request = replace(request, max_tables=max_tables, max_bytes=size("--max-bytes", max_bytes))
     reports = Reports.of(format, report, saved[0] if saved else None)
-    options = ApplyOptions(yes, reason("--proceed", proceed), reason("--override", override), wait, watch)
+    options = ApplyOptions(
+        yes, reason("--proceed", proceed), reason("--override", override), wait, watch, without_policies
+    )
     return apply_command(request, ctx.obj, saved[0] if saved else None, reports, options)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tablectl.api import Engines, config_of, read_plan
+from tablectl.api import Engines, config_of, policies_of_plan, read_plan
 from tablectl.cli.output import Format, Output, write_file
 from tablectl.cli.reports import Render, Reports, below_root
 from tablectl.cli.request import ApplyOptions, ConflictOptions, Request, client
@@ -52,7 +52,16 @@ from tablectl.window.lease_log import LeaseRecord, tail
 from tablectl.window.owner import current_owner
 from tablectl.window.records import RecordStore
 from tablectl.window.report import RunReport
-from tablectl.workflow import Control, make_outlook, make_plan, read_live, record_store, run, store_options
+from tablectl.workflow import (
+    Control,
+    approval_of,
+    make_outlook,
+    make_plan,
+    read_live,
+    record_store,
+    run,
+    store_options,
+)
 
 
 def plan_command(
@@ -67,10 +76,12 @@ def plan_command(
     config = configuration(request)
     reports.check()
     with Engines(config, on_start=out.note) as engines:
-        plan = _plan(request, config, engines, out)
+        specs = load_repository(request.paths, config, ".", request.variables, os.environ)
+        plan = _plan(specs, request, config, engines, out)
     over = _over(request, plan)
     if save and not over:
-        write_file(save, dump_plan(plan))
+        hides = mask_of(config).plan(plan) != plan
+        write_file(save, dump_plan(plan), private=hides)
     context = replace(_context(plan, request, config, out, reports, save), pending_fails=detailed_exitcode)
     if over:
         # Without the tables, which the report shows anyway: a verdict holds no text of others.
@@ -138,8 +149,14 @@ def apply_command(
     config = configuration(request, ready)
     reports.check()
     with Engines(config, on_start=out.note) as engines:
-        plan = ready or _plan(request, config, engines, out)
+        if ready is None:
+            specs: Specs | None = load_repository(request.paths, config, ".", request.variables, os.environ)
+            assert specs is not None
+            plan = _plan(specs, request, config, engines, out)
+        else:
+            plan, specs = ready, _compared_with(request, config, out, options)
         _check_size(request, plan)
+        approve = approval_of(plan, specs, config, request.max_bytes)
         if not saved and not _agreed(plan, out, reports.form, mask_of(config), yes=options.yes):
             out.note("nothing was changed")
             return ExitCode.ERROR
@@ -159,7 +176,7 @@ def apply_command(
                     heed()  # a new Spark context has put a handler of its own in the place of ours
                     return engine
 
-                report = run(plan, open_engine, config, os.environ, control)
+                report = run(plan, open_engine, config, os.environ, control, approve=approve)
     return _reported(
         report, out, reports, lambda form, style: render_run(report, form, style, mask_of(config), context)
     )
@@ -390,8 +407,18 @@ def configuration(request: Request, plan: Plan | None = None) -> Config:
     return replace(config, engine=replace(config.engine, remote=request.remote))
 
 
-def _plan(request: Request, config: Config, engines: Engines, out: Output) -> Plan:
-    specs = load_repository(request.paths, config, ".", request.variables, os.environ)
+def _compared_with(request: Request, config: Config, out: Output, options: ApplyOptions) -> Specs | None:
+    """The policies that a saved plan must agree with; ``None`` where its user takes its word."""
+    if options.without_policies:
+        out.note(
+            "warning: without policies, the plan alone decides which tables are changed, to what, with which consent "
+            "and under which rules of the calendar: make sure that nobody else could write it"
+        )
+        return None
+    return policies_of_plan(request.paths, config, ".", request.variables)
+
+
+def _plan(specs: Specs, request: Request, config: Config, engines: Engines, out: Output) -> Plan:
     selection = Selection(request.select, request.tags, request.excluded)
     with out.progress() as on_read:
         stores, env = store_options(config), config.environment

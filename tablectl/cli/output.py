@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 import stat
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from enum import StrEnum
@@ -182,33 +182,40 @@ def _write(stream: TextIO | None, text: str) -> None:
     stream.flush()
 
 
-def write_file(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all, with the rights that it has. Raises ``TablectlError`` naming it."""
-    with _beside(path) as (handle, name):
+def write_file(path: Path, data: bytes, *, private: bool = False) -> None:
+    """Write a file whole or not at all. Raises ``TablectlError`` naming it.
+
+    It keeps the rights that it has; a new one has those that the umask leaves. ``private`` takes all rights of others
+    away: what is in it is for its owner alone.
+    """
+    with _beside(path, 0o600 if private else 0o666) as (handle, name):
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        name.chmod(stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o644)
+        if path.exists():
+            mode = stat.S_IMODE(path.stat().st_mode)
+            name.chmod(mode & 0o600 if private else mode)
         name.replace(path)
 
 
 def check_writable(path: Path) -> None:
     """Raises what ``write_file`` would, before there is anything to be written."""
-    with _beside(path) as (handle, _name):
+    with _beside(path, 0o600) as (handle, _name):
         os.close(handle)
 
 
 @contextmanager
-def _beside(path: Path) -> Iterator[tuple[int, Path]]:
+def _beside(path: Path, mode: int) -> Iterator[tuple[int, Path]]:
     """A new file in the folder of another one, which is gone afterwards if it still has its name."""
     try:
         if path.exists() and not path.is_file():
             raise TablectlError(f"{path}: this is no file, and nothing else is replaced", "choose another name")
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        name = path.parent / f".{path.name}.{secrets.token_hex(8)}"
+        handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)  # the system takes the umask off
         try:
-            yield handle, Path(name)
+            yield handle, name
         finally:
             with suppress(OSError):
-                Path(name).unlink()
+                name.unlink()
     except OSError as error:
         raise TablectlError(f"{path}: {error.strerror or error}", "choose a place that can be written") from error

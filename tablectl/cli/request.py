@@ -41,6 +41,8 @@ class ApplyOptions:
     wait: float = 0
     """Minutes, as ``watch``."""
     watch: float = 0
+    without_policies: bool = False
+    """Whether a saved plan is applied on its own word."""
 
 
 @dataclass(frozen=True, slots=True)

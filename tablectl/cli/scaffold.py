@@ -51,6 +51,7 @@ _WORKFLOW = """name: tablectl
 on:
   pull_request:
     paths: ["policies/**", tablectl.yaml, .github/workflows/tablectl.yml]
+  merge_group:
   push:
     branches: [main]
     paths: ["policies/**", tablectl.yaml]
@@ -66,45 +67,59 @@ permissions: {}
 
 env:
   TABLECTL: "==VERSION"
-  # Credentials for the tables' logs, by the names of each store, and values of variables, for example:
-  # AWS_ACCESS_KEY_ID: ${{ secrets.AWS_ACCESS_KEY_ID }}
+  # Values of variables, for example:
   # TABLECTL_VAR_LAKE: s3://lake
+  # No credentials here: every job would have them. See the `env` of each job.
 
 jobs:
   plan:
-    if: github.event_name == 'pull_request' || (github.event_name == 'workflow_dispatch' && !inputs.plan-run)
+    if: >-
+      github.event_name == 'pull_request' || github.event_name == 'merge_group' ||
+      (github.event_name == 'workflow_dispatch' && !inputs.plan-run)
     runs-on: ubuntu-latest
     permissions:
+      actions: read # the annotations of private repositories
       contents: read
       pull-requests: write # the comment
       security-events: write # the annotations
     concurrency:
       group: tablectl-plan-${{ github.ref }}
       cancel-in-progress: true # the plan of a newer push is the one to review
+    # env: # credentials that can read the tables' logs and nothing else: whoever pushes a branch can use them
+    #   AWS_ACCESS_KEY_ID: ${{ secrets.READ_AWS_ACCESS_KEY_ID }}
+    #   AWS_SECRET_ACCESS_KEY: ${{ secrets.READ_AWS_SECRET_ACCESS_KEY }}
     steps:
-      - uses: actions/checkout@v4
+      - uses: actions/checkout@11d5960a326750d5838078e36cf38b85af677262 # v4.4.0
         with:
           persist-credentials: false
-      - uses: actions/setup-python@v5
+      - uses: actions/setup-python@a26af69be951a213d495a4c3e4e4022e16d87065 # v5.6.0
         with:
           python-version: "3.12"
       - run: pip install "tablectl${TABLECTL}"
+      - name: read the configuration of the base branch
+        id: base
+        env:
+          INPUT_TOKEN: ${{ github.token }}
+        run: python -P -m tablectl.ci base
       - name: plan
         id: plan
+        env:
+          TABLECTL_BASE_CONFIG: ${{ steps.base.outputs.config }}
         run: python -P -m tablectl.ci plan
       - name: comment
         if: always() && steps.plan.outputs.report
         env:
           INPUT_REPORT: ${{ steps.plan.outputs.report }}
+          INPUT_DIGEST: ${{ steps.plan.outputs.digest }}
           INPUT_TOKEN: ${{ github.token }}
         run: python -P -m tablectl.ci comment
-      - uses: actions/upload-artifact@v4
+      - uses: actions/upload-artifact@ea165f8d65b6e75b540449e92b4886f43607fa02 # v4.6.2
         if: always() && steps.plan.outputs.folder
         with:
           name: ${{ steps.plan.outputs.artifact }}
           path: ${{ steps.plan.outputs.folder }}
           overwrite: true
-      - uses: github/codeql-action/upload-sarif@v4
+      - uses: github/codeql-action/upload-sarif@8aad20d150bbac5944a9f9d289da16a4b0d87c1e # v4.36.2
         if: always() && steps.plan.outputs.sarif
         continue-on-error: true # code scanning may be switched off
         with:
@@ -121,14 +136,18 @@ jobs:
     concurrency:
       group: tablectl-apply
       cancel-in-progress: false # an apply that runs is never cut short
+    # environment: production # of the default branch alone; its secrets are no other job's
+    # env: # credentials that can write
+    #   AWS_ACCESS_KEY_ID: ${{ secrets.AWS_ACCESS_KEY_ID }}
+    #   AWS_SECRET_ACCESS_KEY: ${{ secrets.AWS_SECRET_ACCESS_KEY }}
     steps:
-      - uses: actions/checkout@v4
+      - uses: actions/checkout@11d5960a326750d5838078e36cf38b85af677262 # v4.4.0
         with:
           persist-credentials: false
-      - uses: actions/setup-python@v5
+      - uses: actions/setup-python@a26af69be951a213d495a4c3e4e4022e16d87065 # v5.6.0
         with:
           python-version: "3.12"
-      - uses: actions/setup-java@v4
+      - uses: actions/setup-java@cf277c60eb25467037889841efdb72551f06f6c3 # v4.9.1
         with:
           distribution: temurin
           java-version: "17"
@@ -139,7 +158,7 @@ jobs:
           INPUT_PLAN_RUN: ${{ inputs.plan-run }}
           INPUT_TOKEN: ${{ github.token }}
         run: python -P -m tablectl.ci find
-      - uses: actions/download-artifact@v4
+      - uses: actions/download-artifact@d3f86a106a0bac45b974a628896c90dbdf5c8093 # v4.3.0
         with:
           name: ${{ steps.find.outputs.artifact }}
           path: ${{ steps.find.outputs.folder }}
@@ -147,6 +166,8 @@ jobs:
           github-token: ${{ github.token }}
       - name: apply
         id: apply
+        env:
+          INPUT_DIGEST: ${{ steps.find.outputs.digest }}
         run: python -P -m tablectl.ci apply
       - name: comment
         if: always() && steps.apply.outputs.report
@@ -156,7 +177,7 @@ jobs:
           INPUT_PULL_REQUEST: ${{ steps.find.outputs.pull-request }}
           INPUT_TOKEN: ${{ github.token }}
         run: python -P -m tablectl.ci comment
-      - uses: actions/upload-artifact@v4
+      - uses: actions/upload-artifact@ea165f8d65b6e75b540449e92b4886f43607fa02 # v4.6.2
         if: always() && steps.apply.outputs.folder
         with:
           name: ${{ steps.apply.outputs.artifact }}
@@ -169,10 +190,10 @@ jobs:
     permissions:
       contents: read
     steps:
-      - uses: actions/checkout@v4
+      - uses: actions/checkout@11d5960a326750d5838078e36cf38b85af677262 # v4.4.0
         with:
           persist-credentials: false
-      - uses: actions/setup-python@v5
+      - uses: actions/setup-python@a26af69be951a213d495a4c3e4e4022e16d87065 # v5.6.0
         with:
           python-version: "3.12"
       - run: pip install "tablectl${TABLECTL}"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tablectl.model.errors import LimitError
-from tablectl.model.plan import Plan, TablePlan
+from tablectl.model.plan import Plan, Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Limits:
             )
         if self.bytes is None:
             return
-        sizes = {table.name: _rewritten(table) for table in changing}
+        sizes = {table.name: rewritten_bytes(table.statements) for table in changing}
         unknown = [name for name, size in sizes.items() if size is None]
         if unknown:
             raise LimitError(
@@ -44,10 +45,13 @@ class Limits:
 _WAY_OUT = "select fewer tables, or raise the limit if so much is meant"
 
 
-def _rewritten(table: TablePlan) -> int | None:
-    """Bytes of a table's largest rewrite of each kind: those of one kind rewrite the same, or what slipped in since."""
+def rewritten_bytes(statements: Sequence[Statement]) -> int | None:
+    """The bytes that a table's statements rewrite at most; ``None`` where that is unknown.
+
+    Rewrites of one kind rewrite the same files, or what was added since: the largest of each kind counts.
+    """
     largest = {False: 0, True: 0}
-    for rewrite in (each.rewrite for each in table.statements if each.rewrite):
+    for rewrite in (each.rewrite for each in statements if each.rewrite):
         if rewrite.bytes_at_most is None:
             return None
         largest[rewrite.clusters] = max(largest[rewrite.clusters], rewrite.bytes_at_most)

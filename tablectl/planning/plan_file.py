@@ -74,33 +74,40 @@ def _check_derived(plan: Plan, where: str) -> None:
         raise PlanFileError(f"{where}: made by tablectl {plan.tool}, this is {__version__}", _PLAN_AGAIN)
     for table in plan.tables:
         try:
-            honest = _is_derived(table, plan.dialect)
+            key = _underived(table, plan.dialect)
         except (NameSyntaxError, KeyError, ValueError) as error:
             raise PlanFileError(f"{where}: {table.name}: {error}", _PLAN_AGAIN) from None
-        if not honest:
-            raise PlanFileError(f"{where}: {table.name}: not what follows from its changes", _PLAN_AGAIN)
+        if key:
+            raise PlanFileError(f"{where}: {table.name}: `{key}` does not follow from its changes", _PLAN_AGAIN)
 
 
-def _is_derived(table: TablePlan, dialect: str) -> bool:
+def _underived(table: TablePlan, dialect: str) -> str:
+    """The key of what does not follow from a table's changes; empty where all of it does."""
     name = table.table
     if name.is_path and canonical_location(name.parts[0]) != canonical_location(table.location):
-        return False
+        return "location"
+    if table.version < 0:
+        return "version"
     for change in table.changes:
         check_declarable(change, dialect)
     if len({change.id for change in table.changes}) < len(table.changes):
-        return False
+        return "changes"
     before = table.basis.protocol.protocol()
     if table.refusals:
-        return table.protocol_after == table.basis.protocol and not (table.statements or table.features or table.undo)
+        derived = (("protocol_after", table.basis.protocol), ("statements", ()), ("features", ()), ("undo", ()))
+        return next((key for key, value in derived if getattr(table, key) != value), "")
     statements = derive(table.changes, table.basis, name, dialect)
     after = protocol_after(statements, table.basis)
-    if (statements, after) != (table.statements, table.protocol_after):
-        return False
-    if table.features != added_features(before, after.protocol()):
-        return False
-    if table.undo != derive_undo(table.changes, table.basis, name):
-        return False
-    return not consent_refusals(table.changes, statements, table.basis) and _finds_what_follows(table)
+    wanted: tuple[tuple[str, object], ...] = (
+        ("statements", statements),
+        ("protocol_after", after),
+        ("features", added_features(before, after.protocol())),
+        ("undo", derive_undo(table.changes, table.basis, name)),
+    )
+    wrong = next((key for key, value in wanted if getattr(table, key) != value), "")
+    if wrong or not consent_refusals(table.changes, statements, table.basis):
+        return wrong or ("" if _finds_what_follows(table) else "findings")
+    return "refusals"
 
 
 def _finds_what_follows(table: TablePlan) -> bool:

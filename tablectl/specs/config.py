@@ -15,7 +15,8 @@ from tablectl.model.errors import InputError, Problem, UsageError
 from tablectl.model.lint import RULES, LintSetting, Severities
 from tablectl.model.names import DEFAULT_CATALOG, is_absolute, is_environment
 from tablectl.model.stores import OPTIONS, SECRETS
-from tablectl.specs.config_file import Keys, read_values
+from tablectl.specs.branch import BASE, combined, ignored
+from tablectl.specs.config_file import Keys, Places, read_values
 from tablectl.specs.config_keys import (
     Command,
     ListOf,
@@ -263,12 +264,17 @@ def load_config(directory: Path, environ: Mapping[str, str], env: str | None = N
     ``env`` names a section under ``env:``, whose values go over those at the top as variables do; ``None`` leaves the
     choice to ``TABLECTL_ENV``, and without one, as with an empty text, the top level alone holds. A single value
     under ``engine: {remote: …}`` is the variable ``TABLECTL_ENGINE_REMOTE`` too, and so on; an empty variable counts
-    as not set. Raises ``InputError`` with everything that is wrong, in all environments, and ``UsageError`` for one
+    as not set. Where ``TABLECTL_BASE_CONFIG`` names a file, the directory's own decides only what a branch may, see
+    ``branch``. Raises ``InputError`` with everything that is wrong, in all environments, and ``UsageError`` for one
     that the file does not have.
     """
     path, problems = directory / FILE, list[Problem]()
     values, places = read_values(path, problems)
     file = Source(shown_path(path), 1, 1)
+    if environ.get(BASE):
+        read_section(_CONFIG, values, places, file, problems)  # what is wrong in a key that does not count is wrong too
+        base, base_places = _read_base(Path(environ[BASE]), problems)
+        values, places = combined(values, base), {**base_places, **places}
     sections = {"env": values.pop("env")} if "env" in values else {}
     known = read_section(_CONFIG, sections, places, file, problems)
     chosen = environ.get(ENV, "") if env is None else env
@@ -287,6 +293,20 @@ def load_config(directory: Path, environ: Mapping[str, str], env: str | None = N
     if chosen and chosen not in known.env:
         raise _no_such(chosen, known, "" if env is not None else f", which {ENV} names")
     return replace(config, env=known.env, environment=chosen)
+
+
+def ignored_keys(directory: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The keys of a directory's file that do not count, since ``TABLECTL_BASE_CONFIG`` names the file that decides."""
+    if not environ.get(BASE):
+        return ()
+    return ignored(read_values(directory / FILE, [])[0], read_values(Path(environ[BASE]), [])[0])
+
+
+def _read_base(path: Path, problems: list[Problem]) -> tuple[dict[str, Any], Places]:
+    if not path.is_file():
+        problems.append(Problem(shown_path(path), 0, 0, f"there is no such file, which {BASE} names"))
+        return {}, {}
+    return read_values(path, problems)
 
 
 def _no_such(name: str, config: Config, why: str) -> UsageError:

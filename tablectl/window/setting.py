@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Event as Flag
 from typing import Protocol
@@ -11,6 +12,7 @@ from tablectl.model.calendar import ALWAYS, Calendar
 from tablectl.model.live import Commit, LiveTable
 from tablectl.model.names import TableName
 from tablectl.model.options import Optimize
+from tablectl.model.plan import TablePlan
 from tablectl.window.clock import Clock
 from tablectl.window.command import RunHook, run_nothing
 from tablectl.window.events import Notify
@@ -68,6 +70,14 @@ class Terms:
     """Seconds for which writers are waited for to come back, once all is done."""
 
 
+Approve = Callable[[TablePlan], None]
+"""Asks again, under a table's lease and before anything is sent, whether its plan may run. Raises ``EndError``."""
+
+
+def approve_all(_plan: TablePlan) -> None:
+    """Approves every plan: for plans that were compared with the policies in another way."""
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """What every table of a run shares."""
@@ -86,6 +96,7 @@ class Window:
     """Whose closed statements run now."""
     together: Together | None = None
     """The tables that share one window; ``None`` where each has its own."""
+    approve: Approve = approve_all
 
 
 class EndError(Exception):

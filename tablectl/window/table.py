@@ -79,6 +79,7 @@ def _run_visit(visit: Visit) -> TableRun:
             end_inherited(visit)
             visit.hooks.settle()
             check_name(visit.window, visit.plan)
+            visit.window.approve(visit.plan)
             reached = _run_statements(visit)
             visit.gate.finish()
         except Exception:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,7 +25,8 @@ __all__ = ["Cli", "FakeSpark", "Repository", "cli", "fake_spark", "repo"]
 
 REPOSITORY = "acme/lake"
 TOKEN = "ghs_a-token"
-BOT = {"login": "github-actions[bot]", "type": "Bot"}
+BOT = {"login": "github-actions[bot]", "type": "Bot", "id": 41898282}
+WORKFLOW = ".github/workflows/tablectl.yml"
 
 
 @dataclass
@@ -35,6 +37,9 @@ class FakeGitHub:
     comments: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     pulls: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     artifacts: list[dict[str, Any]] = field(default_factory=list)
+    runs: dict[int, dict[str, Any]] = field(default_factory=dict)
+    viewer: dict[str, Any] = field(default_factory=lambda: dict(BOT))
+    """The account of the token."""
     asked: list[str] = field(default_factory=list)
     tokens: set[str] = field(default_factory=set)
     fail: list[int] = field(default_factory=list)
@@ -43,6 +48,11 @@ class FakeGitHub:
     def answer(self, method: str, path: str, query: dict[str, list[str]], body: Any) -> tuple[int, Any]:
         if self.fail:
             return self.fail.pop(0), {"message": "no"}
+        if (method, path) == ("POST", "/graphql"):
+            return 200, {"data": {"viewer": {"databaseId": self.viewer["id"]}}}
+        return self._answer(method, path, query, body)
+
+    def _answer(self, method: str, path: str, query: dict[str, list[str]], body: Any) -> tuple[int, Any]:
         page = int(query.get("page", ["1"])[0]) - 1
         size = int(query.get("per_page", ["30"])[0])
 
@@ -63,6 +73,8 @@ class FakeGitHub:
             case "GET", "actions", "artifacts":
                 named = [each for each in self.artifacts if each["name"] == query["name"][0]]
                 return 200, {"total_count": len(named), "artifacts": some(named)}
+            case "GET", "actions", "runs", run if int(run) in self.runs:
+                return 200, self.runs[int(run)]
             case "GET", "actions", "runs", run, "artifacts":
                 of_run = [each for each in self.artifacts if each["workflow_run"]["id"] == int(run)]
                 return 200, {"total_count": len(of_run), "artifacts": some(of_run)}
@@ -71,7 +83,9 @@ class FakeGitHub:
     def _write(self, number: int, body: str) -> dict[str, Any]:
         kept = self.comments.setdefault(number, [])
         identity = sum(map(len, self.comments.values())) + 101
-        kept.append({"id": identity, "user": BOT, "body": body, "html_url": f"https://github.example/c/{identity}"})
+        kept.append(
+            {"id": identity, "user": self.viewer, "body": body, "html_url": f"https://github.example/c/{identity}"}
+        )
         return kept[-1]
 
     def merged(self, number: int, *, head: str, commit: str) -> None:
@@ -83,9 +97,22 @@ class FakeGitHub:
         }
         self.pulls.setdefault(commit, []).append(pull)
 
-    def kept(self, name: str, *, run: int, head: str, fork: bool = False, expired: bool = False) -> None:
+    def kept(
+        self,
+        name: str,
+        *,
+        run: int,
+        head: str,
+        fork: bool = False,
+        expired: bool = False,
+        event: str = "pull_request",
+        workflow: str = WORKFLOW,
+        branch: str = "main",
+        made: str = "",
+    ) -> None:
+        self.runs[run] = {"id": run, "event": event, "path": workflow, "head_branch": branch, "head_sha": head}
         of = {"id": run, "repository_id": 1, "head_repository_id": 2 if fork else 1, "head_sha": head}
-        made = f"2026-11-{10 + len(self.artifacts):02d}T00:00:00Z"
+        made = made or f"2026-11-{1 + len(self.artifacts):02d}T00:00:00Z"
         artifact = {"id": len(self.artifacts), "name": name, "expired": expired, "created_at": made, "workflow_run": of}
         self.artifacts.insert(0, artifact)
 
@@ -169,7 +196,9 @@ def runner(tmp_path: Path, cli: Cli, fake_spark: FakeSpark, github: FakeGitHub) 
     """In the repository of policies, with commands run in this process."""
 
     def run(args: Sequence[str]) -> Ran:
-        ran = cli(*args)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("TABLECTL_BASE_CONFIG", made.environ.get("TABLECTL_BASE_CONFIG", ""))
+            ran = cli(*args)
         return Ran(ran.code, ran.err)
 
     root = tmp_path / "runner"
@@ -182,6 +211,23 @@ def runner(tmp_path: Path, cli: Cli, fake_spark: FakeSpark, github: FakeGitHub) 
         "GITHUB_SERVER_URL": "https://github.example",
         "GITHUB_RUN_ID": "77",
         "GITHUB_SHA": "c" * 40,
+        "GITHUB_REF_NAME": "main",
+        "GITHUB_WORKFLOW_REF": f"{REPOSITORY}/{WORKFLOW}@refs/heads/main",
         "INPUT_TOKEN": TOKEN,
     }
-    return Runner(root, environ, run)
+    made = Runner(root, environ, run)
+    return made
+
+
+def git(*args: str) -> str:
+    """A command of Git in the current folder; what it prints."""
+    options = ["-c", "user.name=ann", "-c", "user.email=ann@example.com", "-c", "commit.gpgsign=false"]
+    return subprocess.run(["git", *options, *args], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def base_commit() -> str:
+    """The current folder as the base branch has it."""
+    git("init", "--quiet")
+    git("add", "--all")
+    git("commit", "--quiet", "--allow-empty", "--message=base")
+    return git("rev-parse", "HEAD")

@@ -29,6 +29,7 @@ class Hand:
     number: int
     """Of the run."""
     context: dict[str, str]
+    event: str = "pull_request"
     code: int = 0
     done: list[str] = field(default_factory=list)
 
@@ -83,7 +84,7 @@ class Hand:
             case "actions/upload-artifact":
                 assert given["overwrite"].lower() == "true"
                 shutil.copytree(given["path"], self.store / str(self.number) / given["name"])
-                self.github.kept(given["name"], run=self.number, head=self.head)
+                self.github.kept(given["name"], run=self.number, head=self.head, event=self.event)
             case "actions/download-artifact":
                 assert given["github-token"]
                 shutil.copytree(self.store / given["run-id"] / given["name"], given["path"], dirs_exist_ok=True)

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import yaml
 import tablectl.ci.steps
 from tablectl.ci.steps import STEPS
 from tablectl.cli.scaffold import scaffold
-from tests.ci.conftest import FakeGitHub, Runner
+from tests.ci.conftest import FakeGitHub, Runner, base_commit
 from tests.ci.hand import OURS, Hand, bash_reads
 from tests.cli.conftest import Cli, FakeSpark, Repository
 from tests.cli.log_lake import Logged, set_property
@@ -75,7 +76,7 @@ def test_no_shell_reads_an_expression(file: str, steps: list[dict[str, Any]]) ->
             assert bash_reads(step["run"])
             assert file != "action.yml" or step["shell"] == "bash"
         else:
-            assert re.fullmatch(r"[\w-]+/[\w/-]+@(v\d+|[0-9a-f]{40})", step["uses"])
+            assert re.fullmatch(r"[\w-]+/[\w/-]+@[0-9a-f]{40}", step["uses"])
     for text in texts(steps):
         assert "github.event." not in text
         assert "github.head_ref" not in text
@@ -91,7 +92,7 @@ def test_steps_are_ours_and_what_is_read_of_them_is_written(file: str, steps: li
         if ours:
             known[step.get("id", "")] = outputs_of(ours[1])
             assert ours[1] in STEPS
-            assert ("INPUT_TOKEN" in step.get("env", {})) == (ours[1] in {"find", "comment"})
+            assert ("INPUT_TOKEN" in step.get("env", {})) == (ours[1] in {"base", "find", "comment"})
         elif "id" in step:
             known[step["id"]] = {"python", "python-path"}
     for output in ACTION["outputs"].values():
@@ -103,7 +104,7 @@ def test_jobs_have_the_rights_that_they_need_and_never_apply_at_once() -> None:
     assert WORKFLOW["permissions"] == {}
     jobs = WORKFLOW["jobs"]
     assert {name: job["permissions"] for name, job in jobs.items()} == {
-        "plan": {"contents": "read", "pull-requests": "write", "security-events": "write"},
+        "plan": {"actions": "read", "contents": "read", "pull-requests": "write", "security-events": "write"},
         "apply": {"actions": "read", "contents": "read", "pull-requests": "write"},
         "drift": {"contents": "read"},
     }
@@ -176,23 +177,51 @@ def test_actionlint_finds_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "extras", "installed"),
+    ("mode", "extras", "locks", "more"),
     [
-        ("plan", "", ""),
-        ("plan", "spark,aws", "[spark,aws]"),
-        ("drift", "aws", "[aws]"),
-        ("apply", "", "[spark]"),
-        ("apply", "aws", "[spark,aws]"),
-        ("apply", "databricks", "[databricks]"),
+        ("plan", "", "base", ""),
+        ("plan", "spark,aws", "base spark aws", ""),
+        ("drift", "aws", "base aws", ""),
+        ("apply", "", "base spark", ""),
+        ("apply", "aws", "base spark aws", ""),
+        ("apply", "databricks, aws", "base aws", "[databricks]"),
     ],
 )
-def test_what_is_installed(tmp_path: Path, mode: str, extras: str, installed: str) -> None:
+def test_what_is_installed_is_locked_by_hashes(tmp_path: Path, mode: str, extras: str, locks: str, more: str) -> None:
     ran = install(tmp_path, mode, extras)
     assert ran.returncode == 0, ran.stderr
-    assert (tmp_path / "asked").read_text().splitlines()[-1] == (
-        f"-m pip install --quiet --disable-pip-version-check /the action{installed}"
-    )
+    pip = "-m pip --quiet --disable-pip-version-check install"
+    files = " ".join(f"-r /the action/locks/{name}.lock" for name in locks.split())
+    assert (tmp_path / "asked").read_text().splitlines()[1:] == [
+        f"{pip} --require-hashes {files}",
+        f"{pip} --no-build-isolation --no-deps /the action",
+        *([f"{pip} --no-build-isolation /the action{more}"] if more else []),
+    ]
     assert (tmp_path / "output").read_text() == f"python={tmp_path}/tablectl-venv/bin/python\n"
+
+
+def test_extras_that_no_lock_has_are_refused(tmp_path: Path) -> None:
+    ran = install(tmp_path, "plan", "dev] evil[")
+    assert (ran.returncode, ran.stdout) == (64, "::error title=tablectl::extras are spark, aws and databricks\n")
+
+
+def test_locks_of_the_action_are_parts_of_the_one_that_is_tested() -> None:
+    """Each names every package that its extra needs, at the version and with the hashes of ``requirements.lock``."""
+    tested = blocks_of(ROOT / "requirements.lock")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    extras = project["project"]["optional-dependencies"]
+    needed = {"base": [*project["project"]["dependencies"], *project["build-system"]["requires"]]}
+    needed |= {name: [*needed["base"], *extras[name]] for name in ("spark", "aws")}
+    for name, roots in needed.items():
+        locked = blocks_of(ROOT / "locks" / f"{name}.lock")
+        assert locked <= tested, name
+        names = {re.split(r"[^\w.-]", each)[0] for each in locked}
+        assert {re.split(r"[^\w.-]", each)[0].lower() for each in roots} <= names, name
+        assert all("--hash=sha256:" in each for each in locked)
+
+
+def blocks_of(lock: Path) -> set[str]:
+    return {each.strip() for each in re.split(r"\n(?=\S)", lock.read_text().strip())}
 
 
 @pytest.mark.parametrize("mode", ["", "destroy", "apply; id", "$(touch evil)"])
@@ -259,11 +288,12 @@ def test_the_life_of_a_change(
 
     def job(mode: str, **inputs: str) -> tuple[int, list[str]]:
         steps, context = of(mode, **inputs)
-        hand = Hand(runner, github, tmp_path / "store", HEAD, next(number), context)
+        hand = Hand(runner, github, tmp_path / "store", HEAD, next(number), context, event)
         return hand.play(steps), hand.done
 
-    head = {"ref": EVIL, "sha": HEAD}
-    runner.event(pull_request={"number": 5, "title": EVIL, "body": EVIL, "head": head})
+    head, event = {"ref": EVIL, "sha": HEAD}, "pull_request"
+    base = {"sha": base_commit()}
+    runner.event(pull_request={"number": 5, "title": EVIL, "body": EVIL, "head": head, "base": base})
     code, done = job("plan")
     assert code == 0
     assert {"github/codeql-action/upload-sarif", "Annotate the policies"} & set(done)
@@ -286,7 +316,8 @@ def test_the_life_of_a_change(
     set_property(orders, "owner.team", "somebody else")
     assert job("drift")[0] == 2
     assert job("apply")[0] == 3, "stale"
-    runner.event(workflow_dispatch={})
+    runner.event(inputs={})
+    event = "workflow_dispatch"
     assert job("plan")[0] == 0
     (by_hand,) = [each for each in github.artifacts if each["name"] == "tablectl-plan"]
     assert job("apply", plan_run=str(by_hand["workflow_run"]["id"]))[0] == 0
@@ -298,10 +329,16 @@ def test_where_no_comment_and_no_annotation_is_wanted(
 ) -> None:
     repo.table("orders")
     repo.policies({"orders": "{isolation: Serializable}"})
-    runner.event(pull_request={"number": 5})
+    runner.event(pull_request={"number": 5, "base": {"sha": base_commit()}})
     steps, context = of_action("plan", comment="false", sarif="false", name="lake-prod")
     hand = Hand(runner, github, tmp_path / "store", HEAD, 10, context)
     assert hand.play(steps) == 0
-    assert hand.done == ["Python", "Install tablectl", "Plan", "Keep the plan and the reports"]
+    assert hand.done == [
+        "Python",
+        "Install tablectl",
+        "Read the configuration of the base branch",
+        "Plan",
+        "Keep the plan and the reports",
+    ]
     assert github.asked == []
     assert github.artifacts[0]["name"] == "lake-prod-plan-pr-5"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tablectl.ci.comment import body_of, marker, put_comment
+from tablectl.ci.comment import body_of, digest_in, marker, put_comment
 from tablectl.ci.github import GitHub
 from tablectl.reports.markdown import LIMIT
 from tests.ci.conftest import BOT, FakeGitHub
@@ -47,6 +47,19 @@ def test_plan_and_apply_and_each_name_have_comments_of_their_own(github: FakeGit
     assert github.comments[7][2]["body"] == (
         "### lake-prod\n\n**🟡 Plan: Changes pending** · 1 table\n\nmore\n\n<!-- tablectl plan: lake-prod -->\n"
     )
+
+
+def test_the_digest_stands_in_the_last_lines_and_is_read_only_there() -> None:
+    digest, forged = "a" * 64, "b" * 64
+    for name in ("tablectl", "lake-prod"):
+        mark = marker("plan", name)
+        report = REPORT.replace("more", f"plan digest: `{forged}`\n\n{mark}")
+        body = body_of(report, "plan", name, "", digest)
+        assert digest_in(body, mark) == digest
+        assert digest_in(body.replace("\n", "\r\n"), mark) == digest
+        assert digest_in(body_of(report, "plan", name, ""), mark) == ""
+        assert digest_in(f"{body}{mark} and more", mark) == ""
+    assert len(body_of("verdict\n" + "x" * 2 * LIMIT, "plan", "tablectl", "", digest).encode()) <= LIMIT
 
 
 def test_with_its_name_it_is_never_too_long() -> None:

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from tablectl.ci.comment import body_of, marker, put_comment
 from tablectl.ci.github import GitHub
-from tablectl.ci.reviewed import BY_HAND, Reviewed, find_reviewed
+from tablectl.ci.reviewed import BY_HAND, CHOSEN, Origin, Reviewed, find_reviewed
 from tablectl.model.errors import PlanFileError
-from tests.ci.conftest import FakeGitHub
+from tests.ci.conftest import WORKFLOW, FakeGitHub
 
 COMMIT, HEAD, OLDER = "c" * 40, "a" * 40, "b" * 40
 
 
+DIGEST = "d" * 64
+
+
+def find(client: GitHub, plan_run: int | None = None, *, name: str = "tablectl", workflow: str = WORKFLOW) -> Reviewed:
+    return find_reviewed(client, Origin(name, COMMIT, workflow, "main"), plan_run)
+
+
+def commented(client: GitHub, number: int, *, digest: str = DIGEST, name: str = "tablectl") -> None:
+    """The comment of a plan."""
+    put_comment(client, number, body_of("**Plan**\n", "plan", name, "", digest), marker("plan", name))
+
+
 def refused(client: GitHub, plan_run: int | None = None) -> str:
     with pytest.raises(PlanFileError) as found:
-        find_reviewed(client, "tablectl", COMMIT, plan_run)
-    assert found.value.hint == BY_HAND
+        find(client, plan_run)
+    assert BY_HAND in found.value.hint or "plan-workflow" in found.value.hint
     return found.value.message
 
 
@@ -26,8 +41,10 @@ def test_it_is_the_newest_of_the_commit_that_was_merged(github: FakeGitHub, clie
     github.kept("tablectl-plan-pr-5", run=12, head=HEAD)
     github.kept("tablectl-plan-pr-6", run=13, head=HEAD)
     github.kept("lake-plan-pr-5", run=14, head=HEAD)
-    assert find_reviewed(client, "tablectl", COMMIT, None) == Reviewed(12, "tablectl-plan-pr-5", 5)
-    assert find_reviewed(client, "lake", COMMIT, None) == Reviewed(14, "lake-plan-pr-5", 5)
+    commented(client, 5)
+    commented(client, 5, name="lake", digest="e" * 64)
+    assert find(client) == Reviewed(12, "tablectl-plan-pr-5", 5, DIGEST)
+    assert find(client, name="lake") == Reviewed(14, "lake-plan-pr-5", 5, "e" * 64)
 
 
 def test_of_the_pull_requests_of_a_commit_the_one_that_became_it(github: FakeGitHub, client: GitHub) -> None:
@@ -36,7 +53,8 @@ def test_of_the_pull_requests_of_a_commit_the_one_that_became_it(github: FakeGit
     assert refused(client) == "no pull request was merged as cccccccccc, so no plan of it was reviewed"
     github.merged(5, head=HEAD, commit=COMMIT)
     github.kept("tablectl-plan-pr-5", run=10, head=HEAD)
-    assert find_reviewed(client, "tablectl", COMMIT, None).pull_request == 5
+    commented(client, 5)
+    assert find(client).pull_request == 5
 
 
 def test_a_commit_that_came_without_a_pull_request(github: FakeGitHub, client: GitHub) -> None:
@@ -69,15 +87,80 @@ def test_a_fork_plans_for_nobody(github: FakeGitHub, client: GitHub) -> None:
     assert "made by a fork" in refused(client)
     github.kept("tablectl-plan-pr-5", run=11, head=HEAD)
     github.kept("tablectl-plan-pr-5", run=12, head=HEAD, fork=True)
-    assert find_reviewed(client, "tablectl", COMMIT, None).run == 11
-    assert "made by a fork" in refused(client, 12)
+    commented(client, 5)
+    assert find(client).run == 11
+    github.kept("tablectl-plan", run=13, head=HEAD, fork=True, event="workflow_dispatch")
+    assert "made by a fork" in refused(client, 13)
+
+
+def test_only_the_workflow_that_plans_made_it(github: FakeGitHub, client: GitHub) -> None:
+    github.merged(5, head=HEAD, commit=COMMIT)
+    commented(client, 5)
+    github.kept("tablectl-plan-pr-5", run=10, head=HEAD, workflow=".github/workflows/evil.yml")
+    assert refused(client) == (
+        "the plan of #5 was made by the workflow .github/workflows/evil.yml, and not by .github/workflows/tablectl.yml"
+    )
+    github.kept("tablectl-plan-pr-5", run=11, head=HEAD, event="push")
+    assert refused(client) == "the plan of #5 was made by push, and not by a pull request"
+    github.kept("tablectl-plan-pr-5", run=12, head=HEAD)
+    github.kept("tablectl-plan-pr-5", run=13, head=HEAD, workflow=".github/workflows/evil.yml")
+    assert find(client).run == 12
+    github.runs[12]["path"] += "@refs/pull/5/merge"
+    assert find(client).run == 12
+    assert find(client, workflow=".github/workflows/evil.yml").run == 13
+    with pytest.raises(PlanFileError, match="a workflow that is known"):
+        find(client, workflow="")
+
+
+def test_a_plan_made_after_the_merge_was_reviewed_by_nobody(github: FakeGitHub, client: GitHub) -> None:
+    github.merged(5, head=HEAD, commit=COMMIT)
+    commented(client, 5)
+    github.kept("tablectl-plan-pr-5", run=10, head=HEAD, made="2026-11-20T10:00:00Z")
+    assert refused(client) == "the plan of #5 was made after the merge, so nobody reviewed it"
+    github.kept("tablectl-plan-pr-5", run=11, head=HEAD, made="2026-11-20T09:59:59Z")
+    assert find(client).run == 11
+
+
+def test_the_digest_is_that_of_the_account_that_comments(github: FakeGitHub, client: GitHub) -> None:
+    """Anybody may write a comment that looks like ours; other bots may, too."""
+    github.merged(5, head=HEAD, commit=COMMIT)
+    github.kept("tablectl-plan-pr-5", run=10, head=HEAD)
+    assert "carries the digest of a plan" in refused(client)
+    forged = body_of("**Plan**\n", "plan", "tablectl", "", "f" * 64)
+    github.comments[5] = [
+        {"id": 1, "user": {"login": "mallory", "type": "User", "id": 7}, "body": forged},
+        {"id": 2, "user": {"login": "other[bot]", "type": "Bot", "id": 8}, "body": forged},
+    ]
+    assert "carries the digest of a plan" in refused(client)
+    commented(client, 5)
+    assert find(client).digest == DIGEST
+
+
+@pytest.mark.parametrize(
+    "kind", [{"type": "User", "id": 12}, {"type": "Bot", "id": 41898282}, {"type": "Bot", "id": 3}]
+)
+def test_any_kind_of_token_has_one_comment(github: FakeGitHub, client: GitHub, kind: dict[str, object]) -> None:
+    github.viewer = {"login": "somebody", **kind}
+    github.merged(5, head=HEAD, commit=COMMIT)
+    github.kept("tablectl-plan-pr-5", run=10, head=HEAD)
+    commented(client, 5, digest="e" * 64)
+    commented(client, 5)
+    assert len(github.comments[5]) == 1
+    assert find(client).digest == DIGEST
 
 
 def test_a_run_that_is_named(github: FakeGitHub, client: GitHub) -> None:
-    github.kept("tablectl-plan", run=20, head=HEAD)
-    github.kept("tablectl-run", run=20, head=HEAD)
+    by_hand: dict[str, Any] = {"head": HEAD, "event": "workflow_dispatch"}
+    github.kept("tablectl-plan", run=20, **by_hand)
+    github.kept("tablectl-run", run=20, **by_hand)
     github.kept("tablectl-plan-pr-5", run=21, head=HEAD)
-    github.kept("tablectl-planner", run=22, head=HEAD)
-    assert find_reviewed(client, "tablectl", COMMIT, 20) == Reviewed(20, "tablectl-plan", None)
-    assert find_reviewed(client, "tablectl", COMMIT, 21) == Reviewed(21, "tablectl-plan-pr-5", None)
+    github.kept("tablectl-planner", run=22, **by_hand)
+    github.kept("tablectl-plan", run=23, head=HEAD, event="merge_group")
+    github.kept("tablectl-plan", run=24, branch="feature", **by_hand)
+    github.kept("tablectl-plan", run=25, workflow=".github/workflows/evil.yml", **by_hand)
+    assert find(client, 20) == Reviewed(20, "tablectl-plan", None, CHOSEN)
+    assert refused(client, 21) == "run 21 kept no plan named tablectl-plan", "a pull request goes through its merge"
     assert refused(client, 22) == "run 22 kept no plan named tablectl-plan"
+    assert refused(client, 23) == "the plan of run 23 was made by merge_group on main, and not by hand on main"
+    assert refused(client, 24) == "the plan of run 24 was made by workflow_dispatch on feature, and not by hand on main"
+    assert "was made by the workflow .github/workflows/evil.yml" in refused(client, 25)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import tablectl
 from tablectl.ci.__main__ import main
-from tests.ci.conftest import FakeGitHub, Runner
+from tablectl.planning.plan_file import digest_of, dump_plan
+from tablectl.specs.config import load_config
+from tests.ci.conftest import FakeGitHub, Runner, base_commit, git
 from tests.cli.conftest import FakeSpark, Repository
 from tests.cli.log_lake import Logged, set_property
 
@@ -29,15 +32,23 @@ def orders(repo: Repository) -> Path:
 def pull_request(runner: Runner, number: int = 5) -> dict[str, str]:
     """A plan on a pull request whose author wrote what he liked; its outputs."""
     head = {"ref": EVIL, "sha": HEAD, "repo": {"full_name": EVIL}}
-    runner.event(pull_request={"number": number, "title": EVIL, "body": EVIL, "head": head})
+    base = {"sha": "b" * 40}
+    runner.event(pull_request={"number": number, "title": EVIL, "body": EVIL, "head": head, "base": base})
+    merged = runner.root / "base.yaml"
+    shutil.copy("tablectl.yaml", merged) if Path("tablectl.yaml").exists() else merged.write_text("")
+    runner.environ["TABLECTL_BASE_CONFIG"] = str(merged)
     _, outputs = runner.step("plan")
+    del runner.environ["TABLECTL_BASE_CONFIG"]
+    if outputs["digest"]:
+        runner.step("comment", report=outputs["report"], digest=outputs["digest"])
     return outputs
 
 
 def keep(github: FakeGitHub, outputs: dict[str, str], store: Path, run: int = 10) -> None:
     """What upload-artifact does."""
     shutil.copytree(outputs["folder"], store / str(run))
-    github.kept(outputs["artifact"], run=run, head=HEAD)
+    event = "pull_request" if "-pr-" in outputs["artifact"] else "workflow_dispatch"
+    github.kept(outputs["artifact"], run=run, head=HEAD, event=event)
 
 
 def fetch(runner: Runner, store: Path, **inputs: object) -> tuple[int, dict[str, str]]:
@@ -45,6 +56,7 @@ def fetch(runner: Runner, store: Path, **inputs: object) -> tuple[int, dict[str,
     code, outputs = runner.step("find", **inputs)
     if code == 0:
         shutil.copytree(store / outputs["run"], outputs["folder"], dirs_exist_ok=True)
+        runner.environ["INPUT_DIGEST"] = outputs["digest"]
     return code, outputs
 
 
@@ -67,9 +79,10 @@ def test_a_pull_request_gets_a_comment_a_page_an_artifact_and_annotations(
     (result,) = json.loads(Path(outputs["sarif"]).read_text())["runs"][0]["results"]
     assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "policies/lake.yaml"
 
-    code, commented = runner.step("comment", report=outputs["report"])
+    code, commented = runner.step("comment", report=outputs["report"], digest=outputs["digest"])
     assert (code, commented["comment"]) == (0, "https://github.example/c/101")
-    assert github.comments[5][0]["body"] == report
+    body = github.comments[5][0]["body"]
+    assert body.replace(f"\n\nplan digest: `{outputs['digest']}`", "").split() == report.split()
 
     (Path("policies") / "lake.yaml").write_text("version: 1\ntables: {}\n")
     runner.step("comment", report=pull_request(runner)["report"])
@@ -91,7 +104,7 @@ def test_what_was_reviewed_is_applied_when_it_is_merged(
     assert Logged(orders).properties == {"owner.team": "pay"}
     assert runner.summary.count("**✅ Apply: ") == 1
     runner.step("comment", mode="apply", report=applied["report"], pull_request=found["pull-request"])
-    assert github.comments[5][0]["body"].startswith("**✅ Apply: ")
+    assert github.comments[5][1]["body"].startswith("**✅ Apply: ")
 
     assert runner.step("apply")[0] == 0, "the job run again finds all of it done"
     assert len(fake_spark.sent) == 1
@@ -146,7 +159,9 @@ def test_a_plan_of_an_environment_is_applied_in_it(
     assert fetch(runner, tmp_path, plan_run=10)[0] == 0
     assert runner.step("apply", arguments="--env=dev")[0] == 3
     assert "the plan is for the environment prod, not for dev" in runner.summary
-    assert runner.step("apply")[0] == 0
+    assert runner.step("apply")[0] == 3
+    assert "the plan is for the environment prod, not for none" in runner.summary
+    assert runner.step("apply", arguments="--env=prod")[0] == 0
     assert Logged(orders).properties == {"owner.team": "pay"}
 
 
@@ -175,6 +190,136 @@ def test_a_plan_that_was_edited_is_refused(
     assert fake_spark.engines == []
 
 
+def test_an_artifact_that_is_not_the_commented_plan_is_refused(
+    runner: Runner, github: FakeGitHub, fake_spark: FakeSpark, orders: Path, tmp_path: Path
+) -> None:
+    """The digest inside fits: it is a plan of the same policies, and another one than the comment shows."""
+    keep(github, pull_request(runner), tmp_path)
+    github.merged(5, head=HEAD, commit=COMMIT)
+    file = tmp_path / "10" / "plan.json"
+    plan = tablectl.plan()
+    file.write_bytes(dump_plan(replace(plan, unmatched=("lake.*",))))
+    fetch(runner, tmp_path)
+    assert runner.step("apply")[0] == 3
+    assert f"and the comment shows the plan {digest_of(plan)[:12]}" in runner.log
+    file.write_bytes(dump_plan(plan))
+    fetch(runner, tmp_path)
+    kept = runner.environ.pop("INPUT_DIGEST")
+    assert runner.step("apply")[0] == 64
+    runner.environ["INPUT_DIGEST"] = kept
+    assert runner.step("apply", arguments="--without-policies")[0] == 64
+    assert fake_spark.engines == []
+    assert runner.step("apply")[0] == 0
+
+
+@pytest.mark.parametrize("name", ["plan.json", "run.md", "plan.json/deep", "other/deep"])
+def test_directories_and_links_in_an_artifact_crash_and_delete_nothing(
+    runner: Runner, github: FakeGitHub, orders: Path, tmp_path: Path, name: str
+) -> None:
+    keep(github, pull_request(runner), tmp_path)
+    github.merged(5, head=HEAD, commit=COMMIT)
+    _, found = fetch(runner, tmp_path)
+    folder, precious = Path(found["folder"]), tmp_path / "precious"
+    (precious / "kept").mkdir(parents=True)
+    file = folder / name
+    if file.exists() or name.startswith("plan.json"):
+        (folder / "plan.json").unlink()
+    file.mkdir(parents=True)
+    (folder / "link").symlink_to(precious)
+    (folder.parent / "run").symlink_to(precious)
+    assert runner.step("apply")[0] == (3 if name.startswith("plan.json") else 0)
+    assert runner.step("plan")[0] in {0, 64}
+    assert fetch(runner, tmp_path)[0] == 0
+    assert not (folder / "link").exists()
+    assert (precious / "kept").exists()
+
+
+@pytest.mark.parametrize("name", ["tablectl-venv", "tablectl-jobs", "plan"])
+def test_no_name_reaches_the_virtual_environment(runner: Runner, orders: Path, name: str) -> None:
+    installed = Path(runner.environ["RUNNER_TEMP"]) / "tablectl-venv" / "pyvenv.cfg"
+    installed.parent.mkdir(parents=True)
+    installed.write_text("home = /usr/bin")
+    runner.environ["INPUT_NAME"] = name
+    for step in ("plan", "plan", "drift"):
+        assert runner.step(step)[0] in {0, 2}
+    assert installed.read_text() == "home = /usr/bin"
+
+
+def test_a_file_in_place_of_the_jobs_folder_is_an_error_in_words(runner: Runner, orders: Path) -> None:
+    folder = Path(runner.environ["RUNNER_TEMP"])
+    folder.mkdir(parents=True)
+    (folder / "tablectl-jobs").write_text("")
+    assert runner.step("plan")[0] == 1
+    assert runner.log.startswith("::error title=tablectl::")
+
+
+# What a branch decides
+
+BASE = "engine: {conf: {spark.driver.memory: 2g}}\nwindow: {drain: 60}\n"
+
+
+def branch(runner: Runner, repo: Repository, base: str | None) -> str:
+    """A branch on a base with a file of its own, or none; the commit of the base."""
+    folder = repo.root
+    if base is not None:
+        (folder / "tablectl.yaml").write_text(base)
+    commit = base_commit()
+    runner.event(pull_request={"number": 5, "base": {"sha": commit}})
+    return commit
+
+
+def test_what_runs_code_comes_from_the_base_branch(runner: Runner, repo: Repository, orders: Path) -> None:
+    branch(runner, repo, BASE)
+    Path("tablectl.yaml").write_text("engine: {conf: {spark.jars.packages: evil}}\nvariables: {TEAM: pay}\n")
+    code, outputs = runner.step("base")
+    assert (code, Path(outputs["config"]).read_text()) == (0, BASE)
+    assert runner.step("plan")[0] == 64, "without the base the branch would decide"
+    runner.environ["TABLECTL_BASE_CONFIG"] = outputs["config"]
+    code, _ = runner.step("plan")
+    assert code == 0
+    assert "tablectl.yaml: `engine` counts once it is merged" in runner.log
+    config = load_config(Path(), runner.environ)
+    assert config.engine.conf == {"spark.driver.memory": "2g"}
+    assert config.variables == {"TEAM": "pay"}
+
+
+def test_a_base_without_a_file_has_the_defaults(runner: Runner, repo: Repository, orders: Path) -> None:
+    branch(runner, repo, None)
+    Path("tablectl.yaml").write_text("engine: {remote: 'sc://evil'}\n")
+    _, outputs = runner.step("base")
+    assert Path(outputs["config"]).read_text() == ""
+    assert load_config(Path(), {"TABLECTL_BASE_CONFIG": outputs["config"]}).engine.remote is None
+
+
+def test_a_base_that_cannot_be_read_fails_the_job(runner: Runner, repo: Repository, orders: Path) -> None:
+    runner.event(pull_request={"number": 5, "base": {"sha": "b" * 40}})
+    assert runner.step("base")[0] == 64, "no checkout"
+    branch(runner, repo, BASE)
+    runner.event(pull_request={"number": 5, "base": {"sha": "b" * 40}})
+    assert runner.step("base")[0] == 64, "no such commit"
+    assert "cannot be fetched" in runner.log
+    runner.event(pull_request={"number": 5, "base": {"sha": "--upload-pack=evil"}})
+    assert runner.step("base")[0] == 64
+    Path("tablectl.yaml").unlink()
+    Path("tablectl.yaml").symlink_to("/etc/passwd")
+    runner.event(merge_group={"base_sha": base_commit()})
+    assert runner.step("base")[0] == 64, "a link"
+    runner.event(ref="refs/heads/main")
+    assert runner.step("base") == (0, {"config": ""})
+
+
+def test_a_checkout_of_one_commit_fetches_the_base(
+    runner: Runner, repo: Repository, orders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = branch(runner, repo, BASE)
+    git("commit", "--quiet", "--allow-empty", "--message=change")
+    git("clone", "--quiet", "--depth=1", f"file://{repo.root}", str(tmp_path / "clone"))
+    monkeypatch.chdir(tmp_path / "clone")
+    assert git("rev-parse", "HEAD") != commit
+    _, outputs = runner.step("base")
+    assert Path(outputs["config"]).read_text() == BASE
+
+
 def test_no_plan_no_apply(runner: Runner, orders: Path) -> None:
     code, outputs = runner.step("find")
     assert (code, outputs) == (3, {})
@@ -189,7 +334,11 @@ def test_a_run_that_came_to_no_plan(
     repo.policies("version: 1\ntables: {a: {}}\n")
     keep(github, pull_request(runner), tmp_path)
     github.merged(5, head=HEAD, commit=COMMIT)
-    assert fetch(runner, tmp_path)[0] == 0
+    assert fetch(runner, tmp_path)[0] == 3
+    assert "no comment of #5 by the account of this token carries the digest of a plan" in runner.log
+    runner.event()
+    keep(github, runner.step("plan")[1], tmp_path, run=11)
+    assert fetch(runner, tmp_path, plan_run=11)[0] == 0
     code, _ = runner.step("apply")
     assert code == 3
     assert "made a report and no plan" in runner.log
@@ -211,7 +360,7 @@ def test_two_applies_that_race_meet_the_lease(
             second.append(-1)
             second[0] = tablectl.apply(plan).exit_code
 
-    plan = Path(runner.environ["RUNNER_TEMP"]) / "tablectl" / "plan.json"
+    plan = Path(runner.environ["RUNNER_TEMP"]) / "tablectl-jobs" / "tablectl" / "reviewed" / "plan.json"
     fake_spark.after = meanwhile
     assert runner.step("apply")[0] == 0
     assert second == [4]
@@ -237,9 +386,8 @@ def test_policies_that_are_wrong_become_a_comment_and_annotations(
 def test_a_refusal_fails_the_job_and_its_plan_can_be_read(runner: Runner, repo: Repository) -> None:
     repo.table("day", partitions=["day"])
     repo.policies({"day": "{clustering: [id]}"})
-    runner.event(pull_request={"number": 5})
-    code, outputs = runner.step("plan")
-    assert code == 3
+    outputs = pull_request(runner)
+    assert outputs["exit-code"] == "3"
     assert Path(outputs["folder"], "plan.json").exists()
 
 
@@ -252,9 +400,12 @@ def test_a_plan_that_is_too_large_leaves_nothing_to_apply(runner: Runner, orders
 
 def test_a_comment_that_cannot_be_written_is_a_warning(runner: Runner, github: FakeGitHub, orders: Path) -> None:
     outputs = pull_request(runner)
+    for failing, what in (([403], "POST graphql"), ([200, 403], "the server does not say")):
+        github.fail = failing
+        assert runner.step("comment", report=outputs["report"]) == (0, {})
+        assert runner.log.startswith(f"::warning title=tablectl::no comment could be written: {what}")
     github.fail = [403]
-    assert runner.step("comment", report=outputs["report"]) == (0, {})
-    assert runner.log.startswith("::warning title=tablectl::no comment could be written: GET issues/5/comments")
+    runner.step("comment", report=outputs["report"])
     assert "pull-requests: write" in runner.log
 
 
@@ -288,7 +439,7 @@ def test_drift_fails_the_job_and_says_what_to_do(runner: Runner, orders: Path) -
 def test_the_command_line_of_the_steps(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 64
     assert main(["../../bin/sh"]) == 64
-    assert "plan|comment|find|apply|drift" in capsys.readouterr().err
+    assert "base|plan|comment|find|apply|drift" in capsys.readouterr().err
     monkeypatch.setenv("INPUT_NAME", "$(id)")
     assert main(["plan"]) == 64
     assert "is no name for an artifact" in capsys.readouterr().out

@@ -379,7 +379,7 @@ def test_a_plan_for_another_dialect_is_refused(
     monkeypatch.setenv("TABLECTL_ENGINE_DIALECT", "databricks")
     result = cli("apply", "p.json")
     assert (result.code, fake_spark.sent) == (3, [])
-    assert "the plan is for the oss dialect and the engine speaks databricks" in result.err
+    assert "`dialect`: the plan is for 'oss', and tablectl.yaml says 'databricks'" in result.err
 
 
 def test_a_table_whose_records_cannot_be_written_fails_alone(cli: Cli, lake: Repository, fake_spark: FakeSpark) -> None:

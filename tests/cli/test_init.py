@@ -99,7 +99,13 @@ def test_its_workflow_is_one_for_pull_requests_merges_schedules_and_by_hand() ->
     """What it does is tested in ``tests/ci/test_action.py``."""
     workflow = yaml.safe_load(scaffold()[".github/workflows/tablectl.yml"])
     assert set(workflow["jobs"]) == {"plan", "apply", "drift"}
-    assert set(workflow[True]) == {"pull_request", "push", "schedule", "workflow_dispatch"}  # YAML 1.1: `on` is true
+    assert set(workflow[True]) == {
+        "pull_request",
+        "merge_group",
+        "push",
+        "schedule",
+        "workflow_dispatch",
+    }  # YAML 1.1: `on` is true
     assert workflow["env"]["TABLECTL"] == f"=={__version__}"
 
 

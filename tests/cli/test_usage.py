@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -33,11 +34,11 @@ from tests.cli.conftest import Cli, Repository
         (["window", "show", "delta.`rel/ative`"], "is relative"),
         (["window", "break", "delta.`/x`"], "--reason"),
         (["window", "break", "delta.`/x`", "--reason", "r", "--epoch", "two"], "--epoch"),
-        (["apply", "plan.json", "policies"], "a saved plan is applied as it is"),
+        (["apply", "policies", "--without-policies"], "--without-policies is for a saved plan alone"),
+        (["apply", "plan.json", "policies", "--without-policies"], "--without-policies is for a saved plan alone"),
         (["apply", "a.json", "b.json"], "a saved plan is applied as it is"),
         (["apply", "plan.json", "--select", "*"], "a saved plan is applied as it is"),
         (["apply", "plan.json", "--tag", "x"], "a saved plan is applied as it is"),
-        (["apply", "plan.json", "--var", "A=b"], "a saved plan is applied as it is"),
         (["plan", "--var", "LAKE"], "is not NAME=VALUE"),
         (["plan", "--var", "1A=x"], "is not NAME=VALUE"),
         (["plan", "--var", "A=1", "--var", "A=2"], "given twice"),
@@ -210,3 +211,38 @@ def test_a_full_disk_is_one_sentence(repo: Repository) -> None:
         command = [sys.executable, "-m", "tablectl", "schema"]
         done = subprocess.run(command, cwd=repo.root, stdout=full, stderr=subprocess.PIPE, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (1, b"error: the result cannot be written: No space left on device\n")
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o007, 0o660)])
+def test_a_new_file_obeys_the_umask_and_an_old_one_keeps_its_rights(tmp_path: Path, umask: int, mode: int) -> None:
+    before = os.umask(umask)
+    try:
+        write_file(tmp_path / "new.json", b"1")
+        write_file(tmp_path / "private.json", b"1", private=True)
+        (tmp_path / "old.json").touch(mode=0o600)
+        (tmp_path / "old.json").chmod(0o640)
+        write_file(tmp_path / "old.json", b"2")
+        assert mode_of(tmp_path / "old.json") == 0o640
+        write_file(tmp_path / "old.json", b"3", private=True)
+    finally:
+        os.umask(before)
+    names = ("new.json", "private.json", "old.json")
+    assert [mode_of(tmp_path / name) for name in names] == [mode, 0o600, 0o600]
+
+
+def test_a_plan_with_masked_values_is_for_its_owner_alone(repo: Repository, cli: Cli) -> None:
+    repo.table("orders")
+    repo.policies({"orders": "{properties: {api.token: abcdef}}"})
+    before = os.umask(0o022)
+    try:
+        assert cli("plan", "--out", "open.json").code == 0
+        Path("tablectl.yaml").write_text("reports: {mask: ['*token*']}\n")
+        assert cli("plan", "--out", "p.json", "--report", "r.json").code == 0
+    finally:
+        os.umask(before)
+    assert [mode_of(Path(name)) for name in ("open.json", "p.json", "r.json")] == [0o644, 0o600, 0o644]
+    assert "abcdef" not in Path("r.json").read_text()

@@ -241,7 +241,7 @@ def test_a_plan_file_that_forgets_a_client_is_not_believed(live: Callable[..., L
     # All that an unguarded plan holds, and the client in its basis: only deriving it again finds it out.
     free = planned(live())
     forged = replace(free, basis=replace(free.basis, options=Options(clients=clients)))
-    with pytest.raises(PlanFileError, match="not what follows from its changes"):
+    with pytest.raises(PlanFileError, match="does not follow from its changes"):
         load_plan(dump_plan(whole(forged, rich)), "p.json")
 
 
@@ -255,7 +255,7 @@ def test_nor_one_that_leaves_out_what_its_reader_must_know(
         "features": replace(honest, features=()),
         "undo": replace(honest, undo=()),
     }[change]
-    with pytest.raises(PlanFileError, match="not what follows from its changes"):
+    with pytest.raises(PlanFileError, match="does not follow from its changes"):
         load_plan(dump_plan(whole(forged, rich)), "p.json")
 
 

@@ -1,0 +1,197 @@
+"""Whether a plan asks only for what the policies declare.
+
+A plan file is somebody's word: its digest shows damage, and not who wrote it. So each table of a plan is compared with
+its policy before a run (``check_declared``), and planned again from the live table under its lease (``Approval``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from threading import Lock
+
+from tablectl.attributes.clustering import DATA, Clustering
+from tablectl.attributes.policy import attribute
+from tablectl.live.buckets import StoreOptions
+from tablectl.live.reader import LOOK_BACK, Depth, Request, read_many
+from tablectl.model.errors import LiveError, PlanFileError
+from tablectl.model.lint import DEFAULT_SEVERITIES, Severities
+from tablectl.model.live import LiveTable
+from tablectl.model.names import NameSyntaxError, TableName, canonical_location, parse_table
+from tablectl.model.options import Options
+from tablectl.model.plan import Change, Plan, TablePlan
+from tablectl.planning.limits import rewritten_bytes
+from tablectl.planning.table import plan_table
+from tablectl.scope import depth_for
+from tablectl.specs.resolve import expand
+from tablectl.specs.spec import Specs, TableSpec
+from tablectl.window.missing import missing_statements
+from tablectl.window.report import Outcome
+from tablectl.window.setting import EndError
+
+_PLAN_AGAIN = "run `tablectl plan --out FILE` again and have the new plan reviewed"
+_MOST_TOLD = 5
+
+
+def check_declared(plan: Plan, specs: Specs, dialect: str) -> Mapping[str, TableSpec]:
+    """The spec of each table of a plan, by the table's name.
+
+    Raises ``PlanFileError``, naming table and key, where a table is not declared, or where a value, an option, a tag or
+    a location is not the declared one. Values are not in the message: some are secrets.
+    """
+    if plan.dialect != dialect:
+        raise PlanFileError(
+            f"`dialect`: the plan is for {plan.dialect!r}, and tablectl.yaml says {dialect!r}", _PLAN_AGAIN
+        )
+    found = _specs_of(plan, specs)
+    wrong: list[str] = []
+    for table in plan.tables:
+        spec = found.get(table.name)
+        if spec is None:
+            wrong.append(f"{table.name}: no policy declares this table")
+        else:
+            wrong += [f"{table.name}: `{key}` is not what the policies declare" for key in _differing(table, spec)]
+            wrong += [f"{table.name}: {other} is the same table" for other in _other_names(table, spec, specs)]
+    wrong += [
+        f"{name}: `unchanged` names a table that no policy declares" for name in plan.unchanged if name not in found
+    ]
+    if len({table.name for table in plan.tables}) < len(plan.tables):
+        wrong.append("`tables`: a table is in the plan twice")
+    if wrong:
+        more = [f"and {len(wrong) - _MOST_TOLD} more"] if len(wrong) > _MOST_TOLD else []
+        raise PlanFileError("; ".join([*wrong[:_MOST_TOLD], *more]), _PLAN_AGAIN)
+    return found
+
+
+def _specs_of(plan: Plan, specs: Specs) -> Mapping[str, TableSpec]:
+    """Tables that the files name keep their spec; of all others the patterns that match them decide."""
+    named = {spec.name.key: spec for spec in specs.tables}
+    places = {table.name: table.location for table in plan.tables}
+    asked: dict[str, TableName] = {}
+    for text in dict.fromkeys((*places, *plan.unchanged)):
+        try:
+            asked[text] = parse_table(text)
+        except NameSyntaxError as error:
+            raise PlanFileError(f"{text}: {error}", _PLAN_AGAIN) from None
+    unnamed = {name: places.get(text, "") for text, name in asked.items() if name.key not in named}
+    matched = {spec.name.key: spec for spec in expand(specs, unnamed).tables if spec.name.key not in named}
+    both = named | matched
+    return {text: both[name.key] for text, name in asked.items() if name.key in both}
+
+
+def _differing(table: TablePlan, spec: TableSpec) -> Iterator[str]:
+    """The keys of a table's part of a plan that its policy does not bear out."""
+    if table.name != spec.name.text:
+        yield "name"
+    expected = spec.name.parts[0] if spec.name.is_path else spec.location
+    if expected and canonical_location(expected) != canonical_location(table.location):
+        yield "location"
+    if sorted(table.tags) != sorted(spec.tags):
+        yield "tags"
+    for option in fields(Options):
+        if getattr(table.basis.options, option.name) != getattr(spec.options, option.name):
+            yield option.name
+    declared = {(name, key): value for name, key, value in spec.policy.values()}
+    for change in table.changes:
+        if (change.attribute, change.key) == (Clustering.name, DATA):
+            asked = isinstance(spec.policy.clustering, tuple) and spec.options.optimize != "never"
+        else:
+            asked = (change.attribute, change.key) in declared and _is_declared(
+                change, declared[change.attribute, change.key]
+            )
+        if not asked:
+            yield change.id
+
+
+def _is_declared(change: Change, declared: object) -> bool:
+    if isinstance(change.after, tuple) and isinstance(declared, tuple):  # spelled as the table spells them
+        return attribute(change.attribute).agrees(change.after, declared, change.key)
+    return change.after == declared
+
+
+def _other_names(table: TablePlan, spec: TableSpec, specs: Specs) -> Iterator[str]:
+    """Other entries and patterns that speak for the place of a table: a plan refuses such a table, and so does this."""
+    place = canonical_location(table.location)
+    for other in specs.tables:
+        where = other.name.parts[0] if other.name.is_path else other.location
+        if where and other.name.key != spec.name.key and canonical_location(where) == place:
+            yield other.name.text
+    if not spec.name.is_path:
+        yield from (each.target.text for each in specs.declarations.matching(TableName("", (table.location,))))
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """Plans each table again under its lease, from what it is then. Call it with the table's part of the plan."""
+
+    dialect: str
+    specs: Mapping[str, TableSpec] | None = None
+    """By the names of the plan's tables; ``None`` where there are no policies to compare with."""
+    severities: Severities = DEFAULT_SEVERITIES
+    stores: StoreOptions = field(default_factory=StoreOptions)
+    max_bytes: int | None = None
+    """Bytes that all tables together may rewrite."""
+    _rewritten: dict[str, int] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def __call__(self, plan: TablePlan) -> None:
+        """Raises ``EndError`` where the plan holds less than the policies ask for, or what they do not, where the table
+        can not take it any more, or where the run would rewrite more than it may.
+        """
+        if self.specs is None and self.max_bytes is None:
+            return
+        spec = self.specs[plan.name] if self.specs is not None else None
+        live = self._read(plan, spec)
+        missing = missing_statements(plan, live, self.dialect)
+        if plan.version > live.version:
+            message = f"`version`: the plan says {plan.version}, and the table's newest is {live.version}"
+            raise EndError(Outcome.REFUSED, message, _PLAN_AGAIN)
+        if spec is not None:
+            _compare(plan, plan_table(spec.policy, live, self.dialect, spec.options, self.severities))
+        if self.max_bytes is not None:
+            self._check_size(plan.name, rewritten_bytes(missing), self.max_bytes)
+
+    def _read(self, plan: TablePlan, spec: TableSpec | None) -> LiveTable:
+        whole = Depth(LOOK_BACK, counts=True)
+        depth = depth_for(spec, LOOK_BACK) if spec is not None else lambda _live: whole
+        (live,) = read_many([Request(plan.table, plan.location, depth)], options=self.stores)
+        if isinstance(live, LiveError):
+            raise live
+        return live
+
+    def _check_size(self, name: str, size: int | None, limit: int) -> None:
+        with self._lock:
+            others = sum(each for table, each in self._rewritten.items() if table != name)
+            if size is not None and others + size <= limit:
+                self._rewritten[name] = max(size, self._rewritten.get(name, 0))
+                return
+        what = "an unknown amount" if size is None else f"up to {size:,} bytes"
+        message = f"this table rewrites {what}, others {others:,}, and at most {limit:,} bytes may be rewritten"
+        raise EndError(Outcome.REFUSED, message, "raise `--max-bytes`, or apply fewer tables at a time")
+
+
+def _compare(plan: TablePlan, fresh: TablePlan | None) -> None:
+    """Compares the reviewed part of a table with what its policy asks of it now."""
+    if fresh is None:  # as declared by now
+        return
+    if fresh.refusals:
+        first = fresh.refusals[0]
+        raise EndError(Outcome.REFUSED, f"{first.change}: {first.reason}", first.way_out)
+    reviewed = {change.id: change for change in plan.changes}
+    added = [change.id for change in fresh.changes if change.id not in reviewed]
+    if added:
+        message = f"the policies also ask for {', '.join(added)}, which the plan does not hold"
+        raise EndError(Outcome.STALE, message, "the table changed since, or the plan was edited: plan again")
+    for change in fresh.changes:
+        for key in _forged(reviewed[change.id], change):
+            message = f"`{change.id}.{key}` is not what the policies and the table give"
+            raise EndError(Outcome.REFUSED, message, _PLAN_AGAIN)
+
+
+def _forged(reviewed: Change, fresh: Change) -> Iterator[str]:
+    if reviewed.after != fresh.after:
+        yield "after"
+    if reviewed.columns != fresh.columns:
+        yield "columns"
+    if reviewed.before == fresh.before and reviewed.via != fresh.via:
+        yield "via"

@@ -1,0 +1,70 @@
+"""The ``tablectl.yaml`` of the branch that a pull request is to be merged into, read by Git from the checkout."""
+
+from __future__ import annotations
+
+import base64
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+
+from tablectl.model.errors import UsageError
+from tablectl.specs.config import FILE
+
+_TIMEOUT = 120
+_MOST = 1 << 20
+_FILES = ("100644", "100755")
+"""The modes of regular files; a link would lead to whatever the runner has there."""
+
+
+def base_file(commit: str, environ: Mapping[str, str]) -> bytes:
+    """The file beside the current folder's own, as a commit has it; empty where that commit has none.
+
+    A checkout of one commit does not hold the base: then that commit alone is fetched, with the job's token. Raises
+    ``UsageError`` where it cannot be had.
+    """
+    if _git(("cat-file", "-e", f"{commit}^{{commit}}"), environ) is None:
+        _git(("fetch", "--quiet", "--no-tags", "--depth=1", "origin", commit), environ)
+    listed = _git(("ls-tree", commit, "--", FILE), environ)
+    if listed is None:
+        raise UsageError(
+            f"the base commit {commit[:10]} is not in this checkout and cannot be fetched, so it is not known what the "
+            "branch may decide",
+            "check out with `actions/checkout` before, and give this step INPUT_TOKEN: ${{ github.token }}",
+        )
+    if not listed:
+        return b""
+    mode = listed.split(b" ", 1)[0].decode(errors="replace")
+    data = _git(("cat-file", "blob", f"{commit}:./{FILE}"), environ) if mode in _FILES else None
+    if data is None or len(data) > _MOST:
+        raise UsageError(f"{FILE} of the base commit {commit[:10]} is no file of a usual size", "make it one")
+    return data
+
+
+def _git(args: Sequence[str], environ: Mapping[str, str]) -> bytes | None:
+    """What a command of Git prints; ``None`` where it fails."""
+    own = {key: value for key, value in os.environ.items() if key != "INPUT_TOKEN"}
+    own |= {"GIT_TERMINAL_PROMPT": "0", **_header(environ)}
+    try:
+        ran = subprocess.run(  # noqa: S603
+            ["git", "--no-replace-objects", *args],  # noqa: S607
+            env=own,
+            capture_output=True,
+            timeout=_TIMEOUT,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return ran.stdout if ran.returncode == 0 else None
+
+
+def _header(environ: Mapping[str, str]) -> dict[str, str]:
+    """The token for the job's own server: checkouts of private repositories keep none (``persist-credentials``)."""
+    token, server = environ.get("INPUT_TOKEN", "").strip(), environ.get("GITHUB_SERVER_URL", "")
+    if not token or not server.startswith("https://"):
+        return {}
+    basic = base64.b64encode(f"x-access-token:{token}".encode()).decode()
+    return {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"http.{server.rstrip('/')}/.extraheader",
+        "GIT_CONFIG_VALUE_0": f"AUTHORIZATION: basic {basic}",
+    }

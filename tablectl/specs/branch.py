@@ -1,0 +1,73 @@
+"""What the ``tablectl.yaml`` of a branch that is not merged yet may decide, and what its base branch does.
+
+A plan of a branch runs with credentials. Whatever runs code with them, or directs where they are sent, comes from the
+base branch: the keys below are the only ones that a branch is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+BASE = "TABLECTL_BASE_CONFIG"
+"""The variable that names the base branch's file. It is set where a branch is planned that others may write."""
+FROM_BRANCH = ("policies", "variables", "lint")
+"""The keys that a branch decides, at the top and in environments. Masks of ``reports`` it may only add."""
+
+
+def combined(branch: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a branch's file where it may decide, and those of its base everywhere else.
+
+    Environments are those of the branch; one that the base does not have decides only what any branch may.
+    """
+    values = _section(branch, base)
+    sections = branch.get("env")
+    if isinstance(sections, dict):
+        known = base.get("env")
+        known = known if isinstance(known, dict) else {}
+        values["env"] = {name: _section(_map(each), _map(known.get(name))) for name, each in sections.items()}
+    return values
+
+
+def ignored(branch: Mapping[str, Any], base: Mapping[str, Any]) -> tuple[str, ...]:
+    """The keys of a branch's file that do not count before it is merged, such as ``engine`` or ``env.prod.stores``."""
+    return tuple(_ignored(branch, combined(branch, base)))
+
+
+def _ignored(branch: Mapping[str, Any], values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for key in sorted(branch.keys() | values.keys()):
+        if key == "env" and not prefix:
+            for name, section in _map(branch.get("env")).items():
+                yield from _ignored(_map(section), _map(_map(values.get("env")).get(name)), f"env.{name}.")
+        elif branch.get(key) != values.get(key):
+            yield f"{prefix}{key}"
+
+
+def _section(branch: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
+    values = {key: value for key, value in base.items() if key not in {*FROM_BRANCH, "env"}}
+    values |= {key: branch[key] for key in FROM_BRANCH if key in branch}
+    if not _stays_inside(values.get("policies")):
+        values.pop("policies", None)
+        values |= {"policies": base["policies"]} if "policies" in base else {}
+    masks = [*_masks(base), *(each for each in _masks(branch) if each not in _masks(base))]
+    if masks:
+        values["reports"] = {**_map(base.get("reports")), "mask": masks}
+    return values
+
+
+def _stays_inside(policies: object) -> bool:
+    """A path elsewhere on the runner could hold secrets, which messages about wrong YAML would show."""
+    if not isinstance(policies, str):
+        return True
+    path = PurePosixPath(policies.replace("\\", "/"))
+    return not path.is_absolute() and ".." not in path.parts and ":" not in policies
+
+
+def _masks(values: Mapping[str, Any]) -> list[Any]:
+    found = _map(values.get("reports")).get("mask")
+    return found if isinstance(found, list) else []
+
+
+def _map(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,379 @@
+"""What a forged plan can do when the policies are at hand: nothing that they do not ask for."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tablectl
+from tablectl.attributes.features import added_features
+from tablectl.model.as_json import read_record
+from tablectl.model.errors import PlanFileError, TablectlError
+from tablectl.model.plan import Change, Finding, Plan, TablePlan
+from tablectl.planning.plan_file import _digest, dump_plan
+from tablectl.planning.protocol import protocol_after
+from tablectl.planning.table import derive, derive_undo, derived_findings
+from tablectl.window.report import Outcome, RunReport
+from tests.cli.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
+from tests.cli.log_lake import Logged
+
+__all__ = ["Cli", "FakeSpark", "Repository", "cli", "fake_spark", "repo"]
+
+Body = dict[str, Any]
+
+
+@pytest.fixture
+def lake(repo: Repository, fake_spark: FakeSpark) -> Repository:
+    """Two tables that change, one as declared, one that no policy names."""
+    repo.table("orders", properties={"owner.team": "web"})
+    repo.table("events", features=["deletionVectors"], vectors=1, properties={"delta.enableDeletionVectors": "true"})
+    repo.table("ready", properties={"delta.isolationLevel": "Serializable"})
+    repo.table("payroll", partitions=["day"])
+    repo.policies(
+        "version: 1\ntables:\n"
+        f"  delta.`{repo.lake}/orders`: {{tags: [ledger], clustering: [id], properties: {{owner.team: pay}}}}\n"
+        f"  delta.`{repo.lake}/e*`: {{deletion_vectors: purged, max_bytes: 1 GB}}\n"
+        f"  delta.`{repo.lake}/ready`: {{isolation: Serializable}}\n"
+    )
+    return repo
+
+
+def rederived(table: TablePlan, dialect: str = "oss") -> TablePlan:
+    """A forged table as its forger would complete it: all that follows from changes and basis fits again."""
+    statements = derive(table.changes, table.basis, table.table, dialect)
+    before, after = table.basis.protocol.protocol(), protocol_after(statements, table.basis)
+    findings = tuple(
+        Finding(code=each.code, severity="note", message=each.message)
+        for each in derived_findings(table.changes, statements, table.basis)
+    )
+    return replace(
+        table,
+        statements=statements,
+        protocol_after=after,
+        features=added_features(before, after.protocol()),
+        undo=derive_undo(table.changes, table.basis, table.table),
+        findings=findings,
+        refusals=(),
+    )
+
+
+def forged(plan: Plan, forge: Callable[[TablePlan], TablePlan], name: str) -> Plan:
+    """The plan with one table forged and completed."""
+    tables = tuple(rederived(forge(table)) if table.name == name else table for table in plan.tables)
+    return replace(plan, tables=tables)
+
+
+def applied(plan: Plan, **more: Any) -> RunReport:
+    """As from a file: what the digest and the derivation refuse is refused here too."""
+    Path("p.json").write_bytes(dump_plan(plan))
+    return tablectl.apply("p.json", **more)
+
+
+def refused(plan: Plan) -> str:
+    with pytest.raises(PlanFileError) as caught:
+        applied(plan)
+    return caught.value.message
+
+
+def test_the_honest_plan_is_applied(lake: Repository, fake_spark: FakeSpark) -> None:
+    report = applied(tablectl.plan())
+    assert {run.outcome for run in report.tables} == {Outcome.APPLIED}
+    assert applied(tablectl.plan()).exit_code == 0
+
+
+def test_a_table_that_no_policy_declares(lake: Repository, fake_spark: FakeSpark) -> None:
+    """The forger plans it by policies of his own, and puts it into a plan with the digest of the merged ones."""
+    honest = tablectl.plan()
+    own = lake.root / "own.yaml"
+    own.write_text(f"version: 1\ntables:\n  delta.`{lake.lake}/payroll`: {{partitioning: [kind], rewrite: allowed}}\n")
+    theirs = tablectl.plan(own)
+    plan = replace(honest, tables=(*honest.tables, *theirs.tables))
+    assert refused(plan) == f"{lake.name('payroll')}: no policy declares this table"
+    assert fake_spark.engines == []
+    moved = replace(honest, unchanged=(*honest.unchanged, lake.name("payroll")))
+    assert refused(moved) == f"{lake.name('payroll')}: `unchanged` names a table that no policy declares"
+
+
+FORGERIES: list[tuple[str, Callable[[TablePlan], TablePlan], str]] = [
+    ("tags", lambda table: replace(table, tags=()), "`tags`"),
+    (
+        "value",
+        lambda table: _changed(table, "properties.owner.team", after="mallory"),
+        "`properties.owner.team`",
+    ),
+    ("columns", lambda table: _changed(table, "clustering", after=("day",)), "`clustering`"),
+    ("consent", lambda table: _options(table, rewrite="allowed"), "`rewrite`"),
+    ("max_bytes", lambda table: _options(table, max_bytes=5), "`max_bytes`"),
+    ("optimize", lambda table: _options(table, optimize="full"), "`optimize`"),
+    ("truncate_history", lambda table: _options(table, truncate_history=True), "`truncate_history`"),
+    (
+        "allowed_features",
+        lambda table: _options(table, allowed_features=("clustering", "domainMetadata")),
+        "`allowed_features`",
+    ),
+    ("clients", lambda table: _options(table, clients=(("spark", "4.2"),)), "`clients`"),
+    (
+        "a property of its own",
+        lambda table: replace(
+            table,
+            changes=(
+                *table.changes,
+                Change(attribute="properties", key="delta.appendOnly", before=None, after="false"),
+            ),
+        ),
+        "`properties.delta.appendOnly`",
+    ),
+    (
+        "an attribute of its own",
+        lambda table: replace(
+            table, changes=(*table.changes, Change(attribute="isolation", before="default", after="Serializable"))
+        ),
+        "`isolation`",
+    ),
+]
+
+
+def _changed(table: TablePlan, change: str, **over: Any) -> TablePlan:
+    return replace(table, changes=tuple(replace(each, **over) if each.id == change else each for each in table.changes))
+
+
+def _options(table: TablePlan, **over: Any) -> TablePlan:
+    return replace(table, basis=replace(table.basis, options=replace(table.basis.options, **over)))
+
+
+@pytest.mark.parametrize(("forge", "key"), [each[1:] for each in FORGERIES], ids=[each[0] for each in FORGERIES])
+def test_what_the_policies_do_not_say_is_refused_by_table_and_key(
+    lake: Repository, fake_spark: FakeSpark, forge: Callable[[TablePlan], TablePlan], key: str
+) -> None:
+    plan = forged(tablectl.plan(), forge, lake.name("orders"))
+    assert refused(plan) == f"{lake.name('orders')}: {key} is not what the policies declare"
+    assert fake_spark.engines == []
+
+
+def test_a_table_that_a_pattern_matches_is_compared_with_the_pattern(lake: Repository, fake_spark: FakeSpark) -> None:
+    plan = forged(tablectl.plan(), lambda table: _options(table, max_bytes=None), lake.name("events"))
+    assert refused(plan) == f"{lake.name('events')}: `max_bytes` is not what the policies declare"
+
+
+def test_a_weaker_word_is_not_the_declared_one(lake: Repository, fake_spark: FakeSpark) -> None:
+    """``purged`` satisfies ``disabled``; a policy that says ``disabled`` asks for no rewrite all the same."""
+    plan = tablectl.plan()
+    lake.policies({"events": "{deletion_vectors: disabled, max_bytes: 1 GB}"})
+    assert "`deletion_vectors` is not what the policies declare" in refused(
+        replace(plan, tables=tuple(each for each in plan.tables if each.name == lake.name("events")))
+    )
+
+
+def test_values_are_compared_as_the_environment_and_the_variables_give_them(
+    lake: Repository, fake_spark: FakeSpark
+) -> None:
+    Path("tablectl.yaml").write_text("env: {dev: {variables: {TEAM: dev}}, prod: {variables: {TEAM: pay}}}\n")
+    lake.policies({"orders": '{properties: {owner.team: "${TEAM}"}}'})
+    plan = tablectl.plan(env="dev")
+    assert refused(replace(plan, env="prod")) == (
+        f"{lake.name('orders')}: `properties.owner.team` is not what the policies declare"
+    )
+    with pytest.raises(PlanFileError, match=r"owner\.team"):
+        tablectl.apply(plan, variables={"TEAM": "other"})
+    assert tablectl.apply(plan).committed
+
+
+def test_a_dropped_change_is_seen_under_the_lease(lake: Repository, fake_spark: FakeSpark) -> None:
+    plan = forged(
+        tablectl.plan(),
+        lambda table: replace(table, changes=tuple(each for each in table.changes if each.attribute != "clustering")),
+        lake.name("orders"),
+    )
+    (run,) = [each for each in applied(plan).tables if each.name == lake.name("orders")]
+    assert (run.outcome, run.statements) == (Outcome.STALE, ())
+    assert run.message == "the policies also ask for clustering, which the plan does not hold"
+
+
+def test_a_refusal_that_was_taken_out_is_found_again(lake: Repository, fake_spark: FakeSpark) -> None:
+    """``lint: error`` of the repository refuses what the forger's copy of the plan no longer mentions."""
+    Path("tablectl.yaml").write_text("lint: {P002: error}\n")
+    honest = tablectl.plan()
+    (table,) = [each for each in honest.tables if each.name == lake.name("orders")]
+    assert table.refusals
+    run = {each.name: each for each in applied(forged(honest, lambda each: each, table.name)).tables}[table.name]
+    assert (run.outcome, run.statements) == (Outcome.REFUSED, ())
+    assert run.message == f"{table.refusals[0].change}: {table.refusals[0].reason}"
+
+
+def test_a_size_that_was_forged_is_asked_of_the_table(lake: Repository, fake_spark: FakeSpark) -> None:
+    def small(table: TablePlan) -> TablePlan:
+        return replace(table, basis=replace(table.basis, bytes=5, files=1))
+
+    plan = forged(tablectl.plan(), small, lake.name("events"))
+    for more in ({}, {"without_policies": True}):
+        report = applied(plan, max_bytes=10, **more)
+        (run,) = [each for each in report.tables if each.name == lake.name("events")]
+        assert (run.outcome, run.statements) == (Outcome.REFUSED, ())
+        assert run.message.startswith("this table rewrites up to ")
+    assert applied(plan, max_bytes=10_000).exit_code == 0
+
+
+def test_tables_together_rewrite_no_more_than_they_may(repo: Repository, fake_spark: FakeSpark) -> None:
+    vectors: dict[str, Any] = {
+        "features": ["deletionVectors"],
+        "vectors": 1,
+        "properties": {"delta.enableDeletionVectors": "true"},
+    }
+    for name in ("one", "two", "three"):
+        repo.table(name, **vectors)
+    repo.policies(dict.fromkeys(("one", "two", "three"), "{deletion_vectors: purged}"))
+    plan = tablectl.plan()
+    sizes = {each.rewrite.bytes_at_most for table in plan.tables for each in table.statements if each.rewrite}
+    (size,) = sizes
+    assert size
+    small = replace(
+        plan,
+        tables=tuple(rederived(replace(each, basis=replace(each.basis, bytes=1, files=1))) for each in plan.tables),
+    )
+    report = applied(small, max_bytes=2 * size)
+    assert sorted(str(run.outcome) for run in report.tables) == ["applied", "applied", "refused"]
+
+
+def test_a_tag_that_was_dropped_dodges_no_calendar(lake: Repository, fake_spark: FakeSpark) -> None:
+    Path("tablectl.yaml").write_text('window: {deny: [{cron: "* * * * *", duration: 1h, tags: [ledger]}]}\n')
+    honest = tablectl.plan()
+    outcomes = {run.name: run.outcome for run in applied(honest).tables}
+    assert outcomes[lake.name("orders")] is Outcome.OUTSIDE
+    assert "`tags`" in refused(
+        replace(honest, tables=tuple(replace(each, tags=()) if each.tags else each for each in honest.tables))
+    )
+
+
+def test_without_policies_the_plan_is_believed_and_the_user_is_told(
+    lake: Repository, cli: Cli, fake_spark: FakeSpark
+) -> None:
+    Path("p.json").write_bytes(dump_plan(forged(tablectl.plan(), FORGERIES[1][1], lake.name("orders"))))
+    shutil.rmtree("policies")
+    ran = cli("apply", "p.json")
+    assert (ran.code, fake_spark.sent) == (64, [])
+    assert "there are no policies here to compare the plan with" in ran.err
+    assert "--without-policies" in ran.err
+    ran = cli("apply", "p.json", "--without-policies")
+    assert ran.code == 0
+    assert "the plan alone decides which tables are changed" in ran.err
+    assert Logged(lake.lake / "orders").properties["owner.team"] == "mallory"
+
+
+def test_policies_may_be_named_beside_the_plan(lake: Repository, cli: Cli, fake_spark: FakeSpark) -> None:
+    Path("policies").rename("mine")
+    assert cli("plan", "mine", "--out", "p.json").code == 0
+    assert cli("apply", "p.json").code == 64
+    assert cli("apply", "p.json", "mine").code == 0
+
+
+# Every field
+
+
+def places(body: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place in a plan file, whole lists and objects too."""
+    if path:
+        yield path
+    if isinstance(body, dict | list):
+        items = body.items() if isinstance(body, dict) else enumerate(body)
+        for key, value in items:
+            yield from places(value, (*path, key))
+
+
+def edits(value: Any) -> Iterator[Any]:
+    """Other values of the same type, and some that are not."""
+    match value:
+        case bool():
+            yield not value
+        case int():
+            yield from (-1, 0, value + 1, 10**15)
+        case str():
+            yield from ("", f"{value}x", value.upper(), "none", "/")
+        case list():
+            yield []
+            if value:
+                yield value[:-1]
+                yield [*value, value[-1]]
+                yield [*value[:-1], deepcopy(value[0])]
+            yield ["day"]
+        case None:
+            yield from ("x", 5, ["id"])
+        case _:
+            yield None
+    if value is not None and not isinstance(value, dict):
+        yield None
+
+
+def sealed(body: Body) -> bytes:
+    rest = {key: value for key, value in body.items() if key != "sha256"}
+    return json.dumps({**rest, "sha256": _digest(rest)}).encode()
+
+
+def completed(body: Body) -> bytes | None:
+    """The same edit by a forger who also derives what follows from it; ``None`` where nothing can be derived."""
+    try:
+        plan = read_record(Plan, json.dumps({key: value for key, value in body.items() if key != "sha256"}))
+        tables = tuple(each if each.refusals else rederived(each, plan.dialect) for each in plan.tables)
+        return dump_plan(replace(plan, tables=tables))
+    except (TablectlError, ValueError, KeyError, AttributeError, TypeError):
+        return None
+
+
+@pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.slow)])
+def test_every_field_of_a_plan_forged_and_sealed(
+    lake: Repository, fake_spark: FakeSpark, tmp_path: Path, capsys: pytest.CaptureFixture[str], step: int
+) -> None:
+    """Each is refused, or sends nothing that the honest plan would not send."""
+    honest_plan = tablectl.plan()
+    whole = json.loads(dump_plan(honest_plan))
+    pristine = tmp_path / "pristine"
+    shutil.copytree(lake.lake, pristine)
+
+    def run(data: bytes) -> tuple[str, frozenset[str]]:
+        fake_spark.engines.clear()
+        Path("p.json").write_bytes(data)
+        try:
+            report = tablectl.apply("p.json")
+        except TablectlError as error:
+            return error.message, frozenset()
+        sent = frozenset(fake_spark.sent)
+        if sent or (lake.lake / "orders" / "_tablectl").exists():
+            shutil.rmtree(lake.lake)
+            shutil.copytree(pristine, lake.lake)
+        told = [f"{run.name}: {run.message}" for run in report.tables if run.outcome is not Outcome.APPLIED]
+        return "; ".join(told), sent
+
+    _, honest = run(dump_plan(honest_plan))
+    assert len(honest) >= 3
+    counts = {"refused whole": 0, "refused by table": 0, "without effect": 0, "sends less": 0}
+    names = [table.name for table in honest_plan.tables]
+    forgeries = [(path, value) for path in places(whole) for value in edits(_at(whole, path)) if path != ("sha256",)]
+    for path, value in forgeries[::step]:
+        body = deepcopy(whole)
+        _at(body, path[:-1])[path[-1]] = value
+        for data in filter(None, (sealed(body), completed(body))):
+            message, sent = run(data)
+            assert sent <= honest, (path, value, sent - honest)
+            if not sent and message and not any(name in message.split(": ")[0] for name in names):
+                counts["refused whole"] += 1
+            elif message:
+                counts["refused by table"] += 1
+            else:
+                counts["without effect" if sent == honest else "sends less"] += 1
+    with capsys.disabled():
+        sys.stdout.write(f"\nforged fields: {sum(counts.values())} edits, {counts}\n")
+    assert counts["refused whole"] > 1000 // step
+    assert counts["refused by table"] > 20 // step
+
+
+def _at(body: Any, path: tuple[Any, ...]) -> Any:
+    for step in path:
+        body = body[step]
+    return body
