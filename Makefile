@@ -6,7 +6,11 @@ BIN := .venv/bin
 VERSIONS := 4.0.1-4.0.1 4.1.0-4.0.1 4.3.1-4.0.1
 CASES := not slow
 
-.PHONY: demo test test-slow test-versions check unit bench install java python clean lock
+# What `make chaos` is told: `make chaos ROUNDS=100`, `make chaos CHAOS='--only kill --seconds 3600'`.
+ROUNDS := 10
+CHAOS = --rounds $(ROUNDS)
+
+.PHONY: demo test test-slow test-versions check unit bench chaos install java python clean lock
 
 demo: java install
 	rm -rf demo-lake
@@ -15,8 +19,8 @@ demo: java install
 test: java install check unit
 
 check: install
-	$(BIN)/ruff format --check tablectl tests benchmarks
-	$(BIN)/ruff check tablectl tests benchmarks
+	$(BIN)/ruff format --check tablectl tests benchmarks chaos
+	$(BIN)/ruff check tablectl tests benchmarks chaos
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -47,6 +51,11 @@ test-versions: java install $(VERSIONS:%=.venv-versions/%/installed)
 # Each prints what it measured, against what one would use instead.
 bench: install
 	@for each in benchmarks/[!_]*.py; do echo; echo "$$each"; $(BIN)/python "$$each" || exit 1; done
+
+# Applies that are killed, paused and cut off among writers, and then applies that race (docs/benchmarks.md).
+chaos: java install
+	@$(BIN)/python -m chaos $(CHAOS); faults=$$?; $(BIN)/python -m chaos races $(CHAOS); races=$$?; \
+	$(BIN)/python -m chaos summary; exit $$((faults | races))
 
 install: .venv/installed
 
