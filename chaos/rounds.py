@@ -84,12 +84,11 @@ class Round:
         self.watch.start()
         try:
             if self._plan():
+                # An error or a signal in here ends the harness, which kills its writers: none is waited for.
                 self._set_to_work()
-                try:
-                    self._disturb()
-                    self._finish()
-                finally:
-                    self._rest()
+                self._disturb()
+                self._finish()
+                self._rest()
         finally:
             self.watch.close()
             for command in self.commands:
