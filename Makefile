@@ -6,7 +6,11 @@ BIN := .venv/bin
 VERSIONS := 4.0.1-4.0.1 4.1.0-4.0.1 4.3.1-4.0.1
 CASES := not slow
 
-.PHONY: demo test test-slow test-versions check unit bench probe-clients install java python clean lock fuzz
+# What `make chaos` is told: `make chaos ROUNDS=100`, `make chaos CHAOS='--only kill --seconds 3600'`.
+ROUNDS := 10
+CHAOS = --rounds $(ROUNDS)
+
+.PHONY: demo test fuzz test-slow test-versions check unit bench chaos probe-clients install java python clean lock
 
 demo: java install
 	rm -rf demo-lake
@@ -15,8 +19,8 @@ demo: java install
 test: java install check unit
 
 check: install
-	$(BIN)/ruff format --check tablectl tests benchmarks tools
-	$(BIN)/ruff check tablectl tests benchmarks tools
+	$(BIN)/ruff format --check tablectl tests benchmarks tools chaos
+	$(BIN)/ruff check tablectl tests benchmarks tools chaos
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -58,6 +62,11 @@ bench: install
 # Maintainers: try the newest releases of clients from PyPI on real tables, and rewrite what is known of them.
 probe-clients: java install
 	$(BIN)/python -m tools.probe_clients $(CLIENTS)
+
+# Applies that are killed, paused and cut off among writers, and then applies that race (docs/benchmarks.md).
+chaos: java install
+	@$(BIN)/python -m chaos $(CHAOS); faults=$$?; $(BIN)/python -m chaos races $(CHAOS); races=$$?; \
+	$(BIN)/python -m chaos summary; exit $$((faults | races))
 
 install: .venv/installed
 

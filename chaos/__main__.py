@@ -1,0 +1,98 @@
+"""``python -m chaos``: rounds with faults, ``races``, or the ``summary`` of the results so far."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from chaos import results
+from chaos.check import Violation
+from chaos.harness import Harness
+from chaos.races import race
+from chaos.rounds import Outcome, Round
+from chaos.scenario import FAULTS, choose
+from chaos.server import ROOT
+
+
+def main() -> int:
+    """Run rounds until their number or their time is over; 1 where one broke a promise."""
+    asked = _arguments()
+    # Whoever ends a long run does so with SIGTERM, and what it started must end with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if asked.mode == "summary":
+        print(results.summary(results.read(asked.results)))
+        return 0
+    first = asked.seed if asked.seed is not None else results.next_seed(asked.results, asked.mode)
+    deadline = time.monotonic() + asked.seconds if asked.seconds else None
+    rounds = asked.rounds or (1 << 30 if deadline else 10)
+    broken = 0
+    with Harness(asked.work, asked.patience) as harness:
+        for seed in range(first, first + rounds):
+            if deadline is not None and time.monotonic() > deadline:
+                break
+            broken += _one(harness, asked, seed)
+    print(f"{broken} of the rounds broke a promise" if broken else "every round kept every promise", flush=True)
+    return 1 if broken else 0
+
+
+def _one(harness: Harness, asked: argparse.Namespace, seed: int) -> bool:
+    """A round, its line and its words; its folder stays where it broke a promise."""
+    folder = asked.work / f"{asked.mode}-{seed}"
+    run: Callable[[], Outcome]
+    if asked.mode == "races":
+        run = lambda: race(harness, seed, folder)  # noqa: E731
+    else:
+        run = lambda: Round(harness, choose(seed, asked.only), folder).run()  # noqa: E731
+    outcome = run()
+    results.append(asked.results, outcome.facts, outcome.violations)
+    _say(seed, outcome)
+    if not outcome.violations:
+        if not asked.keep:
+            shutil.rmtree(folder, ignore_errors=True)
+        return False
+    only = f" --only {asked.only}" if asked.only else ""
+    mode = " races" if asked.mode == "races" else ""
+    print(f"  kept: {folder}\n  again: python -m chaos{mode} --seed {seed} --rounds 1{only}", flush=True)
+    return True
+
+
+def _say(seed: int, outcome: Outcome) -> None:
+    facts, violations = outcome.facts, outcome.violations
+    words = f"{facts['fault']}: {', '.join(facts['tables'])}; exits {facts['exits']}; {facts['seconds']:g} s"
+    print(f"{seed}: {'BROKEN' if violations else 'kept'}: {words}", flush=True)
+    for each in violations[:_SHOWN]:
+        print(f"  {_short(each)}", flush=True)
+
+
+_SHOWN = 8
+
+
+def _short(violation: Violation) -> str:
+    return str(violation)[:400]
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m chaos", description=__doc__)
+    parser.add_argument("mode", nargs="?", choices=("faults", "races", "summary"), default="faults")
+    parser.add_argument("--rounds", type=int, help="how many (default: 10, or as --seconds allows)")
+    parser.add_argument("--seconds", type=float, help="begin no round after so many seconds")
+    parser.add_argument("--seed", type=int, help="of the first round (default: the first unused one)")
+    parser.add_argument("--only", choices=FAULTS, help="this fault in every round")
+    parser.add_argument("--patience", type=float, default=1.0, help="factor for time limits that are no promises")
+    parser.add_argument("--keep", action="store_true", help="keep the folders of all rounds")
+    parser.add_argument("--work", type=Path, default=ROOT / ".chaos", help="where tables and logs lie meanwhile")
+    parser.add_argument("--results", type=Path, default=results.FILE, help="the file that lines are added to")
+    asked = parser.parse_args()
+    asked.work = asked.work.resolve()
+    os.environ.pop("TABLECTL_STATE", None)
+    return asked
+
+
+if __name__ == "__main__":
+    sys.exit(main())
