@@ -1,4 +1,4 @@
-"""``deletion_vectors``: whether new ones are written, and whether old ones are left (delta.md 1.3).
+"""``deletion_vectors``: whether new ones are written, and whether old ones are left (delta-1.3).
 
 ``enabled``  the property is on. ``disabled``  it is off, vectors may remain. ``purged``  it is off and no vector is
 left in the current version. ``dropped``  the protocol does not have the feature. Each of the last three satisfies those
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, get_args
 
 from tablectl.attributes.base import Action, Step, Target, put_back
+from tablectl.attributes.features import PROTECTION
 from tablectl.attributes.shape import Shape
 from tablectl.model.live import LiveTable
 from tablectl.model.operations import VECTORS_KEY, DropFeature, Purge, SetProperties, compat_key
@@ -25,13 +26,12 @@ BESIDE_MANIFEST = (
     "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED.PERSISTENT_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION"
 )
 FEATURE = "deletionVectors"
-PROTECTION = "checkpointProtection"
 RETENTION = "delta.dropFeatureTruncateHistory.retentionDuration"
 PROTECTED = "protected"
 _OFF = ("disabled", "purged", PROTECTED, "dropped")
 """What a table reads where no vectors are written, and each satisfies those before it."""
 _ICEBERG_KEYS = (compat_key(1), compat_key(2))
-"""Compatibilities with Iceberg that take no deletion vectors; V3 does (delta.md 1.3)."""
+"""Compatibilities with Iceberg that take no deletion vectors; V3 does (delta-1.3)."""
 
 
 class DeletionVectors:
@@ -49,7 +49,7 @@ class DeletionVectors:
         """``enabled``, ``disabled``, ``purged``, ``protected`` or ``dropped``.
 
         A table whose protocol never had the feature reads ``dropped``; with the feature and an unknown number of
-        vectors it reads ``disabled``, since a REORG with nothing to purge makes no commit (delta.md 5).
+        vectors it reads ``disabled``, since a REORG with nothing to purge makes no commit (delta-5).
         """
         if _is_true(live.property(KEY)):
             return "enabled"
@@ -71,7 +71,7 @@ class DeletionVectors:
             yield Change(attribute=self.name, before=before, after=declared, via=_on_the_way(before, declared, live))
 
     def check(self, change: Change, live: LiveTable, target: Target) -> Refusal | None:
-        """Readers of symlink manifests and of Iceberg know no vectors, so Delta refuses them there (delta.md 1.3)."""
+        """Readers of symlink manifests and of Iceberg know no vectors, so Delta refuses them there (delta-1.3)."""
         if change.after == "enabled" and _is_true(target.property(live, MANIFEST_KEY)):
             return Refusal(
                 change=change.id,

@@ -1,4 +1,4 @@
-"""What is known of protocol features: which can leave a protocol again, and what stays behind (delta.md 1.13, 1.15)."""
+"""Protocol features: which of them DROP FEATURE removes, and what remains (delta-1.13, delta-1.15)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _FREELY = frozenset(
         "coordinatedCommits-preview",
     }
 )
-_TRUNCATES = frozenset({"checkpointProtection"})
+PROTECTION = "checkpointProtection"
+"""Keeps the history from before a feature was dropped readable."""
+_TRUNCATES = frozenset({PROTECTION})
 """Removed with TRUNCATE HISTORY alone."""
 
 
@@ -38,6 +40,11 @@ def leaves(feature: str) -> Leaves:
     if feature in _HISTORY:
         return "with history"
     return "freely" if feature in _FREELY else "never"
+
+
+def needs_protection(feature: str, *, truncate_history: bool, protocol: Protocol) -> bool:
+    """Whether ``DROP FEATURE`` adds ``checkpointProtection``: for a reader feature whose history stays (delta-1.15)."""
+    return feature in READER_FEATURES and not truncate_history and not protocol.has(PROTECTION)
 
 
 def added_features(before: Protocol, after: Protocol) -> tuple[FeatureFact, ...]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, assert_never
 
 from tablectl.attributes.catalogue import feature_of
+from tablectl.attributes.features import PROTECTION, needs_protection
 from tablectl.conflicts.transactions import (
     CLUSTERING_DOMAIN,
     File,
@@ -14,7 +15,6 @@ from tablectl.conflicts.transactions import (
     ProtocolChange,
     Winner,
 )
-from tablectl.model.live import READER_FEATURES
 from tablectl.model.operations import (
     FORMATS_KEY,
     MAPPING_KEY,
@@ -42,7 +42,6 @@ _MATERIALIZED = (
 )
 _TIMESTAMPS = "delta.enableincommittimestamps"
 _TIMESTAMPS_SINCE = ("delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp")
-PROTECTION = "checkpointProtection"
 """The feature that fast drops leave behind."""
 PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 
@@ -52,7 +51,7 @@ NEW = File("new")
 
 
 def effect_of(operation: Operation, basis: Basis) -> CommitEffect:
-    """The effect of one operation on a table of this basis (delta.md 1.1)."""
+    """The effect of one operation on a table of this basis (delta-1.1)."""
     protocol = basis.protocol.protocol()
     match operation:
         case SetProperties(values):
@@ -71,18 +70,20 @@ def effect_of(operation: Operation, basis: Basis) -> CommitEffect:
         case OptimizeData():
             return CommitEffect(rewrites_files=True, clusters=True)
         case DropFeature(name, truncate_history):
-            protects = name in READER_FEATURES and not truncate_history and not protocol.has(PROTECTION)
+            protects = needs_protection(name, truncate_history=truncate_history, protocol=protocol)
             return CommitEffect(
                 features=(PROTECTION,) if protects else (), drops=(name,), truncates_history=truncate_history
             )
         case Repartition():
-            # An overwrite empties the clustering of a clustered table (delta.md 1.4).
+            # An overwrite empties the clustering of a clustered table (delta-1.4).
             domains = (CLUSTERING_DOMAIN,) if basis.clustered else ()
             return CommitEffect(rewrites_files=True, repartitions=True, domains=domains)
+        case _:
+            assert_never(operation)
 
 
 def commits_of(effect: CommitEffect, basis: Basis) -> tuple[Winner, ...]:
-    """The commits of a statement, in their order, as winners over whoever writes meanwhile (delta.md 1.1).
+    """The commits of a statement, in their order, as winners over whoever writes meanwhile (delta-1.1).
 
     Turning row tracking on is three: the protocol, the files committed again, the property. A feature is dropped by
     the last of several.
@@ -109,7 +110,7 @@ def commits_of(effect: CommitEffect, basis: Basis) -> tuple[Winner, ...]:
         domains=effect.domains,
         added=(NEW,) if effect.rewrites_files else (),
         removed=(LIVE,) if effect.rewrites_files else (),
-        # ALTERs read nothing and are recorded as blind appends (delta.md 2.4).
+        # ALTERs read nothing and are recorded as blind appends (delta-2.4).
         blind=not effect.rewrites_files,
         data_change=effect.repartitions,
         repartitions=effect.repartitions,
@@ -166,7 +167,7 @@ def backfill_of(effect: CommitEffect, basis: Basis) -> Backfill | None:
 
 
 def _drop_commits(effect: CommitEffect) -> tuple[Winner, ...]:
-    """Checkpoints stand behind empty commits, three of them where they take the place of history (delta.md 1.3)."""
+    """Checkpoints stand behind empty commits, three of them where they take the place of history (delta-1.3)."""
     feature = effect.drops[0]
     tombstones = Winner(kind=Kind.TOMBSTONES, data_change=False)
     empty = Winner(kind=Kind.EMPTY, blind=True, data_change=False)
@@ -217,7 +218,7 @@ def _metadata(effect: CommitEffect, basis: Basis) -> MetadataChange | None:
 
 
 def _schema_change(effect: CommitEffect, basis: Basis) -> Literal["same", "mapping", "other"]:
-    """The ids of a struct's fields lie in the type of its column, so that the type is another (delta.md 1.7)."""
+    """The ids of a struct's fields lie in the type of its column, so that the type is another (delta-1.7)."""
     if not any(key.lower() == MAPPING_KEY.lower() for key, _ in effect.sets):
         return "same"
     return "other" if basis.nested or effect.rewrites_files else "mapping"

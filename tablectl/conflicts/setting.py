@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import assert_never
 
 from tablectl.attributes.catalogue import feature_of
+from tablectl.attributes.features import PROTECTION, needs_protection
 from tablectl.conflicts.transactions import Level, Platform
 from tablectl.model.live import NOTHING_SET, Client, LiveTable, Protocol
 from tablectl.model.operations import (
     ClusterBy,
+    DropFeature,
     Operation,
+    OptimizeData,
     Purge,
     RemoveMapping,
     Repartition,
@@ -24,7 +28,7 @@ from tablectl.model.plan import Basis, ProtocolFact
 VECTORS = "delta.enableDeletionVectors"
 LEVEL = "delta.isolationLevel"
 _NEVER_SAY_BLIND = frozenset({"kernel", "delta-rs"})
-"""Their appends are not recorded as blind, so that WriteSerializable does not spare others (delta.md 0, 2.2)."""
+"""Their appends are not recorded as blind, so that WriteSerializable does not spare others (delta-0, delta-2.2)."""
 _PLAIN = Protocol(1, 2)
 
 
@@ -71,7 +75,7 @@ class Setting:
 
     @property
     def level(self) -> Level:
-        """The level that the client works at: unset is WriteSerializable to Databricks alone (D6, delta.md 1.2)."""
+        """The level that the client works at: unset is WriteSerializable to Databricks alone (D6, delta-1.2)."""
         default = Level.WRITE_SERIALIZABLE if self.client.engine == "databricks" else Level.SERIALIZABLE
         return self.stored_level or default
 
@@ -121,7 +125,7 @@ class Setting:
     def after(self, operations: Iterable[Operation]) -> Setting:
         """The same table once these operations ran."""
         properties = dict(self.properties)
-        features: set[str] = set()
+        protocol = self.protocol
         clustered, partitioned = self.clustered, self.partitioned
         for operation in operations:
             match operation:
@@ -129,7 +133,8 @@ class Setting:
                     for key, value in operation.values:
                         _drop(properties, key)
                         properties[key] = value
-                    features |= {feature for key, value in operation.values if (feature := feature_of(key, value))}
+                    added = {feature for key, value in operation.values if (feature := feature_of(key, value))}
+                    protocol = protocol.raised(frozenset(added))
                 case UnsetProperties(keys):
                     for key in keys:
                         _drop(properties, key)
@@ -137,17 +142,22 @@ class Setting:
                     clustered = True
                     # Delta clusters no partitioned table: whatever led here did away with the partitions.
                     partitioned = partitioned and not columns
-                    features |= {"clustering", "domainMetadata"}
+                    protocol = protocol.raised(frozenset({"clustering", "domainMetadata"}))
                 case Repartition(parts):
                     partitioned = bool(parts)
                     # What is clustered no more stays so in its protocol.
                     clustered = clustered and not partitioned
-                case Purge():
+                case DropFeature(name, truncate_history):
+                    protects = needs_protection(name, truncate_history=truncate_history, protocol=protocol)
+                    protocol = protocol.raised(frozenset({PROTECTION} if protects else ())).lowered(frozenset({name}))
+                case Purge() | OptimizeData():
                     pass
+                case _:
+                    assert_never(operation)
         return replace(
             self,
             properties=MappingProxyType(properties),
-            protocol=self.protocol.raised(frozenset(features)),
+            protocol=protocol,
             clustered=clustered,
             partitioned=partitioned,
         )

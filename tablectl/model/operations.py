@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import assert_never
 
 from tablectl.model.code import Code
 from tablectl.model.names import ColumnPath, TableName, column_sql
@@ -21,14 +22,14 @@ def compat_key(version: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SetProperties:
-    """``ALTER TABLE … SET TBLPROPERTIES``: all keys land in one commit (delta.md 1.0)."""
+    """``ALTER TABLE … SET TBLPROPERTIES``: all keys land in one commit (delta-1.0)."""
 
     values: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class UnsetProperties:
-    """``ALTER TABLE … UNSET TBLPROPERTIES``: never shares a commit with a SET (delta.md 1.0)."""
+    """``ALTER TABLE … UNSET TBLPROPERTIES``: never shares a commit with a SET (delta-1.0)."""
 
     keys: tuple[str, ...]
 
@@ -44,7 +45,7 @@ class ClusterBy:
 class Purge:
     """``REORG TABLE … APPLY (PURGE)``: merges deletion vectors into their files.
 
-    Nothing to purge makes no commit (delta.md 5).
+    Nothing to purge makes no commit (delta-5).
     """
 
 
@@ -52,7 +53,7 @@ class Purge:
 class RemoveMapping:
     """``SET TBLPROPERTIES ('delta.columnMapping.mode' = 'none')``: rewrites all data under the columns' own names.
 
-    With any other key in the SET, Delta makes a second commit (delta.md 1.7), so it stands alone.
+    With any other key in the SET, Delta makes a second commit (delta-1.7), so it stands alone.
     """
 
     @property
@@ -63,7 +64,7 @@ class RemoveMapping:
 
 @dataclass(frozen=True, slots=True)
 class DropFeature:
-    """``ALTER TABLE … DROP FEATURE``: takes a feature from the protocol (delta.md 1.3).
+    """``ALTER TABLE … DROP FEATURE``: takes a feature from the protocol (delta-1.3).
 
     With ``truncate_history`` it makes nothing but empty commits, and fails, until the history that names the feature
     is a day old; then it gives that history up.
@@ -93,7 +94,7 @@ class Repartition:
 
 @dataclass(frozen=True, slots=True)
 class UpgradeUniform:
-    """``REORG TABLE … APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = n))``: up to three commits (delta.md 1.10).
+    """``REORG TABLE … APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = n))``: up to three commits (delta-1.10).
 
     Sent again, it goes on where it was broken off.
     """
@@ -159,6 +160,8 @@ def _sql(operation: Operation, table: TableName) -> tuple[str, ...]:
             return (alter, f"DROP FEATURE {quote_name(name)}{' TRUNCATE HISTORY' * truncate_history}")
         case Repartition():
             raise AssertionError("a DataFrame write has no SQL")
+        case _:
+            assert_never(operation)
 
 
 def _list(verb: str, items: list[str]) -> tuple[str, ...]:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import assert_never
 
 from tablectl.attributes.base import Action, Target
 from tablectl.attributes.policy import attribute
 from tablectl.model.live import LiveTable
 from tablectl.model.operations import (
+    ClusterBy,
+    DropFeature,
+    OptimizeData,
+    Purge,
     RemoveMapping,
+    Repartition,
     SetProperties,
     UnsetProperties,
     UpgradeUniform,
@@ -44,6 +50,8 @@ def _properties_after(actions: Sequence[Action]) -> Mapping[str, str | None]:
                     after.update({key.lower(): value for key, value in step.operation.values})
                 case UnsetProperties(keys):
                     after.update({key.lower(): None for key in keys})
+                case ClusterBy() | Purge() | DropFeature() | OptimizeData() | Repartition():
+                    pass  # these set no property that another attribute may have declared
                 case _:
-                    pass
+                    assert_never(step.operation)
     return MappingProxyType(after)

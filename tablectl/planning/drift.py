@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tablectl.attributes.deletion_vectors import FEATURE, PROTECTION, DeletionVectors
+from tablectl.attributes.deletion_vectors import FEATURE, DeletionVectors
+from tablectl.attributes.features import PROTECTION
 from tablectl.attributes.policy import CLUSTERED_DATA, attribute
 from tablectl.live.origin import Origin, Question
 from tablectl.model.errors import ExitCode

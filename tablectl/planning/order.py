@@ -1,7 +1,7 @@
 """Actions → the statements of a table: merged into as few commits as Delta allows, need first, then phase.
 
-Delta commits all keys of one SET at once and never shares a commit between SET and UNSET (delta.md 1.0). A key that
-writes in flight survive keeps a SET of its own: one foreign key in it would make it fail them (delta.md 1.1).
+Delta commits all keys of one SET at once and never shares a commit between SET and UNSET (delta-1.0). A key that
+writes in flight survive keeps a SET of its own: one foreign key in it would make it fail them (delta-1.1).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def undo_order(actions: Sequence[Action], table: TableName) -> tuple[str, ...]:
     """The SQL that takes actions back, in the order in which it must run, which is not the statements' order reversed.
 
     What an action turned on, and another setting excludes, must be off before that setting returns: unset first
-    (deletion vectors and symlink manifests, delta.md 1.3). Columns need their statistics before they cluster again.
+    (deletion vectors and symlink manifests, delta-1.3). Columns need their statistics before they cluster again.
     """
     steps = (step for action in actions for step in action.steps)
     undos = [undo for step in steps if (undo := _printable(step)) is not None]
@@ -143,8 +143,10 @@ def _turn(unit: _Unit) -> int:
             return 2
         case DropFeature():
             return 3
-        case _:
+        case SetProperties() | UnsetProperties() | ClusterBy() | Purge() | OptimizeData():
             return 1
+        case _:
+            assert_never(unit.step.operation)
 
 
 def _statement(group: list[_Unit], phase: Phase, basis: Basis, table: TableName, dialect: str) -> Statement:

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import pytest
 
+from tablectl.conflicts.operations import operations_of
 from tablectl.conflicts.setting import Setting
 from tablectl.conflicts.transactions import Level
 from tablectl.model.live import Client, Commit, LiveTable, Protocol
 from tablectl.model.names import parse_table
-from tablectl.model.operations import ClusterBy, Purge, SetProperties, UnsetProperties
+from tablectl.model.operations import ClusterBy, DropFeature, Purge, SetProperties, UnsetProperties
 from tablectl.model.schema import Schema
 from tests.conflicts.settings import VECTORS, setting
 
@@ -66,3 +67,21 @@ def test_operations_leave_their_marks() -> None:
     assert after.protocol.has("deletionVectors")
     assert after.protocol.has("clustering")
     assert not before.protocol.has("clustering")
+
+
+def test_a_dropped_feature_is_gone_from_the_protocol_and_protection_takes_its_place() -> None:
+    before = setting(properties=VECTORS).after([SetProperties((("delta.enableDeletionVectors", "true"),))])
+    after = before.after(
+        [SetProperties((("delta.enableDeletionVectors", "false"),)), Purge(), DropFeature("deletionVectors")]
+    )
+    assert before.protocol.has("deletionVectors")
+    assert not after.protocol.has("deletionVectors")
+    assert after.protocol.has("checkpointProtection")
+    assert "drop-feature" not in {each.key for each in operations_of(after)}
+
+
+def test_a_drop_that_truncates_history_needs_no_protection() -> None:
+    before = setting().after([SetProperties((("delta.enableDeletionVectors", "true"),))])
+    after = before.after([DropFeature("deletionVectors", truncate_history=True)])
+    assert not after.protocol.has("deletionVectors")
+    assert not after.protocol.has("checkpointProtection")
