@@ -53,7 +53,6 @@ def _importers(module: str) -> set[str]:
         ("typer", {"cli"}),
         ("rich", {"cli"}),
         ("obstore", {"live", "window"}),
-        ("deepdiff", {"planning"}),
         ("jinja2", {"reports"}),
         ("sqlglot", {"conflicts"}),
     ],

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from tablectl.conflicts.sources import FACTS, SECTIONS
+from tablectl.conflicts.sources import FACTS, SECTIONS, page_of
 from tablectl.conflicts.transactions import Conflict, Level
 
 
@@ -28,6 +28,8 @@ class Topic:
     level: Level | None = None
     detail: str = ""
     """What its part says, where one was named: ``ROW_LEVEL_CHANGES``."""
+    page: str = ""
+    """The public page that states it, where the word is a source."""
 
     @property
     def title(self) -> str:
@@ -59,17 +61,17 @@ _CONFLICTS: Mapping[Conflict, tuple[str, tuple[str, ...], str]] = MappingProxyTy
                 "run OPTIMIZE and REORG when no UPDATE, DELETE or MERGE runs: their files count as added ones",
                 _AGAIN,
             ),
-            "delta.md 3, D64",
+            "delta-3, D64",
         ),
         Conflict.DELETE_READ: (
             "While the statement ran, another commit removed or rewrote a file that the statement has read.",
             (_APART, "compact when no UPDATE, DELETE or MERGE runs", _AGAIN),
-            "delta.md 3, D65",
+            "delta-3, D65",
         ),
         Conflict.DELETE_DELETE: (
             "Both statements remove or rewrite one file. Typical of two compactions at once.",
             ("let one job alone compact a table", _APART, _AGAIN),
-            "delta.md 3, D66",
+            "delta-3, D66",
         ),
         Conflict.METADATA_CHANGED: (
             (
@@ -88,7 +90,7 @@ _CONFLICTS: Mapping[Conflict, tuple[str, tuple[str, ...], str]] = MappingProxyTy
                 ),
                 _AGAIN,
             ),
-            "delta.md 2.2, D15, D67",
+            "delta-2.2, D15, D67",
         ),
         Conflict.PROTOCOL_CHANGED: (
             (
@@ -101,7 +103,7 @@ _CONFLICTS: Mapping[Conflict, tuple[str, tuple[str, ...], str]] = MappingProxyTy
                 "if it fails again, the client is too old for the table's new protocol: upgrade it",
                 _AGAIN,
             ),
-            "delta.md 2.1, D69",
+            "delta-2.1, D69",
         ),
         Conflict.TRANSACTION: (
             (
@@ -113,7 +115,7 @@ _CONFLICTS: Mapping[Conflict, tuple[str, tuple[str, ...], str]] = MappingProxyTy
                 "do not cluster a table again while it is overwritten",
                 _AGAIN,
             ),
-            "delta.md 2.1, 2.3, D68",
+            "delta-2.1, delta-2.3, D68",
         ),
         Conflict.WRITE: (
             (
@@ -121,22 +123,22 @@ _CONFLICTS: Mapping[Conflict, tuple[str, tuple[str, ...], str]] = MappingProxyTy
                 "give way to whatever commits. Delta Kernel says it of removed files and domains too."
             ),
             ("run it while nobody writes", _AGAIN),
-            "delta.md 2.5",
+            "delta-2.5",
         ),
         Conflict.UNSUPPORTED: (
             "The other commit added a feature to the table that this client cannot write.",
             ("upgrade the client before the table", "or take the feature from the table by DROP FEATURE"),
-            "delta.md 2.1",
+            "delta-2.1",
         ),
         Conflict.REVALIDATION: (
             "DROP FEATURE was ready, and then another commit used the feature.",
             ("turn the feature off and stop its writers first, then drop it", _AGAIN),
-            "delta.md 1.15, 2.1",
+            "delta-1.15, delta-2.1",
         ),
         Conflict.BACKFILL: (
             "Row tracking was being turned on and taken away at once.",
             ("run one of the two", _AGAIN),
-            "delta.md 1.6",
+            "delta-1.6",
         ),
     }
 )
@@ -149,7 +151,7 @@ _LEVELS: Mapping[Level, tuple[str, tuple[str, ...], str]] = MappingProxyType(
                 "nothing. Open-source Delta takes it where no level is set, and can set no other."
             ),
             ("to pin it: isolation: Serializable",),
-            "delta.md 1.2, D7, D12",
+            "delta-1.2, D7, D12",
         ),
         Level.WRITE_SERIALIZABLE: (
             (
@@ -162,7 +164,7 @@ _LEVELS: Mapping[Level, tuple[str, tuple[str, ...], str]] = MappingProxyType(
                 "to rule the reordering out: isolation: Serializable, under which such a statement fails once",
                 "what already is an UPDATE, DELETE or MERGE conflicts at both levels alike",
             ),
-            "delta.md 1.2, 3, D6, D8, D9",
+            "delta-1.2, delta-3, D6, D8, D9",
         ),
         Level.SNAPSHOT: (
             (
@@ -171,7 +173,7 @@ _LEVELS: Mapping[Level, tuple[str, tuple[str, ...], str]] = MappingProxyType(
                 " files that it rewrites must still be there. No table can be set to it."
             ),
             ("there is nothing to set; `commitInfo.isolationLevel` in the history says which commits used it",),
-            "delta.md 2.4",
+            "delta-2.4",
         ),
     }
 )
@@ -180,32 +182,32 @@ _STREAMS: Mapping[str, tuple[str, tuple[str, ...], str]] = MappingProxyType(
         "DELTA_SOURCE_TABLE_IGNORE_CHANGES": (
             "A stream that reads the table met a commit that rewrote rows: UPDATE, DELETE, MERGE or an overwrite.",
             ("read with skipChangeCommits=true", "or read the change data feed"),
-            "delta.md 6",
+            "delta-6",
         ),
         "DELTA_SOURCE_IGNORE_DELETE": (
             "A stream that reads the table met a commit that only removed rows.",
             ("read with skipChangeCommits=true or ignoreDeletes=true",),
-            "delta.md 6",
+            "delta-6",
         ),
         "DELTA_SCHEMA_CHANGED_WITH_VERSION": (
             "A stream that reads the table met new columns.",
             ("let it restart: from its checkpoint it goes on with the new schema",),
-            "delta.md 6",
+            "delta-6",
         ),
         "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG": (
             "A stream that reads the table met a column renamed or dropped, or other partition columns.",
             ("read with a schemaTrackingLocation", "or start with a new checkpoint"),
-            "delta.md 6",
+            "delta-6",
         ),
         "DELTA_STREAMING_METADATA_EVOLUTION": (
             "A stream with a schemaTrackingLocation met another protocol, schema or delta.* property.",
             ("let it restart",),
-            "delta.md 6",
+            "delta-6",
         ),
         "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE": (
             "The table was replaced: it has a new id, and a checkpoint belongs to the old one.",
             ("start with a new checkpoint", "overwrite tables that streams read, do not replace them"),
-            "delta.md 6",
+            "delta-6",
         ),
     }
 )
@@ -252,11 +254,14 @@ def find_topic(text: str) -> Topic | None:
 
 
 def _source(word: str) -> Topic | None:
-    """A source that outcomes name."""
-    if word.upper() in FACTS:
-        return Topic(word.upper(), FACTS[word.upper()], (), "documented by Databricks")
-    section = next((name for name in sorted(SECTIONS, reverse=True) if word.startswith(name)), None)
-    return Topic(section, SECTIONS[section], (), "open-source Delta") if section else None
+    """A source that outcomes name: ``D37``, ``delta-2.2``, or ``delta-2.2, Kernel`` (the word after is ignored)."""
+    fact, section = word.upper(), word.split(" ", maxsplit=1)[0].rstrip(",")
+    if fact in FACTS:
+        return Topic(fact, FACTS[fact], (), "documented by Databricks", page=page_of(fact))
+    if section in SECTIONS:
+        found = SECTIONS[section]
+        return Topic(section, found.text, (), f"open-source Delta; docs/reference/delta.md#{section}", page=found.page)
+    return None
 
 
 def looks_like_a_topic(text: str) -> bool:

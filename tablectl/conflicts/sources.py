@@ -1,10 +1,32 @@
-"""The sources that outcomes name: facts that Databricks documents, and where Delta's own code says so."""
+"""Sources that outcomes name: rules of Delta's own code (``delta-2.2``) and documented facts of Databricks (``D37``).
+
+``delta-2.2`` is section 2.2 of ``docs/reference/delta.md``, ``D37`` a row of ``docs/reference/databricks.md``.
+``tablectl explain`` prints either with the public page behind it, so no reader of a terminal needs the repository.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
+
+_DELTA = "https://github.com/delta-io/delta/blob/v4.4.0"
+_SPARK = f"{_DELTA}/spark/src/main/scala/org/apache/spark/sql/delta"
+_PROTOCOL = f"{_DELTA}/PROTOCOL.md"
+_CONFLICTS = "https://docs.databricks.com/aws/en/optimizations/isolation-level"
+_ACID = "https://docs.databricks.com/aws/en/lakehouse/acid"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section of ``docs/reference/delta.md``."""
+
+    text: str
+    """What it is about, as a phrase."""
+    page: str
+    """The file of Delta 4.4.0, or the page, that it was read in."""
+
 
 FACTS: Mapping[str, str] = MappingProxyType(
     {
@@ -13,6 +35,7 @@ FACTS: Mapping[str, str] = MappingProxyType(
         "D8": "WriteSerializable guarantees that order for writes only",
         "D9": "under WriteSerializable the content may be as if Y had run before X although the history lists it after",
         "D12": "under Serializable a reader sees only states that agree with the history",
+        "D14": "under WriteSerializable a long DELETE and an INSERT of rows that it covers both commit; the rows stay",
         "D15": "a metadata change makes all concurrent writes fail",
         "D22": "a streaming read fails at a commit that changes metadata, and goes on after a restart",
         "D23": "tables with identity columns support no concurrent transactions",
@@ -44,8 +67,10 @@ FACTS: Mapping[str, str] = MappingProxyType(
         "D51": "from 14.3 on: the same without Photon",
         "D52": "an INSERT that refers to its target nowhere reads no state of it",
         "D55": "under WriteSerializable files of a blind INSERT conflict with no operation",
+        "D56": "under Serializable blind appends may conflict",
         "D57": "but they can where several UPDATE, DELETE or MERGE may see the values (Japanese edition only)",
         "D58": "two operations that can conflict do so only where they touch common files",
+        "D60": "partition by the columns that commands commonly filter on; many distinct values cost performance",
         "D63": "literal conditions on the partition columns of the target keep runs of MERGE apart",
         "D64": "ConcurrentAppendException: files were added in a partition that the operation reads",
         "D65": "ConcurrentDeleteReadException: a file was deleted that the operation read",
@@ -54,29 +79,95 @@ FACTS: Mapping[str, str] = MappingProxyType(
         "D68": "ConcurrentTransactionException: a second run of a streaming query on one checkpoint",
         "D69": "ProtocolChangedException: the protocol was changed or created",
         "D94": "under Serializable an operation whose condition may match inserted rows can conflict with the INSERT",
-        "D97": "whether vectors are enabled is told by the property's current value",
-        "D98": "nothing is documented for overwrites, replaceWhere, RESTORE, CLONE, REPLACE and clustering again",
+        "D97": "the property's current value says whether deletion vectors are enabled",
+        "D98": "nothing is documented for overwrites, replaceWhere, RESTORE, CLONE, REPLACE and a change of clustering "
+        "columns: tablectl applies the rules of open-source Delta, and never says more than that they may fail",
         "D99": "before 14.2 compute without Photon has row-level concurrency for DELETE only",
     }
 )
 """What Databricks documents, by the id that a source names."""
 
-SECTIONS: Mapping[str, str] = MappingProxyType(
+SECTIONS: Mapping[str, Section] = MappingProxyType(
     {
-        "delta.md 1": "what each statement commits: `alterDeltaTableCommands.scala`, `DeltaConfig.scala`, measured",
-        "delta.md 2.1": "protocol changes and the order of checks: `ConflictChecker.checkConflicts`",
-        "delta.md 2.2": "metadata changes: `ConflictChecker.attemptToResolveMetadataConflicts`; Kernel; delta-rs",
-        "delta.md 2.3": "domains, clustering: `ConflictChecker.checkIfDomainMetadataConflict`",
-        "delta.md 2.4": "the level that a commit is checked at: `OptimisticTransaction`, `TransactionHelper`",
-        "delta.md 2.5": "retries: `OptimizeTableCommand`, `commitLarge`",
-        "delta.md 3": "files added and removed: `checkForAddedFilesThatShouldHaveBeenReadByCurrentTxn` and its like",
-        "delta.md 6": "streams that read: `DeltaSource.scala`, measured",
+        "delta-0": Section("clients, sessions and error messages", f"{_DELTA}/python/delta/exceptions/base.py"),
+        "delta-1": Section("what each statement commits", f"{_SPARK}/commands/alterDeltaTableCommands.scala"),
+        "delta-1.0": Section(
+            "statements, transactions, keys and protocol upgrades", f"{_SPARK}/commands/alterDeltaTableCommands.scala"
+        ),
+        "delta-1.1": Section(
+            "each setting: its statement, its commits and what they do to concurrent writes",
+            f"{_SPARK}/commands/alterDeltaTableCommands.scala",
+        ),
+        "delta-1.2": Section("the isolation level: what can be set, what is read", f"{_SPARK}/DeltaConfig.scala"),
+        "delta-1.3": Section(
+            "deletion vectors: on, off, purged, dropped", f"{_SPARK}/PreDowngradeTableFeatureCommand.scala"
+        ),
+        "delta-1.4": Section(
+            "liquid clustering: columns, statistics, what clears it", f"{_SPARK}/commands/alterDeltaTableCommands.scala"
+        ),
+        "delta-1.5": Section(
+            "partition columns: what changes them", f"{_SPARK}/schema/ImplicitMetadataOperation.scala"
+        ),
+        "delta-1.6": Section("row tracking and its backfill", f"{_SPARK}/commands/alterDeltaTableCommands.scala"),
+        "delta-1.7": Section("column mapping", f"{_SPARK}/DeltaColumnMapping.scala"),
+        "delta-1.8": Section("single properties with rules of their own", f"{_SPARK}/DeltaConfig.scala"),
+        "delta-1.9": Section(
+            "properties that only change metadata, with defaults and validations", f"{_SPARK}/DeltaConfig.scala"
+        ),
+        "delta-1.10": Section("UniForm (Iceberg)", f"{_SPARK}/commands/ReorgTableForUpgradeUniformHelper.scala"),
+        "delta-1.11": Section("catalog-managed tables", f"{_SPARK}/catalog/AbstractDeltaCatalog.scala"),
+        "delta-1.12": Section(
+            "constraints, NOT NULL and identity columns", f"{_SPARK}/commands/alterDeltaTableCommands.scala"
+        ),
+        "delta-1.13": Section("features and the protocol that each needs", f"{_SPARK}/TableFeature.scala"),
+        "delta-1.14": Section("operation names in the history", f"{_SPARK}/DeltaOperations.scala"),
+        "delta-1.15": Section("features that DROP FEATURE can remove", f"{_SPARK}/TableFeature.scala"),
+        "delta-1.16": Section("what differs on Databricks", _CONFLICTS),
+        "delta-2": Section("the order of the conflict checks", f"{_SPARK}/ConflictChecker.scala"),
+        "delta-2.1": Section(
+            "protocol changes and the order of checks: `ConflictChecker.checkConflicts`",
+            f"{_SPARK}/ConflictChecker.scala",
+        ),
+        "delta-2.2": Section(
+            "metadata changes: `ConflictChecker.attemptToResolveMetadataConflicts`; Kernel; delta-rs",
+            f"{_SPARK}/ConflictChecker.scala",
+        ),
+        "delta-2.3": Section(
+            "domains, clustering: `ConflictChecker.checkIfDomainMetadataConflict`", f"{_SPARK}/ConflictChecker.scala"
+        ),
+        "delta-2.4": Section(
+            "the level that a commit is checked at: `OptimisticTransaction`, `TransactionHelper`",
+            f"{_SPARK}/OptimisticTransaction.scala",
+        ),
+        "delta-2.5": Section(
+            "retries: `OptimizeTableCommand`, `commitLarge`", f"{_SPARK}/commands/OptimizeTableCommand.scala"
+        ),
+        "delta-2.6": Section("a statement of tablectl commits, then a write", f"{_SPARK}/ConflictChecker.scala"),
+        "delta-2.7": Section("a write commits, then a statement of tablectl", f"{_SPARK}/ConflictChecker.scala"),
+        "delta-3": Section(
+            "files added and removed: `checkForAddedFilesThatShouldHaveBeenReadByCurrentTxn` and the checks after it",
+            f"{_SPARK}/ConflictChecker.scala",
+        ),
+        "delta-4": Section("the transaction log: what each file holds, which one to read", _PROTOCOL),
+        "delta-5": Section("REORG and OPTIMIZE", f"{_SPARK}/commands/OptimizeTableCommand.scala"),
+        "delta-6": Section("streams that read: `DeltaSource.scala`, measured", f"{_SPARK}/sources/DeltaSource.scala"),
     }
 )
 """What open-source Delta does, by the section that a source names: read in its code, or measured."""
 _FACT = re.compile(r"\bD\d+\b")
+_SECTION = re.compile(r"\bdelta-\d+(?:\.\d+)?\b")
 
 
 def facts_in(source: str) -> tuple[str, ...]:
     """The ids of facts that a source names."""
     return tuple(_FACT.findall(source))
+
+
+def sections_in(text: str) -> tuple[str, ...]:
+    """The ids of sections that a text names."""
+    return tuple(_SECTION.findall(text))
+
+
+def page_of(fact: str) -> str:
+    """The page of Databricks that states a fact: facts 71 to 92 are of the page on ACID guarantees."""
+    return _ACID if 71 <= int(fact.removeprefix("D")) <= 92 else _CONFLICTS

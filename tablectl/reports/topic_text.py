@@ -18,6 +18,7 @@ def topic_text(view: TopicView, style: Style) -> str:
     topic = view.topic
     lines = [style.paint(topic.title, "bold"), *wrapped(topic.detail, 2, style)]
     lines += wrapped(f"{topic.meaning} ({topic.source})", 2, style)
+    lines += [f"  {topic.page}"] if topic.page else []
     if view.places:
         where = f" on {view.live.name.text}" if view.live else ""
         lines += ["", style.paint(printable(f"What causes it{where}"), "bold")]
@@ -80,6 +81,7 @@ def topic_json(view: TopicView) -> dict[str, Any]:
         "meaning": topic.meaning,
         "detail": topic.detail or None,
         "source": topic.source,
+        "page": topic.page or None,
         "ways": list(topic.ways),
         "table": view.live.name.text if view.live else None,
         "causes": [

@@ -292,10 +292,11 @@ def _case(case: Case, outcomes: Sequence[str | None]) -> str:
 
 def _sources() -> Iterator[str]:
     yield "\n## Sources\n\nOpen-source Delta, read in the sources of 3.0 to 4.4 and measured:\n"
-    yield "| | |\n|---|---|"
-    yield from (f"| {name} | {text} |" for name, text in SECTIONS.items())
-    yield "\nDatabricks, its pages on isolation levels and write conflicts:\n\n| | |\n|---|---|"
-    yield from (f"| {name} | {text} |" for name, text in FACTS.items())
+    yield "| section | about |\n|---|---|"
+    yield from (f"| [{name}](reference/delta.md#{name}) | {section.text} |" for name, section in SECTIONS.items())
+    yield "\nDatabricks, its pages on isolation levels and write conflicts:\n"
+    yield "| fact | text |\n|---|---|"
+    yield from (f"| [{name}](reference/databricks.md#{name}) | {text} |" for name, text in FACTS.items())
     yield ""
 
 

@@ -5,6 +5,7 @@ import pytest
 from tablectl.conflicts.glossary import find_topic, looks_like_a_topic, topic_names
 from tablectl.conflicts.operations import OPERATIONS
 from tablectl.conflicts.readers import stream_reader
+from tablectl.conflicts.sources import FACTS, SECTIONS
 from tablectl.conflicts.transactions import Conflict, Level
 from tests.conflicts.settings import setting
 
@@ -63,9 +64,17 @@ def test_names_are_found() -> None:
 
 
 def test_a_source_says_what_it_is() -> None:
-    fact, section = find_topic("d34"), find_topic("delta.md 2.2, Kernel")
+    fact, section = find_topic("d34"), find_topic("delta-2.2, Kernel")
     assert fact is not None
     assert "OPTIMIZE" in fact.meaning
     assert section is not None
-    assert (section.name, section.ways) == ("delta.md 2.2", ())
+    assert (section.name, section.ways) == ("delta-2.2", ())
     assert find_topic("D999") is None
+    assert find_topic("delta-9.9") is None
+
+
+@pytest.mark.parametrize("name", [*FACTS, *SECTIONS])
+def test_a_source_names_a_public_page(name: str) -> None:
+    topic = find_topic(name)
+    assert topic is not None
+    assert topic.page.startswith(("https://github.com/delta-io/delta/blob/v4.4.0/", "https://docs.databricks.com/"))

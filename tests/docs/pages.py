@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _COMMAND = re.compile(r"^(?:\$ )?(?:\S*/)?tablectl(?: [a-z-]+(?: |$)|$)")
 
 
@@ -44,6 +44,14 @@ class Shown:
 
     command: str
     output: str
+
+
+def anchors(page: Path) -> frozenset[str]:
+    """What a link to a page may name after ``#``: its headings as GitHub writes them, and explicit anchors."""
+    text = page.read_text(encoding="utf-8")
+    titles = re.findall(r"(?m)^#+ (.+)$", text)
+    made = (re.sub(r"[^\w\- ]", "", title.casefold()).replace(" ", "-") for title in titles)
+    return frozenset([*made, *re.findall(r'<a id="([\w.-]+)">', text)])
 
 
 def blocks(page: Path) -> list[Block]:

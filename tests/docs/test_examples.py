@@ -12,7 +12,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from tablectl.specs.config import load_config
 from tablectl.specs.policies import load_specs
 from tests.ci.hand import bash_reads
 from tests.docs.conftest import CONFIG, Place
-from tests.docs.pages import PAGES, ROOT, Block, blocks, like, transcript
+from tests.docs.pages import PAGES, ROOT, Block, anchors, blocks, like, transcript
 
 ALL = [block for page in PAGES for block in blocks(page)]
 WRITE = os.environ.get("TABLECTL_GOLDEN") == "write"
@@ -175,10 +175,6 @@ def rewrite(block: Block, said: list[tuple[str, str, str]]) -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    def anchors(page: Path) -> Iterator[str]:
-        for title in re.findall(r"(?m)^#+ (.+)$", page.read_text(encoding="utf-8")):
-            yield re.sub(r"[^\w\- ]", "", title.casefold()).replace(" ", "-")
-
     for page in PAGES:
         text = re.sub(r"(?ms)^```.*?^```$", "", page.read_text(encoding="utf-8"))
         for target in re.findall(r"\]\(([^)\s]+)\)", text):
@@ -187,7 +183,7 @@ def test_links_lead_somewhere() -> None:
             name, _, anchor = target.partition("#")
             file = (page.parent / name).resolve() if name else page
             assert file.exists(), f"{page.name}: {target}"
-            assert not anchor or anchor in set(anchors(file)), f"{page.name}: {target}"
+            assert not anchor or anchor in anchors(file), f"{page.name}: {target}"
 
 
 def test_each_page_is_in_the_index() -> None:
