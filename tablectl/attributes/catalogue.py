@@ -1,6 +1,6 @@
 """What is known of each ``delta.*`` property: its type, who may set it, and which default every engine shares.
 
-Source of keys, types and defaults: ``DeltaConfig.scala`` of Delta 4.4.0 (delta.md 1.8-1.10).
+Source of keys, types and defaults: ``DeltaConfig.scala`` of Delta 4.4.0 (delta-1.8, delta-1.9, delta-1.10).
 """
 
 from __future__ import annotations

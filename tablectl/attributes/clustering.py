@@ -1,4 +1,4 @@
-"""``clustering``: the liquid clustering columns, in order (delta.md 1.4).
+"""``clustering``: the liquid clustering columns, in order (delta-1.4).
 
 Order counts in open-source Delta: OPTIMIZE compares it with the file tags. A table once clustered stays so in its
 protocol; ``none`` is clustered without columns, and to declare it of a table never clustered is no change.
@@ -210,7 +210,7 @@ def has_statistics(path: ColumnPath, schema: Schema, property_of: Callable[[str]
     """Whether Delta collects statistics for a leaf column under some properties.
 
     ``delta.dataSkippingStatsColumns`` names columns or structs and outranks ``delta.dataSkippingNumIndexedCols``,
-    which counts leaves in schema order; partition columns are not among them (delta.md 1.4).
+    which counts leaves in schema order; partition columns are not among them (delta-1.4).
     """
     named = property_of(STATS_KEYS[1])
     if named is not None:

@@ -1,5 +1,5 @@
 """``column_mapping``: whether columns have names of their own in data files, so that they can be renamed and dropped
-(delta.md 1.7).
+(delta-1.7).
 
 A table takes the mapping by name at any time; only a rewrite of all its data takes it away. A table that was created
 with the mapping ``id`` keeps it.

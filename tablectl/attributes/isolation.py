@@ -1,6 +1,6 @@
 """``isolation``: the level that decides which concurrent writes conflict, pinned as ``delta.isolationLevel``.
 
-Unset means Serializable to open-source Delta and WriteSerializable to Databricks (delta.md 1.2, D6), so a named
+Unset means Serializable to open-source Delta and WriteSerializable to Databricks (delta-1.2, D6), so a named
 level is always written out and never taken for granted.
 """
 
@@ -50,7 +50,7 @@ class Isolation:
             yield Change(attribute=self.name, before=found, after=declared)
 
     def check(self, change: Change, live: LiveTable, target: Target) -> Refusal | None:
-        """Open-source Delta honours a stored WriteSerializable but refuses to set it (delta.md 1.2)."""
+        """Open-source Delta honours a stored WriteSerializable but refuses to set it (delta-1.2)."""
         if target.dialect == "oss" and change.after == "WriteSerializable":
             return Refusal(
                 change=change.id,

@@ -1,4 +1,4 @@
-"""``partitioning``: the partition columns, in order. No ALTER changes them (delta.md 1.5): the whole table is written
+"""``partitioning``: the partition columns, in order. No ALTER changes them (delta-1.5): the whole table is written
 anew by one overwrite, and only where the policy says ``rewrite: allowed`` (docs/partitioning.md).
 """
 

@@ -45,7 +45,7 @@ class Properties:
                 yield Change(attribute=self.name, key=key, before=found, after=declared[key])
 
     def check(self, change: Change, live: LiveTable, target: Target) -> Refusal | None:
-        """Symlink manifests and deletion vectors exclude each other (delta.md 1.3)."""
+        """Symlink manifests and deletion vectors exclude each other (delta-1.3)."""
         wanted = (target.property(live, VECTORS_KEY) or "false").lower() == "true"
         if change.key == MANIFEST_KEY and str(change.after).lower() == "true" and (wanted or live.vectors):
             return Refusal(

@@ -1,4 +1,4 @@
-"""``row_tracking``: whether every row keeps an id and the version that last changed it (delta.md 1.6).
+"""``row_tracking``: whether every row keeps an id and the version that last changed it (delta-1.6).
 
 ``suspended`` is what an interrupted DROP FEATURE leaves: off, and no file gets ids. No policy declares it; it satisfies
 ``disabled``, and has to be lifted before the ids can come back.

@@ -1,5 +1,5 @@
 """``uniform``: whether readers of Iceberg can read the table, and by which version of Delta's Iceberg compatibility
-(delta.md 1.10, docs/uniform.md).
+(delta-1.10, docs/uniform.md).
 
 REORG … UPGRADE UNIFORM is a chain: the compatibility with what it needs, for V2 the files anew, and last the format.
 ``iceberg_v2 begun`` is a table that has the first and not the last.

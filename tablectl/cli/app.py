@@ -131,7 +131,7 @@ _PROPERTY = re.compile(r"delta\.[^`]", re.IGNORECASE)
 
 
 def run_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Run a command line; the exit code is the command's (DESIGN 3), 64 for wrong usage."""
+    """Run a command line; the exit code is the command's (docs/exit-codes.md), 64 for wrong usage."""
     if complete.ASKED in environ:
         complete.answer(app)
     out = Output(environ)

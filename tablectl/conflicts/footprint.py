@@ -1,6 +1,6 @@
 """Where a statement reads and writes: which partitions it registers as read, rewrites files in, and adds files to.
 
-Each region holds at least what the statement may do (delta.md 3; read in the sources of Delta 3.0 to 4.4, where
+Each region holds at least what the statement may do (delta-3; read in the sources of Delta 3.0 to 4.4, where
 UPDATE, DELETE and MERGE register the same).
 """
 

@@ -1,4 +1,4 @@
-"""What a handle keeps: a ``DeltaTable`` or DataFrame has the table's metadata as it was when it was made (delta.md)."""
+"""What a handle keeps: a ``DeltaTable`` or DataFrame has the table's metadata as it was when it was made (delta-0)."""
 
 from __future__ import annotations
 

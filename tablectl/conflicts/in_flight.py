@@ -49,7 +49,7 @@ class Writer:
 
     @property
     def appends(self) -> bool:
-        """Whether it reads nothing of the table and changes nothing but its rows: guard mode ``append`` (DESIGN 5)."""
+        """Whether it reads nothing of the table and only adds rows: guard mode ``append`` (docs/guards.md)."""
         return self.loser.reads.nothing and not self.loser.metadata
 
 
@@ -70,7 +70,7 @@ def _of_client(client: Client, traffic: Traffic) -> Iterator[Writer]:
         yield Writer(kind, replace(rewriting, kind=kind))
     yield Writer(Kind.OPTIMIZE, replace(rewriting, kind=Kind.OPTIMIZE, data_change=False))
     if traffic.overwrites:
-        # An overwrite empties the clustering of a clustered table, and writes none elsewhere (delta.md 1.4).
+        # An overwrite empties the clustering of a clustered table, and writes none elsewhere (delta-1.4).
         domains = (CLUSTERING_DOMAIN,) if traffic.clustered else ()
         overwrite = replace(rewriting, kind=Kind.OVERWRITE, domains=domains)
         yield Writer(Kind.OVERWRITE, overwrite, "the table is overwritten whole now and then")

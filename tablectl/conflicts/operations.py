@@ -106,7 +106,7 @@ _READS_ALL = Reads(partitions=None, files=_PLACES)
 
 
 def _drawn(setting: Setting) -> MetadataChange | None:
-    """What an INSERT commits beside its rows on a table with identity columns (delta.md 1.12)."""
+    """What an INSERT commits beside its rows on a table with identity columns (delta-1.12)."""
     return MetadataChange(schema="other", tag="identity") if setting.identity else None
 
 
@@ -153,7 +153,7 @@ def _dynamic_overwrite(setting: Setting, place: Place) -> tuple[Transaction, ...
 
 
 def _overwrite(setting: Setting, _place: Place) -> tuple[Transaction, ...]:
-    """It empties the clustering of a clustered table (delta.md 1.4)."""
+    """It empties the clustering of a clustered table (delta-1.4)."""
     made = Winner(
         kind=Kind.OVERWRITE,
         added=_all_files(setting, "-new"),
@@ -216,7 +216,7 @@ def _alter(kind: Kind, change: MetadataChange | None = None, *, reads: Reads = N
 
 
 def _add_constraint(setting: Setting, _place: Place) -> tuple[Transaction, ...]:
-    """It reads the whole table (delta.md 1.12)."""
+    """It reads the whole table (delta-1.12)."""
     change = MetadataChange(sets=(("delta.constraints.positive", "v > 0"),))
     adds = () if setting.protocol.has("checkConstraints") else ("checkConstraints",)
     made = Winner(
@@ -245,7 +245,7 @@ _DROPPABLE = (
     "columnMapping",
     "checkConstraints",
 )
-"""Of the features that can be dropped, those that tables have for a purpose (delta.md 1.15)."""
+"""Of the features that can be dropped, those that tables have for a purpose (delta-1.15)."""
 _PROTECTED = frozenset(_DROPPABLE) - {"inCommitTimestamp", "checkConstraints"}
 """Those that readers must know, whose removal protects old checkpoints."""
 
@@ -255,7 +255,7 @@ def _dropped(setting: Setting) -> str:
 
 
 def _drop_feature(setting: Setting, _place: Place) -> tuple[Transaction, ...]:
-    """The last commit takes the feature; before it vectors are turned off and merged (delta.md 1.3)."""
+    """The last commit takes the feature; before it vectors are turned off and merged (delta-1.3)."""
     feature = _dropped(setting)
     first: tuple[Transaction, ...] = ()
     if feature == "deletionVectors" and setting.vectors:
@@ -279,7 +279,7 @@ def _drop_feature(setting: Setting, _place: Place) -> tuple[Transaction, ...]:
 
 
 def _upgrade_uniform(setting: Setting, _place: Place) -> tuple[Transaction, ...]:
-    """Settings, the files anew, then the format (delta.md 1.10)."""
+    """Settings, the files anew, then the format (delta-1.10)."""
     mapped = setting.value(_MAPPING) in {"name", "id"}
     sets = (
         ("delta.enableIcebergCompatV2", "true"),
@@ -439,7 +439,7 @@ OPERATIONS: tuple[TableOperation, ...] = (
 
 
 def _flat(made: tuple[Transaction, ...]) -> tuple[Transaction, ...]:
-    """Where no column is a struct, the mapping is new in top-level fields alone (delta.md 1.7)."""
+    """Where no column is a struct, the mapping is new in top-level fields alone (delta-1.7)."""
     (alter,) = made
     assert alter.winner.metadata is not None
     return (replace(alter, winner=replace(alter.winner, metadata=replace(alter.winner.metadata, schema="mapping"))),)

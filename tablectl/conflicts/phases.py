@@ -1,4 +1,4 @@
-"""The phase of a statement, and who in flight loses to it: both follow from the commits it makes (DESIGN 5).
+"""The phase of a statement, and who in flight loses to it: both follow from the commits it makes (docs/window.md).
 
 The conflict rules are asked for every writer that the table's history gives reason to expect. A commit is free when
 all of them survive; it belongs to the rewrite phase when it writes files anew and every append survives.

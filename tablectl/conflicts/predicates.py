@@ -1,4 +1,4 @@
-"""Which partitions a condition admits, and which predicates Delta registers as read for it (delta.md 3).
+"""Which partitions a condition admits, and which predicates Delta registers as read for it (delta-3).
 
 What a condition may be true for is computed together with what it may be false for, so that NOT is sound in
 three-valued logic. Whatever is not a comparison of a partition column with a literal may be both, everywhere.

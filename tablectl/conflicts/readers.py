@@ -1,4 +1,4 @@
-"""Which commits stop a streaming reader of the table (delta.md 6; Databricks: D22)."""
+"""Which commits stop a streaming reader of the table (delta-6; Databricks: D22)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def stopped_readers(made: Sequence[Winner]) -> tuple[ReaderKind, ...]:
     return tuple(stopped)
 
 
-_UNTOUCHED = Stop(Effect.GOES_ON, "it only sees rows, and none changed", "delta.md 6")
+_UNTOUCHED = Stop(Effect.GOES_ON, "it only sees rows, and none changed", "delta-6")
 
 
 def _one(winner: Winner, dialect: str, *, tracked: bool) -> Stop:
@@ -70,25 +70,25 @@ def _settings(winner: Winner, dialect: str, *, tracked: bool) -> Stop:
     change = winner.metadata
     if winner.kind is Kind.REPLACE_TABLE:
         condition = "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
-        return Stop(Effect.STOPS, "the table has a new id", "delta.md 6", condition, "start with a new checkpoint")
+        return Stop(Effect.STOPS, "the table has a new id", "delta-6", condition, "start with a new checkpoint")
     if change is not None and change.beyond:
         condition = "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
         reason = "the partition columns or the table itself changed"
-        return Stop(Effect.STOPS, reason, "delta.md 6", condition, "start with a new checkpoint")
+        return Stop(Effect.STOPS, reason, "delta-6", condition, "start with a new checkpoint")
     if winner.kind is Kind.CHANGE_COLUMN:
         condition = "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
         reason = "a column was renamed, dropped or given another type"
-        return Stop(Effect.STOPS, reason, "delta.md 6", condition, "read with a schemaTrackingLocation")
+        return Stop(Effect.STOPS, reason, "delta-6", condition, "read with a schemaTrackingLocation")
     if change is not None and change.schema == "other" and not change.tag and winner.kind in _EVOLVES:
         condition = "DELTA_SCHEMA_CHANGED_WITH_VERSION"
-        return Stop(Effect.RESTARTS, "columns were added", "delta.md 6", condition, "let it restart by itself")
+        return Stop(Effect.RESTARTS, "columns were added", "delta-6", condition, "let it restart by itself")
     if dialect == "databricks" and (change is not None or winner.protocol is not None):
         reason = "on Databricks every change of metadata stops a streaming read"
         return Stop(Effect.RESTARTS, reason, "D22", "", "let it restart by itself")
     if tracked and _tracked(winner):
         condition = "DELTA_STREAMING_METADATA_EVOLUTION"
         reason = "with schema tracking every change of protocol, schema or delta.* property stops it once"
-        return Stop(Effect.RESTARTS, reason, "delta.md 6", condition, "let it restart by itself")
+        return Stop(Effect.RESTARTS, reason, "delta-6", condition, "let it restart by itself")
     return _UNTOUCHED
 
 
@@ -108,6 +108,6 @@ def _rows(winner: Winner) -> Stop:
     way_out = "read with skipChangeCommits, or read the change data feed"
     if winner.added:
         reason = "rows that it may have read were rewritten or removed"
-        return Stop(Effect.STOPS, reason, "delta.md 6", "DELTA_SOURCE_TABLE_IGNORE_CHANGES", way_out)
+        return Stop(Effect.STOPS, reason, "delta-6", "DELTA_SOURCE_TABLE_IGNORE_CHANGES", way_out)
     reason = "rows that it may have read were removed"
-    return Stop(Effect.STOPS, reason, "delta.md 6", "DELTA_SOURCE_IGNORE_DELETE", way_out)
+    return Stop(Effect.STOPS, reason, "delta-6", "DELTA_SOURCE_IGNORE_DELETE", way_out)

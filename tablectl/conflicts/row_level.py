@@ -50,7 +50,7 @@ class RowLevel:
 
 
 def row_levels(setting: Setting) -> tuple[RowLevel, ...]:
-    """Each statement on a table of Databricks; open-source Delta has none (delta.md 3), so the answer is empty."""
+    """Each statement on a table of Databricks; open-source Delta has none (delta-3), so the answer is empty."""
     if setting.client.engine != "databricks":
         return ()
     asked = ((key, operation(key).transactions(setting, "a")[0].loser(setting)) for key in STATEMENTS)

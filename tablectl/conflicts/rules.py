@@ -39,4 +39,4 @@ def decide_all(winners: Sequence[Winner], loser: Loser) -> Outcome:
 
 def _worst(outcomes: Sequence[Outcome]) -> Outcome:
     """The worst, and the first of equals: it is what ends the transaction."""
-    return max(outcomes, key=lambda outcome: outcome.rank, default=commits("nothing came in between", "delta.md 2.1"))
+    return max(outcomes, key=lambda outcome: outcome.rank, default=commits("nothing came in between", "delta-2.1"))

@@ -1,6 +1,6 @@
 """Databricks as the loser, as far as it is documented: runtime, isolation level, row-level concurrency.
 
-Sources are the ids of ``databricks-concurrency.md``. What they do not settle is ``cannot tell``; what they call "can"
+Sources are the ids of docs/reference/databricks.md. What they do not settle is ``cannot tell``; what they call "can"
 depends on the rows or files that both touch, and is ``may fail``.
 """
 

@@ -1,4 +1,4 @@
-"""Delta Spark as the loser: the checks of its ``ConflictChecker``, in its order, by the loser's version (delta.md 2).
+"""Delta Spark as the loser: the checks of its ``ConflictChecker``, in its order, by the loser's version (delta-2).
 
 Read in the sources of 3.0 to 4.4. A version that is not known counts as the oldest.
 """
@@ -48,7 +48,7 @@ _TOLERATED: Mapping[str, tuple[Version, frozenset[str] | None]] = MappingProxyTy
         "io.unitycatalog.tableid": ((4, 4), None),
     }
 )
-"""Properties that a loser adopts from the winner: since which version, and with which values (delta.md 2.2)."""
+"""Properties that a loser adopts from the winner: since which version, and with which values (delta-2.2)."""
 _NEW_ONLY = frozenset(key for key in _TOLERATED if key.startswith(("delta.incommit", "io.")))
 """Those of them that must not have had another value before."""
 _NEEDS_ROW_TRACKING = frozenset(key for key in _TOLERATED if key.startswith("delta.rowtracking."))
@@ -79,7 +79,7 @@ _BACKFILLS = frozenset({Kind.BACKFILL, Kind.UNBACKFILL})
 def decide_spark(winners: Sequence[Winner], loser: Loser) -> Outcome:
     """What becomes of a transaction of Delta Spark after these winners, in the order of their versions."""
     if winners and loser.kind in _LARGE:
-        return fails(Conflict.WRITE, f"{loser.kind} takes the next version or fails, whatever won it", "delta.md 2.5")
+        return fails(Conflict.WRITE, f"{loser.kind} takes the next version or fails, whatever won it", "delta-2.5")
     for index, winner in enumerate(winners):
         seen = _as_seen(winner, winners[:index])
         outcome = next((outcome for check in _CHECKS if (outcome := check(seen, loser))), None)
@@ -89,7 +89,7 @@ def decide_spark(winners: Sequence[Winner], loser: Loser) -> Outcome:
 
 
 def level_used(loser: Loser) -> Level:
-    """The level a commit is checked at: Delta lowers it for those that change no row (delta.md 2.4)."""
+    """The level a commit is checked at: Delta lowers it for those that change no row (delta-2.4)."""
     other_domains = set(loser.domains) - {ROW_TRACKING_DOMAIN}
     if loser.data_change or loser.metadata or loser.protocol or loser.app_ids or other_domains:
         return loser.level
@@ -101,7 +101,7 @@ def level_used(loser: Loser) -> Level:
 def metadata_failure(change: MetadataChange, version: Version) -> str:
     """Why a data write of this version of Delta Spark fails on a winner's metadata; empty where it adopts it.
 
-    The order is that of delta.md 2.2; before 4.1 what is tolerated hangs on the tags of the commit alone.
+    The order is that of delta-2.2; before 4.1 what is tolerated hangs on the tags of the commit alone.
     """
     if change.tag == "identity" and version >= _IDENTITY_TAG:
         return ""
@@ -154,7 +154,7 @@ def _as_seen(winner: Winner, before: Sequence[Winner]) -> Winner:
 
 
 def _protocol(winner: Winner, loser: Loser) -> Outcome | None:
-    source = "delta.md 2.1 (1)"
+    source = "delta-2.1 (1)"
     change = winner.protocol
     if change is not None:
         unknown = [each for each in change.adds if loser.client.version < _KNOWN_SINCE.get(each, ())]
@@ -175,7 +175,7 @@ def _metadata(winner: Winner, loser: Loser) -> Outcome | None:
     change = winner.metadata
     if change is None:
         return None
-    source = "delta.md 2.2"
+    source = "delta-2.2"
     if loser.metadata:
         return fails(Conflict.METADATA_CHANGED, "two metadata changes never merge", source)
     why = metadata_failure(change, loser.client.version)
@@ -187,7 +187,7 @@ def _domains(winner: Winner, loser: Loser) -> Outcome | None:
     if not shared:
         return None
     what = "the clustering columns" if shared == [CLUSTERING_DOMAIN] else f"the domain {', '.join(shared)}"
-    return fails(Conflict.TRANSACTION, f"both write {what}", "delta.md 2.3")
+    return fails(Conflict.TRANSACTION, f"both write {what}", "delta-2.3")
 
 
 def _app_ids(winner: Winner, loser: Loser) -> Outcome | None:
@@ -195,7 +195,7 @@ def _app_ids(winner: Winner, loser: Loser) -> Outcome | None:
     if not shared:
         return None
     reason = f"two runs of one stream, or of one idempotent write, at once: {', '.join(shared)}"
-    return fails(Conflict.TRANSACTION, reason, "delta.md 2.1 (4)")
+    return fails(Conflict.TRANSACTION, reason, "delta-2.1 (4)")
 
 
 def _backfills(winner: Winner, loser: Loser) -> Outcome | None:
@@ -215,7 +215,7 @@ def _added(winner: Winner, loser: Loser) -> Outcome | None:
     if file is None:
         return None
     where = "in a partition that it reads" if loser.partitioned else "to a table without partitions that it reads"
-    return fails(Conflict.APPEND, f"files were added {where}", "delta.md 3")
+    return fails(Conflict.APPEND, f"files were added {where}", "delta-3")
 
 
 def _skips_added(winner: Winner, loser: Loser) -> bool:
@@ -228,14 +228,14 @@ def _removed_read(winner: Winner, loser: Loser) -> Outcome | None:
         return None  # it lets go of files that others removed meanwhile
     read = set(loser.reads.files)
     if any(file.path in read for file in winner.removed) or (winner.removed and loser.reads.whole):
-        return fails(Conflict.DELETE_READ, "a file that it read was removed or rewritten", "delta.md 3")
+        return fails(Conflict.DELETE_READ, "a file that it read was removed or rewritten", "delta-3")
     return None
 
 
 def _removed_twice(winner: Winner, loser: Loser) -> Outcome | None:
     removes = set(loser.removes)
     if any(file.path in removes for file in winner.removed):
-        return fails(Conflict.DELETE_DELETE, "both remove or rewrite one file", "delta.md 3")
+        return fails(Conflict.DELETE_DELETE, "both remove or rewrite one file", "delta-3")
     return None
 
 
@@ -253,28 +253,28 @@ _CHECKS: tuple[Callable[[Winner, Loser], Outcome | None], ...] = (
 
 
 def _after_retry(winners: Sequence[Winner], loser: Loser, outcome: Outcome) -> Outcome:
-    """OPTIMIZE and REORG begin again over any conflict, and commit where all their inputs still live (delta.md 2.5)."""
+    """OPTIMIZE and REORG begin again over any conflict, and commit where all their inputs still live (delta-2.5)."""
     if loser.kind not in _RETRIED or outcome.conflict is Conflict.UNSUPPORTED:
         return outcome
     inputs = {*loser.reads.files, *loser.removes}
     gone = any(file.path in inputs for winner in winners for file in winner.removed)
     if gone or any(winner.repartitions for winner in winners):
         return outcome
-    return commits("it begins again by itself: all files that it rewrites still live", "delta.md 2.5")
+    return commits("it begins again by itself: all files that it rewrites still live", "delta-2.5")
 
 
 def _why_it_commits(winners: Sequence[Winner], loser: Loser) -> Outcome:
     if any(winner.metadata is not None for winner in winners):
-        return commits("it adopts the change and goes on", "delta.md 2.2")
+        return commits("it adopts the change and goes on", "delta-2.2")
     added = any(winner.added for winner in winners)
     if added and any(_skips_added(winner, loser) for winner in winners):
-        return commits("a row tracking backfill only commits files again", "delta.md 1.6")
+        return commits("a row tracking backfill only commits files again", "delta-1.6")
     if added and loser.reads.nothing:
-        return commits("it reads nothing of the table, so added files do not concern it", "delta.md 3")
+        return commits("it reads nothing of the table, so added files do not concern it", "delta-3")
     if added and level_used(loser) is Level.SNAPSHOT:
-        return commits("it changes no row, so added files do not concern it", "delta.md 2.4")
+        return commits("it changes no row, so added files do not concern it", "delta-2.4")
     if added and level_used(loser) is Level.WRITE_SERIALIZABLE and all(winner.blind for winner in winners):
-        return commits("under WriteSerializable a blind append is in nobody's way", "delta.md 3")
+        return commits("under WriteSerializable a blind append is in nobody's way", "delta-3")
     if added or any(winner.removed for winner in winners):
-        return commits("the winner touched no file that it reads or writes", "delta.md 3")
-    return commits("the winner changed nothing that it reads or writes", "delta.md 2.1")
+        return commits("the winner touched no file that it reads or writes", "delta-3")
+    return commits("the winner changed nothing that it reads or writes", "delta-2.1")

@@ -14,8 +14,8 @@ from tablectl.conflicts.transactions import (
     fails,
 )
 
-_KERNEL = "delta.md 2.2, Kernel"
-_DELTA_RS = "delta.md 2.2, delta-rs"
+_KERNEL = "delta-2.2, Kernel"
+_DELTA_RS = "delta-2.2, delta-rs"
 
 
 def decide_kernel(winner: Winner, loser: Loser) -> Outcome:

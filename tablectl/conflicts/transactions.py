@@ -1,6 +1,6 @@
 """What a conflict is decided on: the commit that won the race for a version, the transaction that lost it, the outcome.
 
-The loser's own client decides (delta.md 2), so the client belongs to the loser. A partition is the values of a file in
+The loser's own client decides (delta-2), so the client belongs to the loser. A partition is the values of a file in
 the order of the table's partition columns, ``()`` on a table without any.
 """
 
@@ -127,7 +127,7 @@ class Reads:
 
     partitions: tuple[Partition, ...] | None = ()
     """The partitions that its predicates admit; ``None`` is every one. Data columns and what is not deterministic
-    count as true (delta.md 3)."""
+    count as true (delta-3)."""
     files: tuple[str, ...] = ()
     """Paths, after files were skipped by statistics."""
     whole: bool = False
@@ -139,7 +139,7 @@ class Reads:
         return self.partitions == () and not self.files and not self.whole
 
     def admit(self, file: File, *, partitioned: bool) -> bool:
-        """Whether a file that was added would have been read. Without partitions every file is (delta.md 3)."""
+        """Whether a file that was added would have been read. Without partitions every file is (delta-3)."""
         if self.nothing:
             return False
         if self.whole or not partitioned or self.partitions is None:
@@ -176,7 +176,7 @@ class Loser:
     kind: Kind
     client: Client
     level: Level = Level.SERIALIZABLE
-    """The table's, as this transaction read it. Unset is Serializable to open-source Delta (delta.md 1.2)."""
+    """The table's, as this transaction read it. Unset is Serializable to open-source Delta (delta-1.2)."""
     partitioned: bool = False
     reads: Reads = NOTHING
     adds: bool = True
@@ -249,7 +249,7 @@ class Outcome:
     result: Result
     reason: str
     source: str
-    """``delta.md 2.2``, or the ids of facts about Databricks (``D15``)."""
+    """``delta-2.2``, or the ids of facts about Databricks (``D15``)."""
     conflict: Conflict | None = None
     """How it fails where it does; never set on a commit."""
 

@@ -52,7 +52,7 @@ def engine_error(error: Exception) -> EngineError:
     """The error of a statement.
 
     The condition is the engine's own, else the class of the exception, else the bracketed word its text begins with:
-    classic PySpark gives neither condition nor SQLSTATE for Delta's errors (delta.md 0).
+    classic PySpark gives neither condition nor SQLSTATE for Delta's errors (delta-0).
     """
     if isinstance(error, EngineError):
         return error

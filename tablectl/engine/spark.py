@@ -395,7 +395,7 @@ def _import_spark() -> None:
 
 
 def _register_errors(module: str) -> None:
-    """Delta's errors are typed only once one of its modules registered them (delta.md 0)."""
+    """Delta's errors are typed only once one of its modules registered them (delta-0)."""
     with suppress(ImportError):
         import_module(module)
 

@@ -163,7 +163,7 @@ def parse_clustering(configuration: str) -> tuple[tuple[str, ...], ...]:
     """The physical column paths in the ``delta.clustering`` domain.
 
     Delta writes a list of name parts for each column; the protocol's text shows a flat string: both are taken
-    (delta.md section 4).
+    (delta-4).
     """
     domain = expect_object(parse_json(configuration.encode()), "the clustering domain")
     columns = domain.get("clusteringColumns")

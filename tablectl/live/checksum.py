@@ -1,6 +1,6 @@
 """From a version checksum file (``.crc``) to the state it records, and whether it may be believed. Pure.
 
-Delta protocol, "Version Checksum File"; delta.md section 4. A checksum is written after its commit, best effort, and
+Delta protocol, "Version Checksum File"; delta-4. A checksum is written after its commit, best effort, and
 never overwritten: one may be missing, half-written, left behind by a table that lay here before, or copied here.
 """
 

@@ -1,6 +1,6 @@
 """From the lines of a commit file to what the commit did. Pure; the file is read elsewhere.
 
-Delta protocol, "Actions" and "Commit Provenance Information"; operation names and parameters: delta.md 1.14.
+Delta protocol, "Actions" and "Commit Provenance Information"; operation names and parameters: delta-1.14.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _KNOWN = frozenset(
         "variantType-preview",
     }
 )
-"""Reader features that leave protocol, metadata and domains where this reader looks for them (delta.md 1.13)."""
+"""Reader features that leave protocol, metadata and domains where this reader looks for them (delta-1.13)."""
 _CATALOG = frozenset({"catalogManaged", "catalogOwned", "catalogOwned-preview"})
 _CATALOG_PROPERTIES = (
     "io.unitycatalog.tableId",
@@ -41,7 +41,7 @@ _MAPPED = frozenset({"name", "id"})
 
 
 def catalog_managed(location: str, why: str) -> LiveError:
-    """The refusal of a table whose newest commits only its catalog knows (delta.md 1.11)."""
+    """The refusal of a table whose newest commits only its catalog knows (delta-1.11)."""
     return LiveError(
         f"{location}: the table is managed by its catalog ({why}): its log alone does not say what it is now",
         "read and change it through its catalog; a location does not reach it",
@@ -91,7 +91,7 @@ def read_clustering(
     protocol: Protocol, metadata: Metadata, domain: Domain | None, schema: Schema, location: str
 ) -> tuple[ColumnPath, ...] | None:
     """The clustering columns by their logical names, as Delta derives them: the feature in the protocol makes a table
-    clustered, the domain says by what, and no domain says by nothing (delta.md section 4, "Clustering domain").
+    clustered, the domain says by what, and no domain says by nothing (delta-4).
     """
     if not protocol.has("clustering"):
         return None

@@ -1,7 +1,7 @@
 """From the names in a ``_delta_log`` to the files that make up one version. Pure: no store is asked.
 
 File names: Delta protocol, "Delta Log Entries", "Checkpoints", "Log Compaction Files" and "Version Checksum File";
-delta.md section 4.
+delta-4.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The newest protocol, metadata and clustering domain of a version, from the cheapest source that tells.
 
-The order of sources is delta.md section 4: the version's own checksum; else the commits, newest first, until an older
+The order of sources is delta-4: the version's own checksum; else the commits, newest first, until an older
 checksum or the checkpoint says the rest. A commit always wins over a checksum.
 """
 

@@ -3,7 +3,7 @@
 Delta deletes commits and checkpoints older than ``delta.dropFeatureTruncateHistory.retentionDuration``, a day unless
 set, by the minute, up to the newest checkpoint that is as old; until no commit that is left names deletion vectors, or
 none is left that checkpoints are protected for, ``DROP FEATURE … TRUNCATE HISTORY`` fails, and leaves a checkpoint
-(delta.md 1.3; measured with Delta 4.4). Clocks are those of the commits.
+(delta-1.3; measured with Delta 4.4). Clocks are those of the commits.
 """
 
 from __future__ import annotations

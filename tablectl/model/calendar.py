@@ -1,4 +1,4 @@
-"""When an apply may work on a table: rules that allow and rules that deny, each a cron time and a duration (DESIGN 5).
+"""When an apply may change a table: rules that allow or deny, each a cron time and a duration (docs/window.md).
 
 A window begins at each time of its cron expression, read as Debian's cron does: a time that daylight saving skips
 begins when the gap ends, one that comes twice begins once, and with ``*`` as hour or minute every one counts. It then

@@ -1,4 +1,4 @@
-"""What can go wrong, and the exit code each kind of failure has (DESIGN: commands, exit codes)."""
+"""What can go wrong, and the exit code each kind of failure has (docs/exit-codes.md)."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class LintRule:
     why: str
     way_out: str
     source: str
-    """Where it is written: a section of ``delta.md``, a fact of Databricks (``D60``), a page of documentation."""
+    """Its sources: ``delta-2.2`` and ``D60`` (docs/reference), or a public page."""
     seen: tuple[Seen, ...] = ("plan", "lint")
     """Which commands look for it. ``plan`` looks at tables that it changes."""
 
@@ -78,7 +78,7 @@ _RULES: Sequence[LintRule] = (
         "Turning the property off again leaves the feature in the protocol.",
         way_out="Upgrade readers first. Declare `clients:` with the versions that must go on, and tablectl refuses a "
         "change that locks one of them out; `allowed_features:` refuses every feature that is not in it.",
-        source="delta.md 1.0, 1.13",
+        source="delta-1.0, delta-1.13",
         seen=("plan",),
     ),
     LintRule(
@@ -90,7 +90,7 @@ _RULES: Sequence[LintRule] = (
         why="A writer must know every feature of a table's protocol. Turning the property off again leaves the feature "
         "in the protocol.",
         way_out="Upgrade writers first. Declare `clients:` with the versions that must go on.",
-        source="delta.md 1.0, 1.13",
+        source="delta-1.0, delta-1.13",
         seen=("plan",),
     ),
     LintRule(
@@ -117,7 +117,7 @@ _RULES: Sequence[LintRule] = (
         "that one. Of a client of unknown kind nothing is known. Where every writer of the table is locked out, the "
         "plan is refused, unless the policy says `allow: [lockout]`.",
         way_out="Upgrade that job before the apply, or leave the feature off. Under `clients:` it would be a refusal.",
-        source="the table of clients in this page; delta.md 2.1",
+        source="the table of clients in this page; delta-2.1",
         seen=("plan",),
     ),
     LintRule(
@@ -156,7 +156,7 @@ _RULES: Sequence[LintRule] = (
         why="Delta clusters only tables without partitions. A policy that declares both is an error of its own.",
         way_out="Declare one of the two, and the other as `none`. To go from partitions to clustering, declare "
         "`partitioning: none` with `rewrite: allowed` in the same policy.",
-        source="delta.md 1.4, 1.5",
+        source="delta-1.4, delta-1.5",
         seen=("lint",),
     ),
     LintRule(
@@ -167,7 +167,7 @@ _RULES: Sequence[LintRule] = (
         breaks="Delta refuses the two together, and readers of manifests would see deleted rows.",
         why="A manifest lists whole files and cannot say that a row in one is deleted.",
         way_out="Declare `delta.compatibility.symlinkFormatManifest.enabled: false`, or `deletion_vectors: purged`.",
-        source="delta.md 1.3",
+        source="delta-1.3",
         seen=("validate", "lint"),
     ),
     LintRule(
@@ -178,7 +178,7 @@ _RULES: Sequence[LintRule] = (
         breaks="Delta refuses it: `DELTA_ICEBERG_COMPAT_VIOLATION`. Iceberg clients would see deleted rows.",
         why="Iceberg compatibility 1 and 2 have no way to name deleted rows. Version 3 has.",
         way_out="Declare `deletion_vectors: purged`, or `uniform: none`.",
-        source="delta.md 1.3, 1.10",
+        source="delta-1.3, delta-1.10",
         seen=("validate", "plan", "lint"),
     ),
     LintRule(
@@ -192,7 +192,7 @@ _RULES: Sequence[LintRule] = (
         "decide which columns get statistics. Delta does not check a change of these against the clustering.",
         way_out="Name the clustering columns in `delta.dataSkippingStatsColumns`, or raise "
         "`delta.dataSkippingNumIndexedCols`.",
-        source="delta.md 1.4, 1.9",
+        source="delta-1.4, delta-1.9",
         seen=("validate", "plan", "lint"),
     ),
     LintRule(
@@ -205,7 +205,7 @@ _RULES: Sequence[LintRule] = (
         why="Time travel needs the log and the files. `delta.logRetentionDuration` (30 days) bounds the one, "
         "`delta.deletedFileRetentionDuration` (1 week) the other.",
         way_out="Keep the log at least as long as deleted files.",
-        source="delta.md 1.9; DeltaConfig.scala, validateTombstoneAndLogRetentionDurationCompatibility",
+        source="delta-1.9; DeltaConfig.scala, validateTombstoneAndLogRetentionDurationCompatibility",
         seen=("validate", "plan", "lint"),
     ),
     LintRule(
@@ -218,7 +218,7 @@ _RULES: Sequence[LintRule] = (
         why="VACUUM takes `delta.deletedFileRetentionDuration` as the limit that its safety check guards. A week is "
         "Delta's default.",
         way_out="Declare at least `interval 7 days`, or know that no query, write or stopped stream lasts longer.",
-        source="delta.md 1.9; VacuumCommand.scala, checkRetentionPeriodSafety",
+        source="delta-1.9; VacuumCommand.scala, checkRetentionPeriodSafety",
         seen=("validate", "plan", "lint"),
     ),
     LintRule(
@@ -258,7 +258,7 @@ _RULES: Sequence[LintRule] = (
         way_out="Where the order of history matters, keep the level: partition by what statements filter on, name the "
         "partitions by literals, and retry. On Databricks `isolation: WriteSerializable` lets appends pass; "
         "open-source Delta cannot set it.",
-        source="delta.md 3; D9, D31, D56",
+        source="delta-3; D9, D31, D56",
     ),
     LintRule(
         code="L010",
@@ -270,7 +270,7 @@ _RULES: Sequence[LintRule] = (
         "Databricks supports no concurrent transactions on such tables at all. The history shows transactions that "
         "others committed under.",
         way_out="Let one job alone insert, or give up the identity column for a UUID or a hash of the key.",
-        source="delta.md 1.12; D23",
+        source="delta-1.12; D23",
     ),
     LintRule(
         code="L011",
@@ -280,7 +280,7 @@ _RULES: Sequence[LintRule] = (
         breaks="The jobs that did them fail from now on: `DELTA_CANNOT_MODIFY_APPEND_ONLY`.",
         why="`delta.appendOnly` refuses every commit that removes rows: DELETE, UPDATE, MERGE and overwrites.",
         way_out="Stop those jobs first, or leave the property off.",
-        source="delta.md 1.8",
+        source="delta-1.8",
         seen=("plan",),
     ),
     LintRule(
@@ -293,7 +293,7 @@ _RULES: Sequence[LintRule] = (
         why="The table remembers the last batch of each stream as a `txn` action. "
         "`delta.setTransactionRetentionDuration` lets it forget them.",
         way_out="Set it longer than any stream may rest (weeks, not hours), or leave it unset.",
-        source="delta.md 1.9, 6",
+        source="delta-1.9, delta-6",
     ),
     LintRule(
         code="L013",
@@ -305,7 +305,7 @@ _RULES: Sequence[LintRule] = (
         why="`INSERT OVERWRITE` and `mode('overwrite')` without a condition write an empty list of clustering columns. "
         "The history has such overwrites.",
         way_out="Let that job name the columns (`clusterBy`), or overwrite by DELETE and INSERT, or by `replaceWhere`.",
-        source="delta.md 1.4",
+        source="delta-1.4",
     ),
     LintRule(
         code="L014",
@@ -316,7 +316,7 @@ _RULES: Sequence[LintRule] = (
         why="Where `delta.isolationLevel` is not set, open-source Delta takes Serializable and Databricks "
         "WriteSerializable. The history has writers of both.",
         way_out="Pin it: `isolation: Serializable`.",
-        source="delta.md 1.2; D6",
+        source="delta-1.2; D6",
     ),
     LintRule(
         code="L015",
@@ -329,7 +329,7 @@ _RULES: Sequence[LintRule] = (
         "The history has statements that rewrite rows.",
         way_out="Turn `delta.autoOptimize.autoCompact` off and run OPTIMIZE when those statements do not, or partition "
         "so that they do not meet.",
-        source="delta.md 2.6, 3; D34",
+        source="delta-2.6, delta-3; D34",
     ),
     LintRule(
         code="L016",
@@ -340,7 +340,7 @@ _RULES: Sequence[LintRule] = (
         "slower.",
         why="`delta.enableExpiredLogCleanup` is false.",
         way_out="Leave it on and lengthen `delta.logRetentionDuration` as far as time travel is needed.",
-        source="delta.md 1.9",
+        source="delta-1.9",
         seen=("validate", "plan", "lint"),
     ),
     LintRule(
@@ -352,7 +352,7 @@ _RULES: Sequence[LintRule] = (
         why="`CLUSTER BY` commits the columns and leaves every file as it is. OPTIMIZE clusters new files, and only "
         "OPTIMIZE FULL those that were clustered by other columns.",
         way_out="Declare `optimize: full` or `incremental`, or run OPTIMIZE yourself.",
-        source="delta.md 5",
+        source="delta-5",
         seen=("plan",),
     ),
     LintRule(

@@ -38,7 +38,7 @@ READER_FEATURES = frozenset(
         "geospatial",
     }
 )
-"""Features that readers must know too (delta.md 1.13)."""
+"""Features that readers must know too (delta-1.13)."""
 _COLUMN_MAPPING_READER = 2
 _TABLE_FEATURES_READER = 3
 _TABLE_FEATURES_WRITER = 7
@@ -57,7 +57,7 @@ class Protocol:
     writer_features: frozenset[str] = frozenset()
 
     def has(self, feature: str) -> bool:
-        """Whether the protocol supports a feature, the implied ones of numbered protocols included (delta.md 1.13)."""
+        """Whether the protocol supports a feature, the implied ones of numbered protocols included (delta-1.13)."""
         if self.writer >= _TABLE_FEATURES_WRITER:
             return feature in self.writer_features
         if feature == "columnMapping" and self.reader < _COLUMN_MAPPING_READER:

@@ -18,7 +18,7 @@ Value = str | tuple[str, ...] | None
 
 
 class Phase(StrEnum):
-    """When a statement runs, and with it which writers wait (DESIGN 5)."""
+    """When a statement runs, and with it which writers wait (docs/window.md)."""
 
     FREE = "free"
     """Nobody waits but writers that change the schema."""
@@ -68,7 +68,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitEffect:
-    """What a statement's commits hold, as far as others' transactions care (delta.md 2)."""
+    """What a statement's commits hold, as far as others' transactions care (delta-2)."""
 
     sets: tuple[tuple[str, str], ...] = ()
     """Properties set, with their values."""

@@ -19,7 +19,7 @@ def quote_text(text: str) -> str:
     r"""A string literal as Spark's parser reads it with ``escapedStringLiterals`` off, on one line.
 
     Spark treats a backslash as an escape and expands ``${…}`` before it parses; the engine turns the latter off in
-    its own session (delta.md 0, "SQL text"), so the text arrives as it stands here. NUL is no ``\0``: with two digits
+    its own session (delta-0), so the text arrives as it stands here. NUL is no ``\0``: with two digits
     behind it Spark would read an octal number.
     """
     return "'" + _ESCAPED.sub(_escape, text) + "'"

@@ -1,4 +1,4 @@
-"""Fresh, resume and verify are one rule: where a live table stands towards a change (DESIGN 4)."""
+"""Fresh, resume and verify are one rule: where a live table stands towards a change (docs/plan-file.md)."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def _wrong_rows(name: str, version: str, why: str, changes: Sequence[Change]) ->
 
 
 def protocol_raise(before: Protocol, after: Protocol) -> Iterator[Found]:
-    """P001, P002: clients that do not know the new protocol can no longer read, or write, the table (delta.md 1.0)."""
+    """P001, P002: clients that do not know the new protocol can no longer read, or write, the table (delta-1.0)."""
     read = sorted(feature for feature in after.reader_features if not before.has(feature))
     if after.reader > before.reader or read:
         needs = f" with {', '.join(read)}" if read else ""

@@ -1,4 +1,4 @@
-"""How a lease changes hands: taken, taken over from a dead holder, or broken by an operator (window.md 6.3)."""
+"""How a lease changes hands: taken, taken over from a dead holder, or broken by an operator (docs/window.md)."""
 
 from __future__ import annotations
 

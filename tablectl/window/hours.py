@@ -1,4 +1,4 @@
-"""The calendar as a run heeds it: asked before a lease is taken and before each statement (DESIGN 5)."""
+"""The calendar as a run heeds it: asked before a lease is taken and before each statement (docs/window.md)."""
 
 from __future__ import annotations
 

@@ -252,7 +252,7 @@ class RunReport:
 
     @property
     def exit_code(self) -> ExitCode:
-        """As DESIGN 3: once something was committed, whatever else went wrong makes the run a partial one.
+        """As in docs/exit-codes.md: once something was committed, whatever else went wrong makes the run a partial one.
 
         So do tables that the plan itself leaves out, refused or unreadable, beside others that are as declared.
         """

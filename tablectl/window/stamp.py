@@ -1,4 +1,4 @@
-"""The stamp in every commit of an apply: the Delta log is the journal (DESIGN 1, window.md 6.1)."""
+"""The stamp in every commit of an apply: the Delta log is the journal (docs/window.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``--watch``: after the run, its windows long open, who of the writers seen before comes back (DESIGN 5)."""
+"""``--watch``: after the run, its windows long open, who of the writers seen before comes back (docs/window.md)."""
 
 from __future__ import annotations
 

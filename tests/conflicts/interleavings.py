@@ -128,7 +128,7 @@ class Lake:
             self._spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 2")
 
     def _make_weak(self, layout: str, path: Path) -> None:
-        """Spark refuses to set WriteSerializable, and honours it where another engine stored it (delta.md 1.2)."""
+        """Spark refuses to set WriteSerializable, and honours it where another engine stored it (delta-1.2)."""
         for index, letter in enumerate(LETTERS):
             ids = [2 * index + 1, 2 * index + 2]
             write_deltalake(

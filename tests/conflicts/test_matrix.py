@@ -1,4 +1,4 @@
-"""The matrices against the tables that Delta and Databricks document (delta.md 2.6, 2.7, 3; D24 to D38)."""
+"""The matrices against the tables that Delta and Databricks document (delta-2.6, delta-2.7, delta-3; D24 to D38)."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_databricks(where: Setting, expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("losers", "expected"),
     [
-        ("set", ".....XXXX"),  # delta.md 2.7, row by row
+        ("set", ".....XXXX"),  # delta-2.7, row by row
         ("cluster", "....X.XXX"),
         ("add-constraint", "XXXXXXXXX"),
         ("restore", "XXXXXXXXX"),

@@ -200,7 +200,7 @@ def test_row_level_concurrency_needs_a_table_without_partitions() -> None:
 
 
 def test_a_blind_insert_is_in_the_way_of_a_write_that_evolves_the_schema() -> None:
-    """D55 speaks of plain operations; open-source Delta checks such a write as under Serializable (delta.md 3)."""
+    """D55 speaks of plain operations; open-source Delta checks such a write as under Serializable (delta-3)."""
     assert decide(WON_INSERT, on(CHANGE, WS)).result is Result.COMMITS
     assert decide(WON_INSERT, on(CHANGE, WS, metadata=True)).result is Result.MAY_FAIL
 

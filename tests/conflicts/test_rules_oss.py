@@ -113,7 +113,7 @@ def test_a_version_that_is_not_known_counts_as_one_that_knows_no_new_feature() -
 def test_what_no_write_survives(winner: Winner, text: str) -> None:
     outcome = decide(winner, append(client=client(text)))
     assert outcome.conflict is Conflict.METADATA_CHANGED
-    assert outcome.source == "delta.md 2.2"
+    assert outcome.source == "delta-2.2"
 
 
 def test_vectors_may_have_been_off_by_name_before() -> None:
@@ -175,7 +175,7 @@ WEAK: dict[str, Any] = {"level": Level.WRITE_SERIALIZABLE}
 @pytest.mark.parametrize(
     ("winner", "loser", "conflict"),
     [
-        # Serializable, without partitions: any added file counts (delta.md 3).
+        # Serializable, without partitions: any added file counts (delta-3).
         (appended(), append(), OK),
         (appended(), reader(Kind.READING_INSERT), Conflict.APPEND),
         (appended(), reader(Kind.UPDATE, A), Conflict.APPEND),
@@ -203,7 +203,7 @@ WEAK: dict[str, Any] = {"level": Level.WRITE_SERIALIZABLE}
         (DELETED_A, in_partition("a", reads=Reads(partitions=(("a",),))), Conflict.DELETE_DELETE),
         (rewritten(B, Kind.REPLACE_WHERE), in_partition("a", Kind.REPLACE_WHERE), OK),
         (rewritten(A, Kind.REPLACE_WHERE), in_partition("a", Kind.REPLACE_WHERE), Conflict.APPEND),
-        # A statement that reads all and carries metadata loses to any file at both levels (delta.md 1.12).
+        # A statement that reads all and carries metadata loses to any file at both levels (delta-1.12).
         (appended(), reader(Kind.ADD_CONSTRAINT, metadata=True, removes=(), adds=False, **WEAK), Conflict.APPEND),
         (appended(), append(kind=Kind.SET_PROPERTIES, metadata=True, adds=False, data_change=False), OK),
     ],
@@ -330,7 +330,7 @@ def test_statements_and_overwrites_as_losers(
     by_recluster: Conflict | None,
     by_overwrite: Conflict | None,
 ) -> None:
-    """The table of delta.md 2.7."""
+    """The table of delta-2.7."""
     winners = (appended(), VECTORS_RAISED, PROPERTY, RECLUSTER, OVERWRITTEN)
     expected = [by_append, by_vectors_on, by_property, by_recluster, by_overwrite]
     assert [decide(winner, loser).conflict for winner in winners] == expected

@@ -238,7 +238,7 @@ def test_a_write_that_comes_to_a_shut_gate_waits_and_commits_after_the_window(la
 
 
 def test_a_handle_that_was_taken_before_the_guard_is_the_exception(lake: Lake) -> None:
-    """It keeps the table as it was when it was taken, so the guard cannot help it (delta.md, old handles)."""
+    """It keeps the table as it was when it was taken, so the guard cannot help it (delta-0)."""
     from delta.tables import DeltaTable
 
     lake.declare(VECTORS)

@@ -501,7 +501,7 @@ class FakeEngine:
             self.midway(table)
 
     def _optimize(self, table: FakeTable, *, full: bool) -> None:
-        """What is not clustered, and with FULL all that is so by other columns, gets the present ones (delta.md 5)."""
+        """What is not clustered, and with FULL all that is so by other columns, gets the present ones (delta-5)."""
         live = table.live
         columns = tuple(".".join(path) for path in live.clustering or ())
         if not columns and full:
@@ -516,7 +516,7 @@ class FakeEngine:
         self._commit(table, "OPTIMIZE", marks=Marks(parts=(*kept, done)))
 
     def _drop(self, table: FakeTable, sql: Sql) -> None:
-        """Commit by commit, and between any two of them the process may be killed (delta.md 1.3)."""
+        """Commit by commit, and between any two of them the process may be killed (delta-1.3)."""
         live = table.live
         if not live.protocol.has(sql.feature):
             raise EngineError(f"no {sql.feature}", "", "DELTA_FEATURE_DROP_FEATURE_NOT_PRESENT")

@@ -239,7 +239,7 @@ def test_a_loss_is_final_even_where_the_new_owner_cannot_be_named(
         lease.renew()
 
 
-# Lost answers (window.md 8, T3)
+# Lost answers
 
 
 @pytest.mark.parametrize("fault", [Fault.LOST_ANSWER, Fault.RETRIED])

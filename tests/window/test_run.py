@@ -383,7 +383,7 @@ def test_the_systems_clock_is_interrupted_the_same_way() -> None:
     assert outcomes(run.apply()) == {"a": "interrupted"}
 
 
-# Exit codes, by the text of DESIGN section 3
+# Exit codes, by the text of docs/exit-codes.md
 
 COMMIT = CommitRun(version=3, operation="SET TBLPROPERTIES", user="ann", at=0)
 SENT = StatementRun(id="closed-set", sql="ALTER …", phase=Phase.CLOSED, milliseconds=3)

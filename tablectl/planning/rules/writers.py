@@ -97,7 +97,7 @@ def auto_compaction_beside_rewrites(subject: Subject) -> Iterator[Found]:
 
 
 def _reads(commit: Commit) -> bool:
-    """Whether it read the table, so that an append may fail it (delta.md 3)."""
+    """Whether it read the table, so that an append may fail it (delta-3)."""
     if commit.operation in _REWRITES or commit.overwrites:
         return True
     return commit.operation == "WRITE" and commit.changes_data and commit.blind_append is False
