@@ -17,8 +17,8 @@ from typing import Any
 
 def by_tablectl(location: str) -> None:
     """Protocol, metadata, schema, and clustering columns."""
-    from tablectl.live.reader import read_table  # noqa: PLC0415  # only what is measured is loaded
-    from tablectl.model.names import TableName  # noqa: PLC0415
+    from tablectl.delta.names import TableName  # noqa: PLC0415
+    from tablectl.log.reader import read_table  # noqa: PLC0415  # only what is measured is loaded
 
     assert read_table(TableName("", (location,)), location).clustering
 
@@ -48,9 +48,9 @@ def fetched(location: str, look_back: int) -> tuple[int, int]:
     import obstore  # noqa: PLC0415
     from obstore.store import MemoryStore  # noqa: PLC0415
 
-    from tablectl.live.buckets import StoreOptions  # noqa: PLC0415
-    from tablectl.live.reader import read_table  # noqa: PLC0415
-    from tablectl.model.names import TableName  # noqa: PLC0415
+    from tablectl.delta.names import TableName  # noqa: PLC0415
+    from tablectl.log.reader import read_table  # noqa: PLC0415
+    from tablectl.storage.object_stores import StoreOptions  # noqa: PLC0415
 
     store, sizes = MemoryStore(), list[int]()
     for file in (Path(location) / "_delta_log").iterdir():
@@ -80,7 +80,7 @@ def main() -> None:
     if what == "fetched":
         answer: tuple[float, float] = fetched(location, number)
     else:
-        import_module({"tablectl": "tablectl.live.reader", "deltalake": "deltalake"}[what])
+        import_module({"tablectl": "tablectl.log.reader", "deltalake": "deltalake"}[what])
         answer = timed(by_tablectl if what == "tablectl" else by_deltalake, location, number)
     sys.stdout.write(json.dumps(answer))
 

@@ -23,11 +23,11 @@ from urllib.request import Request, urlopen
 from _report import machine, ratio_text, say, table, time_text
 
 import tablectl
-from tablectl.window.acquire import Claim, Held, try_acquire
-from tablectl.window.clock import SystemClock
-from tablectl.window.lease import Lease
-from tablectl.window.owner import current_owner
-from tablectl.window.records import open_records
+from tablectl.applying.acquire import Claim, Held, try_acquire
+from tablectl.applying.clock import SystemClock
+from tablectl.applying.lease import Lease
+from tablectl.applying.owner import current_owner
+from tablectl.storage.records import open_records
 
 _AIM = 0.002
 """Seconds that an uncontended guard may take on a local disk."""

@@ -14,8 +14,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tablectl.live.reader import read_table
-from tablectl.model.names import TableName
+from tablectl.delta.names import TableName
+from tablectl.log.reader import read_table
 
 COLUMNS, FILES = 10_000, 1_000_000
 

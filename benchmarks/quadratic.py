@@ -15,21 +15,22 @@ from time import perf_counter
 from _report import machine, ratio_text, say, table, time_text
 
 from tablectl.attributes.policy import Policy
+from tablectl.delta.names import parse_table
+from tablectl.delta.protocol import Protocol
+from tablectl.delta.schema import Field, Schema
 from tablectl.model.errors import InputError
-from tablectl.model.live import LiveTable, Protocol
-from tablectl.model.names import parse_table
 from tablectl.model.plan import Plan, TablePlan
-from tablectl.model.schema import Field, Schema
+from tablectl.model.table import LiveTable
 from tablectl.planning.plan_file import dump_plan, load_plan
-from tablectl.planning.table import plan_table
+from tablectl.planning.plan_table import plan_table
+from tablectl.policies.policy_document import read_specs
+from tablectl.policies.value_reader import ValueReader
+from tablectl.policies.variables import Variables
 from tablectl.reports.context import Context
-from tablectl.reports.form import Form
+from tablectl.reports.formats import ReportFormat
 from tablectl.reports.mask import Mask
 from tablectl.reports.render import render_plan
 from tablectl.reports.style import Style
-from tablectl.specs.policies import read_specs
-from tablectl.specs.reading import Reading
-from tablectl.specs.variables import Variables
 
 _AT_ONCE = 4_000
 """Entries in one file."""
@@ -54,7 +55,7 @@ def main() -> None:
 
 def _works() -> dict[str, Callable[[int], Callable[[], object]]]:
     validated = {f"validate: {words}": partial(_policies, shapes) for words, shapes in _SHAPES.items()}
-    reports = {f"report of a plan: {form}": partial(_report, form) for form in Form}
+    reports = {f"report of a plan: {form}": partial(_report, form) for form in ReportFormat}
     return {**validated, "validate: unknown properties": _unknown, "plan file: written and read": _saved, **reports}
 
 
@@ -77,7 +78,7 @@ def _policies(shapes: tuple[str, str], size: int) -> Callable[[], object]:
     lines = [f"  {shape.format(number)}: {{isolation: Serializable}}\n" for shape in shapes for number in range(size)]
     parts = (lines[start : start + _AT_ONCE] for start in range(0, len(lines), _AT_ONCE))
     files = [(f"{number}.yaml", _file("".join(part))) for number, part in enumerate(parts)]
-    return lambda: read_specs(files, Reading(Variables(), "oss", "spark_catalog", []))
+    return lambda: read_specs(files, ValueReader(Variables(), "oss", "spark_catalog", []))
 
 
 def _unknown(size: int) -> Callable[[], object]:
@@ -85,7 +86,7 @@ def _unknown(size: int) -> Callable[[], object]:
 
     def read() -> None:
         with suppress(InputError):
-            read_specs([("p.yaml", data)], Reading(Variables(), "oss", "spark_catalog", []))
+            read_specs([("p.yaml", data)], ValueReader(Variables(), "oss", "spark_catalog", []))
 
     return read
 
@@ -112,7 +113,7 @@ def _plan(size: int) -> Plan:
     return Plan(format=1, tool="0", dialect="oss", policies="0" * 64, tables=tables)
 
 
-def _report(form: Form, size: int) -> Callable[[], object]:
+def _report(form: ReportFormat, size: int) -> Callable[[], object]:
     plan = _plan(size)
     return lambda: render_plan(plan, form, Style(), Mask(("*team*",)), Context())
 

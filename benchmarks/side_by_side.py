@@ -28,9 +28,9 @@ from _report import machine, say, table, time_text
 from pyspark.sql import SparkSession  # noqa: TID251  # the bare loop
 
 import tablectl
+from tablectl.applying.events import RunEvent
 from tablectl.engine.spark import SparkOptions, open_spark, packages
-from tablectl.specs.config import Config, EngineConfig, WindowConfig
-from tablectl.window.events import Event
+from tablectl.policies.config import Config, EngineConfig, WindowConfig
 from tablectl.workflow import Control, run
 
 _MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -119,7 +119,7 @@ def apply(folder: Path, places: Sequence[Path], remote: str, parallel: int, valu
         times["open"] = time.perf_counter()
         return engine
 
-    def notify(event: Event) -> None:
+    def notify(event: RunEvent) -> None:
         if event.step == "released":
             times["released"] = time.perf_counter()
 

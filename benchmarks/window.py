@@ -28,7 +28,7 @@ from pyspark.sql import SparkSession  # noqa: TID251  # what the writers work in
 
 import tablectl
 from tablectl.engine.spark import SparkOptions, open_spark
-from tablectl.live.reader import read_commits
+from tablectl.log.reader import read_commits
 
 OURS = re.compile(r"\b(SET TBLPROPERTIES|UNSET TBLPROPERTIES|CLUSTER BY|REORG|OPTIMIZE|DROP FEATURE|CHANGE COLUMN)\b")
 """In the text of a conflict: the commit that caused it, none of which the writers make."""

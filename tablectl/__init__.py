@@ -21,8 +21,8 @@ if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` al
     from tablectl.api import outlook as outlook
     from tablectl.api import plan as plan
     from tablectl.writers.batch import guard_batch as guard_batch
+    from tablectl.writers.gate_entry import GuardTimeout as GuardTimeout
     from tablectl.writers.guard import guard as guard
-    from tablectl.writers.passage import GuardTimeout as GuardTimeout
     from tablectl.writers.retry import retry_on_conflict as retry_on_conflict
 
 __all__ = [

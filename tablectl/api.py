@@ -8,26 +8,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
+from tablectl.applying.run_report import RunReport
+from tablectl.delta.names import TableName
+from tablectl.delta.protocol import Client
 from tablectl.engine.spark import SparkEngine, SparkOptions, open_spark, wrap_spark
 from tablectl.files import read_regular
-from tablectl.live.origin import MOST_COMMITS
+from tablectl.log.blame import MOST_COMMITS
 from tablectl.model.errors import EngineError, PlanFileError, TablectlError, UsageError
-from tablectl.model.live import Client
-from tablectl.model.names import TableName
 from tablectl.model.plan import Plan
+from tablectl.planning.conflict_report import ConflictReport
 from tablectl.planning.drift import Drift
-from tablectl.planning.limits import Limits
+from tablectl.planning.limits import PlanLimits
 from tablectl.planning.lint import Linted
-from tablectl.planning.outlook import Outlook
 from tablectl.planning.plan_file import MAX_BYTES, check_environment, load_plan
-from tablectl.scope import Selection
-from tablectl.specs.asked import asked_for, declared_already
-from tablectl.specs.config import ENV, Config, load_config
-from tablectl.specs.explain import Explanation, parse_name, spec_for
-from tablectl.specs.explain import explain as explain_table
-from tablectl.specs.repository import Paths, load_any, load_repository, variables_for
-from tablectl.specs.spec import Specs
-from tablectl.window.report import RunReport
+from tablectl.policies.config import ENV, Config, load_config
+from tablectl.policies.effective_policy import Explanation, parse_name, spec_for
+from tablectl.policies.effective_policy import explain as explain_table
+from tablectl.policies.repository import Paths, load_any, load_repository, variables_for
+from tablectl.policies.requested_tables import declared_already, requested_tables
+from tablectl.policies.spec import Specs
+from tablectl.selection import Selection
 from tablectl.workflow import (
     Control,
     Imported,
@@ -135,7 +135,7 @@ def apply(
         else:
             plan = ready
             specs = None if without_policies else policies_of_plan(policies, config, directory, variables or {})
-        Limits(max_tables, max_bytes).check(plan)
+        PlanLimits(max_tables, max_bytes).check(plan)
         approve = approval_of(plan, specs, config, max_bytes)
         return run(plan, engines.open, config, os.environ, control, Path(directory), approve)
 
@@ -227,7 +227,7 @@ def import_tables(
     known = declared_already(load_any(None, config, directory, variables or {}, os.environ), besides="")
     with Engines(config, spark) as engines:
         texts = [tables] if isinstance(tables, str) else tables
-        return import_policies(asked_for(texts, config.engine.catalog, given), known, config, engines.start)
+        return import_policies(requested_tables(texts, config.engine.catalog, given), known, config, engines.start)
 
 
 def explain(
@@ -256,7 +256,7 @@ def outlook(
     env: str | None = None,
     directory: str | Path = ".",
     spark: Any = None,
-) -> Outlook:
+) -> ConflictReport:
     """Who fails whom on a live table: as it is, and as its policy would make it (``tablectl conflicts``).
 
     ``clients`` replace those of the table's history, each with whether it has Photon, ``None`` where nobody knows. A

@@ -10,24 +10,24 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from threading import Lock
 
+from tablectl.applying.context import StopTableError
+from tablectl.applying.remaining import missing_statements
+from tablectl.applying.run_report import RunOutcome
 from tablectl.attributes.clustering import DATA, Clustering
 from tablectl.attributes.policy import attribute
-from tablectl.live.buckets import StoreOptions
-from tablectl.live.reader import LOOK_BACK, Depth, Request, read_many
+from tablectl.delta.names import NameSyntaxError, TableName, canonical_location, parse_table
+from tablectl.log.reader import LOOK_BACK, Depth, ReadRequest, read_many
 from tablectl.model.errors import LiveError, PlanFileError
-from tablectl.model.lint import DEFAULT_SEVERITIES, Severities
-from tablectl.model.live import LiveTable
-from tablectl.model.names import NameSyntaxError, TableName, canonical_location, parse_table
-from tablectl.model.options import Options
+from tablectl.model.lint_rules import DEFAULT_SEVERITIES, Severities
 from tablectl.model.plan import Change, Plan, TablePlan
+from tablectl.model.table import LiveTable
+from tablectl.model.table_options import TableOptions
 from tablectl.planning.limits import rewritten_bytes
-from tablectl.planning.table import plan_table
-from tablectl.scope import depth_for
-from tablectl.specs.resolve import expand
-from tablectl.specs.spec import Specs, TableSpec
-from tablectl.window.missing import missing_statements
-from tablectl.window.report import Outcome
-from tablectl.window.setting import EndError
+from tablectl.planning.plan_table import plan_table
+from tablectl.policies.resolve import expand
+from tablectl.policies.spec import Specs, TableSpec
+from tablectl.selection import depth_for
+from tablectl.storage.object_stores import StoreOptions
 
 _PLAN_AGAIN = "run `tablectl plan --out FILE` again and have the new plan reviewed"
 _MOST_TOLD = 5
@@ -88,7 +88,7 @@ def _differing(table: TablePlan, spec: TableSpec) -> Iterator[str]:
         yield "location"
     if sorted(table.tags) != sorted(spec.tags):
         yield "tags"
-    for option in fields(Options):
+    for option in fields(TableOptions):
         if getattr(table.basis.options, option.name) != getattr(spec.options, option.name):
             yield option.name
     declared = {(name, key): value for name, key, value in spec.policy.values()}
@@ -135,7 +135,7 @@ class Approval:
     _lock: Lock = field(default_factory=Lock)
 
     def __call__(self, plan: TablePlan) -> None:
-        """Raises ``EndError`` where the plan holds less than the policies ask for, or what they do not, where the table
+        """``StopTableError`` where the plan holds less than the policies ask for, or what they do not, where the table
         can not take it any more, or where the run would rewrite more than it may.
         """
         if self.specs is None and self.max_bytes is None:
@@ -145,7 +145,7 @@ class Approval:
         missing = missing_statements(plan, live, self.dialect)
         if plan.version > live.version:
             message = f"`version`: the plan says {plan.version}, and the table's newest is {live.version}"
-            raise EndError(Outcome.REFUSED, message, _PLAN_AGAIN)
+            raise StopTableError(RunOutcome.REFUSED, message, _PLAN_AGAIN)
         if spec is not None:
             _compare(plan, plan_table(spec.policy, live, self.dialect, spec.options, self.severities))
         if self.max_bytes is not None:
@@ -154,7 +154,7 @@ class Approval:
     def _read(self, plan: TablePlan, spec: TableSpec | None) -> LiveTable:
         whole = Depth(LOOK_BACK, counts=True)
         depth = depth_for(spec, LOOK_BACK) if spec is not None else lambda _live: whole
-        (live,) = read_many([Request(plan.table, plan.location, depth)], options=self.stores)
+        (live,) = read_many([ReadRequest(plan.table, plan.location, depth)], options=self.stores)
         if isinstance(live, LiveError):
             raise live
         return live
@@ -167,7 +167,7 @@ class Approval:
                 return
         what = "an unknown amount" if size is None else f"up to {size:,} bytes"
         message = f"this table rewrites {what}, others {others:,}, and at most {limit:,} bytes may be rewritten"
-        raise EndError(Outcome.REFUSED, message, "raise `--max-bytes`, or apply fewer tables at a time")
+        raise StopTableError(RunOutcome.REFUSED, message, "raise `--max-bytes`, or apply fewer tables at a time")
 
 
 def _compare(plan: TablePlan, fresh: TablePlan | None) -> None:
@@ -176,16 +176,16 @@ def _compare(plan: TablePlan, fresh: TablePlan | None) -> None:
         return
     if fresh.refusals:
         first = fresh.refusals[0]
-        raise EndError(Outcome.REFUSED, f"{first.change}: {first.reason}", first.way_out)
+        raise StopTableError(RunOutcome.REFUSED, f"{first.change}: {first.reason}", first.way_out)
     reviewed = {change.id: change for change in plan.changes}
     added = [change.id for change in fresh.changes if change.id not in reviewed]
     if added:
         message = f"the policies also ask for {', '.join(added)}, which the plan does not hold"
-        raise EndError(Outcome.STALE, message, "the table changed since, or the plan was edited: plan again")
+        raise StopTableError(RunOutcome.STALE, message, "the table changed since, or the plan was edited: plan again")
     for change in fresh.changes:
         for key in _forged(reviewed[change.id], change):
             message = f"`{change.id}.{key}` is not what the policies and the table give"
-            raise EndError(Outcome.REFUSED, message, _PLAN_AGAIN)
+            raise StopTableError(RunOutcome.REFUSED, message, _PLAN_AGAIN)
 
 
 def _forged(reviewed: Change, fresh: Change) -> Iterator[str]:

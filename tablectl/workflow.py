@@ -14,44 +14,45 @@ from threading import Event
 from typing import Any
 from uuid import uuid4
 
+from tablectl.applying.acquire import Claim
+from tablectl.applying.clock import Clock, SystemClock
+from tablectl.applying.context import Approve, RunContext, WindowSettings, approve_all
+from tablectl.applying.events import Notify, nobody_watches
+from tablectl.applying.hook_process import CommandRunner
+from tablectl.applying.owed_hooks import OwedHookTable
+from tablectl.applying.owner import current_owner
+from tablectl.applying.run import Schedule, run_plan
+from tablectl.applying.run_report import RunReport
+from tablectl.applying.stamp import LONGEST_REASON, Stamp, read_stamp
 from tablectl.approval import Approval, check_declared
+from tablectl.delta.names import NameSyntaxError, TableName, canonical_location, parse_table
+from tablectl.delta.protocol import Client
 from tablectl.engine.port import Engine
-from tablectl.live.buckets import StoreOptions
-from tablectl.live.disk import free_bytes
-from tablectl.live.origin import MOST_COMMITS, Inquiry, trace_many
-from tablectl.live.reader import LOOK_BACK, Depth, Request, read_commits, read_many, read_table
+from tablectl.log.blame import MOST_COMMITS, BlameQuery, blame_many
+from tablectl.log.disk import free_bytes
+from tablectl.log.reader import LOOK_BACK, Depth, ReadRequest, read_commits, read_many, read_table
 from tablectl.model.errors import EngineError, ExitCode, LiveError, PlanFileError, one_line
-from tablectl.model.lint import DEFAULT_SEVERITIES, Severities
-from tablectl.model.live import Client, Commit, LiveTable
-from tablectl.model.names import NameSyntaxError, TableName, canonical_location, parse_table
-from tablectl.model.options import Optimize
+from tablectl.model.lint_rules import DEFAULT_SEVERITIES, Severities
 from tablectl.model.plan import Change, Plan, TableFailure, TablePlan
+from tablectl.model.table import Commit, LiveTable
+from tablectl.model.table_options import Optimize
+from tablectl.planning.conflict_report import ConflictReport, conflict_report
 from tablectl.planning.diff import diff
 from tablectl.planning.drift import Drift, questions, table_drift
+from tablectl.planning.import_table import policy_of_table
 from tablectl.planning.lint import Linted, LintedTable, lint
-from tablectl.planning.outlook import Outlook, outlook
+from tablectl.planning.lint_rules.linted_state import table_subject
 from tablectl.planning.plan_file import FORMAT, digest_of
-from tablectl.planning.portrait import portray
-from tablectl.planning.rules.subject import table_subject
-from tablectl.planning.table import plan_table
+from tablectl.planning.plan_table import plan_table
+from tablectl.policies.config import Config
+from tablectl.policies.policy_file import TableEntry, write_policies
+from tablectl.policies.spec import Specs, TableSpec
+from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.mask import Mask
-from tablectl.scope import OpenCatalog, Placed, Selection, depth_for, failure_of, place
-from tablectl.specs.config import Config
-from tablectl.specs.policy_file import TableEntry, write_policies
-from tablectl.specs.spec import Specs, TableSpec
-from tablectl.specs.tree import Source
+from tablectl.selection import LocatedTable, OpenCatalog, Selection, depth_for, failure_of, locate
+from tablectl.storage.object_stores import StoreOptions
+from tablectl.storage.records import RecordStore, open_records, real_place
 from tablectl.version import __version__
-from tablectl.window.acquire import Claim
-from tablectl.window.clock import Clock, SystemClock
-from tablectl.window.command import CommandRunner
-from tablectl.window.events import Notify, nobody_watches
-from tablectl.window.owner import current_owner
-from tablectl.window.records import RecordStore, open_records, real_place
-from tablectl.window.report import RunReport
-from tablectl.window.run import Schedule, run_plan
-from tablectl.window.setting import Approve, Terms, Window, approve_all
-from tablectl.window.settle import Place
-from tablectl.window.stamp import LONGEST_REASON, Stamp, read_stamp
 
 _DEFAULT_STORES = StoreOptions()
 _ALL_COMMITS = 100_000
@@ -76,7 +77,7 @@ def make_plan(
     ``env`` names the environment that specs and stores are of. Raises ``InputError`` where patterns contradict each
     other about a live table.
     """
-    placed = place(specs, selection, catalog, stores)
+    placed = locate(specs, selection, catalog, stores)
     failures = list(placed.failures)
     tables: list[TablePlan] = []
     unchanged: list[str] = []
@@ -112,7 +113,7 @@ def find_drift(
 
     Only their histories are read, at most ``look_back`` commits of each. Failures and errors as of ``make_plan``.
     """
-    placed = place(specs, selection, catalog, stores)
+    placed = locate(specs, selection, catalog, stores)
     failures = list(placed.failures)
     as_declared: list[str] = []
     differing: list[tuple[TableSpec, LiveTable, tuple[Change, ...]]] = []
@@ -122,7 +123,7 @@ def find_drift(
             differing.append((spec, live, changes))
         else:
             as_declared.append(spec.name.text)
-    inquiries = (Inquiry(live, questions(changes), look_back) for _, live, changes in differing)
+    inquiries = (BlameQuery(live, questions(changes), look_back) for _, live, changes in differing)
     tables = (
         table_drift(
             *known,
@@ -130,7 +131,7 @@ def find_drift(
             applied=next((commit for commit in trace.commits if read_stamp(commit.user_metadata)), None),
             trouble=one_line(trace.trouble) if trace.trouble else "",
         )
-        for known, trace in zip(differing, trace_many(inquiries, stores), strict=True)
+        for known, trace in zip(differing, blame_many(inquiries, stores), strict=True)
     )
     return Drift(
         tables=tuple(sorted(tables, key=lambda table: table.spec.name.text)),
@@ -155,7 +156,7 @@ def lint_tables(
 
     Of each the history is read, and of partitioned ones the layout. Failures and errors as of ``make_plan``.
     """
-    placed = place(specs, selection, catalog, stores)
+    placed = locate(specs, selection, catalog, stores)
     failures = list(placed.failures)
     tables = []
     whole = Depth(LOOK_BACK, layout=True)
@@ -178,7 +179,7 @@ class Imported:
     tables: tuple[str, ...]
     left_out: Mapping[str, tuple[str, ...]]
     """What a table has and no policy can declare, by the table."""
-    skipped: tuple[tuple[str, Source], ...]
+    skipped: tuple[tuple[str, SourceFile], ...]
     """Tables that have an entry already, and where."""
     failures: tuple[TableFailure, ...]
     unmatched: tuple[str, ...]
@@ -191,7 +192,7 @@ class Imported:
 
 def import_policies(
     asked: Specs,
-    known: Mapping[str, Source],
+    known: Mapping[str, SourceFile],
     config: Config,
     catalog: OpenCatalog,
     on_read: OnRead = lambda _done, _all: None,
@@ -201,8 +202,8 @@ def import_policies(
     Nothing of a history is read. Failures as of ``make_plan``.
     """
     stores, engine = store_options(config), config.engine
-    placed = place(asked, Selection(), catalog, stores)
-    skipped, fresh = list[tuple[str, Source]](), list[tuple[TableSpec, str]]()
+    placed = locate(asked, Selection(), catalog, stores)
+    skipped, fresh = list[tuple[str, SourceFile]](), list[tuple[TableSpec, str]]()
     for spec, where in placed.tables:
         source = known.get(spec.name.key) or known.get(canonical_location(where))
         if source:
@@ -213,7 +214,7 @@ def import_policies(
     entries: list[TableEntry] = []
     for spec, live in _read(replace(placed, tables=tuple(fresh)), 0, stores, on_read, failures):
         try:
-            entries.append(_unmasked(portray(live, engine.dialect, engine.catalog), Mask(config.reports.mask)))
+            entries.append(_unmasked(policy_of_table(live, engine.dialect, engine.catalog), Mask(config.reports.mask)))
         except NameSyntaxError as error:
             failures.append(TableFailure(name=spec.name.text, message=str(error)))
     return Imported(
@@ -237,21 +238,21 @@ def _unmasked(entry: TableEntry, mask: Mask) -> TableEntry:
 
 
 def _read(
-    placed: Placed, look_back: int, stores: StoreOptions, on_read: OnRead, failures: list[TableFailure]
+    placed: LocatedTable, look_back: int, stores: StoreOptions, on_read: OnRead, failures: list[TableFailure]
 ) -> Iterator[tuple[TableSpec, LiveTable]]:
     """The tables as they are; one that cannot be read goes to ``failures``. ``look_back`` is of those that change."""
     yield from _read_as(placed, lambda spec: depth_for(spec, look_back), stores, on_read, failures)
 
 
 def _read_as(
-    placed: Placed,
+    placed: LocatedTable,
     depth_of: Callable[[TableSpec], Callable[[LiveTable], Depth]],
     stores: StoreOptions,
     on_read: OnRead,
     failures: list[TableFailure],
 ) -> Iterator[tuple[TableSpec, LiveTable]]:
     """The tables, each as deep as is asked for."""
-    requests = (Request(spec.name, location, depth_of(spec)) for spec, location in placed.tables)
+    requests = (ReadRequest(spec.name, location, depth_of(spec)) for spec, location in placed.tables)
     for done, found in enumerate(read_many(requests, options=stores)):
         on_read(done + 1, len(placed.tables))
         spec, _ = placed.tables[done]
@@ -268,17 +269,17 @@ def make_outlook(
     locate: Callable[[TableName], str],
     stores: StoreOptions = _DEFAULT_STORES,
     clients: Sequence[tuple[Client, bool | None]] = (),
-) -> Outlook:
-    """Who fails whom on one table, be there a policy for it or not; ``clients`` as in ``outlook``.
+) -> ConflictReport:
+    """Who fails whom on one table, be there a policy for it or not; ``clients`` as in ``conflict_report``.
 
     ``locate`` is called only where neither the name nor the policy says where the table lies. Raises ``LiveError``
     where the table cannot be read.
     """
     live = read_live(name, spec, locate, stores)
     if spec is None:
-        return outlook(live, None, dialect, clients)
+        return conflict_report(live, None, dialect, clients)
     # How large the table is was not read: it decides about the rewrite and not about conflicts.
-    return outlook(live, spec.policy, dialect, clients, replace(spec.options, max_bytes=None))
+    return conflict_report(live, spec.policy, dialect, clients, replace(spec.options, max_bytes=None))
 
 
 def read_live(
@@ -382,14 +383,14 @@ def approval_of(plan: Plan, specs: Specs | None, config: Config, max_bytes: int 
     return Approval(plan.dialect, tables, config.severities, store_options(config), max_bytes)
 
 
-def _places(tables: Iterable[TableName], engine: Engine) -> Iterator[Place]:
+def _places(tables: Iterable[TableName], engine: Engine) -> Iterator[OwedHookTable]:
     for table in tables:
         with suppress(LiveError, EngineError):  # nobody asked for this table by name
-            yield Place(table.text, table.parts[0] if table.is_path else engine.location(table))
+            yield OwedHookTable(table.text, table.parts[0] if table.is_path else engine.location(table))
 
 
-def _window(engine: Engine, stamp: Stamp, config: Config, control: Control, directory: Path) -> Window:
-    terms = Terms(
+def _window(engine: Engine, stamp: Stamp, config: Config, control: Control, directory: Path) -> RunContext:
+    terms = WindowSettings(
         drain=float(config.window.drain),
         before=config.window.before,
         after=config.window.after,
@@ -399,7 +400,7 @@ def _window(engine: Engine, stamp: Stamp, config: Config, control: Control, dire
         wait=control.wait * 60,
         watch=control.watch * 60,
     )
-    return Window(
+    return RunContext(
         engine=engine,
         reader=LogReader(store_options(config)),
         clock=control.clock,

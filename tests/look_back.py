@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tablectl.model.live import Client, Commit
+from tablectl.delta.protocol import Client
+from tablectl.model.table import Commit
 
 _START = 1_700_000_000_000
 _TOLD = ("clients", "overwrites", "schema_writers")

@@ -9,11 +9,11 @@ import pytest
 
 import tablectl
 from tablectl.api import Engines
+from tablectl.delta.names import parse_table
 from tablectl.engine.spark import SparkOptions
 from tablectl.model.errors import EngineError, InputError, PlanFileError, TablectlError, UsageError
-from tablectl.model.names import parse_table
 from tablectl.planning.plan_file import dump_plan
-from tablectl.specs.config import Config
+from tablectl.policies.config import Config
 from tests.cli.log_lake import LogEngine, Logged, create
 
 
@@ -188,7 +188,7 @@ def test_the_function_is_not_hidden_by_the_package_of_its_name() -> None:
 import tablectl
 for _ in range(2):
     assert callable(tablectl.plan) and callable(tablectl.apply)
-import tablectl.window.report as report
+import tablectl.applying.run_report as report
 from tablectl import apply
 assert callable(apply) and callable(tablectl.apply) and report.Outcome
 """

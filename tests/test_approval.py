@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 import tablectl
+from tablectl.applying.run_report import RunOutcome, RunReport
 from tablectl.attributes.features import added_features
-from tablectl.model.as_json import read_record
 from tablectl.model.errors import PlanFileError, TablectlError
+from tablectl.model.json_codec import read_record
 from tablectl.model.plan import Change, Finding, Plan, TablePlan
 from tablectl.planning.plan_file import _digest, dump_plan
+from tablectl.planning.plan_table import derive, derive_undo, derived_findings
 from tablectl.planning.protocol import protocol_after
-from tablectl.planning.table import derive, derive_undo, derived_findings
-from tablectl.window.report import Outcome, RunReport
 from tests.cli.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
 from tests.cli.log_lake import Logged
 
@@ -85,7 +85,7 @@ def refused(plan: Plan) -> str:
 
 def test_the_honest_plan_is_applied(lake: Repository, fake_spark: FakeSpark) -> None:
     report = applied(tablectl.plan())
-    assert {run.outcome for run in report.tables} == {Outcome.APPLIED}
+    assert {run.outcome for run in report.tables} == {RunOutcome.APPLIED}
     assert applied(tablectl.plan()).exit_code == 0
 
 
@@ -193,7 +193,7 @@ def test_a_dropped_change_is_seen_under_the_lease(lake: Repository, fake_spark: 
         lake.name("orders"),
     )
     (run,) = [each for each in applied(plan).tables if each.name == lake.name("orders")]
-    assert (run.outcome, run.statements) == (Outcome.STALE, ())
+    assert (run.outcome, run.statements) == (RunOutcome.STALE, ())
     assert run.message == "the policies also ask for clustering, which the plan does not hold"
 
 
@@ -204,7 +204,7 @@ def test_a_refusal_that_was_taken_out_is_found_again(lake: Repository, fake_spar
     (table,) = [each for each in honest.tables if each.name == lake.name("orders")]
     assert table.refusals
     run = {each.name: each for each in applied(forged(honest, lambda each: each, table.name)).tables}[table.name]
-    assert (run.outcome, run.statements) == (Outcome.REFUSED, ())
+    assert (run.outcome, run.statements) == (RunOutcome.REFUSED, ())
     assert run.message == f"{table.refusals[0].change}: {table.refusals[0].reason}"
 
 
@@ -216,7 +216,7 @@ def test_a_size_that_was_forged_is_asked_of_the_table(lake: Repository, fake_spa
     for more in ({}, {"without_policies": True}):
         report = applied(plan, max_bytes=10, **more)
         (run,) = [each for each in report.tables if each.name == lake.name("events")]
-        assert (run.outcome, run.statements) == (Outcome.REFUSED, ())
+        assert (run.outcome, run.statements) == (RunOutcome.REFUSED, ())
         assert run.message.startswith("this table rewrites up to ")
     assert applied(plan, max_bytes=10_000).exit_code == 0
 
@@ -246,7 +246,7 @@ def test_a_tag_that_was_dropped_dodges_no_calendar(lake: Repository, fake_spark:
     Path("tablectl.yaml").write_text('window: {deny: [{cron: "* * * * *", duration: 1h, tags: [ledger]}]}\n')
     honest = tablectl.plan()
     outcomes = {run.name: run.outcome for run in applied(honest).tables}
-    assert outcomes[lake.name("orders")] is Outcome.OUTSIDE
+    assert outcomes[lake.name("orders")] is RunOutcome.OUTSIDE
     assert "`tags`" in refused(
         replace(honest, tables=tuple(replace(each, tags=()) if each.tags else each for each in honest.tables))
     )
@@ -347,7 +347,7 @@ def test_every_field_of_a_plan_forged_and_sealed(
         if sent or (lake.lake / "orders" / "_tablectl").exists():
             shutil.rmtree(lake.lake)
             shutil.copytree(pristine, lake.lake)
-        told = [f"{run.name}: {run.message}" for run in report.tables if run.outcome is not Outcome.APPLIED]
+        told = [f"{run.name}: {run.message}" for run in report.tables if run.outcome is not RunOutcome.APPLIED]
         return "; ".join(told), sent
 
     _, honest = run(dump_plan(honest_plan))

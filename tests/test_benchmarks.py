@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.live.reader import read_table
-from tablectl.model.live import LiveTable
-from tablectl.model.names import TableName
+from tablectl.delta.names import TableName
+from tablectl.log.reader import read_table
+from tablectl.model.table import LiveTable
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 

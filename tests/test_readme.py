@@ -8,12 +8,12 @@ from pathlib import Path
 import typer
 
 from tablectl.cli.app import app
+from tablectl.delta.names import TableName
 from tablectl.model.errors import ExitCode
-from tablectl.model.names import TableName
-from tablectl.specs.config import load_config
-from tablectl.specs.policies import load_specs
-from tablectl.specs.targets import read_target
-from tablectl.specs.variables import Variables
+from tablectl.policies.config import load_config
+from tablectl.policies.policy_document import load_specs
+from tablectl.policies.table_keys import read_table_key
+from tablectl.policies.variables import Variables
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -72,7 +72,7 @@ def test_its_patterns_are_patterns() -> None:
     ]
     assert len(keys) == 5
     for key in keys:
-        assert not isinstance(read_target(key.strip('"'), Variables({"LAKE": "/lake"}), "lake"), TableName), key
+        assert not isinstance(read_table_key(key.strip('"'), Variables({"LAKE": "/lake"}), "lake"), TableName), key
 
 
 def test_its_table_of_attributes_is_that_of_the_page() -> None:

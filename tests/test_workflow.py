@@ -5,23 +5,23 @@ from pathlib import Path
 
 import pytest
 
+from tablectl.applying.clock import SystemClock
+from tablectl.applying.events import RunEvent
+from tablectl.applying.run_report import RunOutcome
 from tablectl.attributes.policy import Policy
+from tablectl.delta.names import parse_table
 from tablectl.model.errors import EngineError, LiveError, PlanFileError
-from tablectl.model.names import parse_table
 from tablectl.model.plan import Plan
 from tablectl.planning.plan_file import digest_of, dump_plan
-from tablectl.scope import Selection
-from tablectl.specs.config import Config
-from tablectl.specs.spec import Specs, TableSpec
-from tablectl.specs.tree import Source
+from tablectl.policies.config import Config
+from tablectl.policies.spec import Specs, TableSpec
+from tablectl.policies.yaml_nodes import SourceFile
+from tablectl.selection import Selection
 from tablectl.version import __version__
-from tablectl.window.clock import SystemClock
-from tablectl.window.events import Event
-from tablectl.window.report import Outcome
 from tablectl.workflow import Control, LogReader, make_plan, run
 from tests.cli.log_lake import LogEngine, Logged, create
 
-HERE = Source("lake.yaml", 1, 1)
+HERE = SourceFile("lake.yaml", 1, 1)
 PINNED = Policy(isolation="Serializable")
 
 
@@ -112,7 +112,7 @@ def test_the_engine_is_closed_whatever_is_raised(tmp_path: Path, error: type[Bas
     plan = planned(spec(f"delta.`{create(tmp_path / 'a')}`"))
     engine = LogEngine()
 
-    def raises(_event: Event) -> None:
+    def raises(_event: RunEvent) -> None:
         raise error
 
     with pytest.raises(error):
@@ -142,7 +142,7 @@ def test_a_stop_before_the_run_begins_is_heeded(tmp_path: Path) -> None:
     control.stop.set()
     assert isinstance(control.clock, SystemClock)
     report = run(plan, LogEngine, Config(), {}, control)
-    assert [table.outcome for table in report.tables] == [Outcome.INTERRUPTED]
+    assert [table.outcome for table in report.tables] == [RunOutcome.INTERRUPTED]
     assert len(Logged(tmp_path / "a").commits) == 2
 
 

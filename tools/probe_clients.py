@@ -2,7 +2,7 @@
 
 ``make probe-clients`` runs it. Spark makes one table for each feature, of which each client gets a copy; each client is
 installed in a virtual environment of its own, reads the table, and appends a row, which Spark then reads back. The
-results replace ``probe`` of the client's entry in ``tablectl/attributes/clients.json``, with version and date.
+results replace ``probe`` of the client's entry in ``tablectl/delta/clients.json``, with version and date.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 
 from tablectl.engine.spark import SparkOptions, open_spark
 
-DATA = Path(__file__).parent.parent / "tablectl" / "attributes" / "clients.json"
+DATA = Path(__file__).parent.parent / "tablectl" / "delta" / "clients.json"
 PACKAGES: Mapping[str, Sequence[str]] = {
     "deltalake": ("deltalake", "pyarrow"),
     # The package brings the extension's file, and with it the DuckDB that the file is made for.

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from tablectl.attributes.shape import Shape
-from tablectl.model.live import LiveTable
+from tablectl.attributes.value_types import ValueType
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties
-from tablectl.model.options import NO_OPTIONS, Options
 from tablectl.model.plan import Basis, Change, Refusal, Rewrite, Value
+from tablectl.model.table import LiveTable
+from tablectl.model.table_options import NO_OPTIONS, TableOptions
 
 PARTITIONS = "(partitions)"
 """What a step needs that must come after a change of the partition columns; no property has such a key."""
@@ -47,13 +47,13 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ChangeTarget:
     """What else the plan makes of the table, for checks that look beyond one attribute."""
 
     dialect: str
     properties: Mapping[str, str | None]
     """Properties by folded key as they will read after the plan; absent where no policy names them."""
-    options: Options = NO_OPTIONS
+    options: TableOptions = NO_OPTIONS
     """What the policy says beside its attributes."""
     changes: frozenset[str] = frozenset()
     """The ids of all changes of the plan that are not made yet."""
@@ -81,7 +81,7 @@ class Attribute(Protocol):
         ...
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> ValueType:
         """What a policy may declare of it."""
         ...
 
@@ -97,7 +97,7 @@ class Attribute(Protocol):
         """The changes that a declaration asks for; none where the table already agrees."""
         ...
 
-    def check(self, change: Change, live: LiveTable, target: Target) -> Refusal | None:
+    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
         """Why the change cannot be made on this table, or ``None``."""
         ...
 

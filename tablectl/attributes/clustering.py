@@ -16,21 +16,21 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import TypeVar
 
-from tablectl.attributes.base import PARTITIONS, Action, Step, Target
-from tablectl.attributes.catalogue import parse_columns
-from tablectl.attributes.consent import why_too_large
-from tablectl.attributes.shape import Shape
-from tablectl.model.live import LiveTable, MarkedPart, Marks
-from tablectl.model.names import (
+from tablectl.attributes.base import PARTITIONS, Action, ChangeTarget, Step
+from tablectl.attributes.rewrite_limits import why_too_large
+from tablectl.attributes.value_types import ValueType
+from tablectl.delta.names import (
     ColumnPath,
     NameSyntaxError,
     column_text,
     fold_column,
     parse_column,
 )
+from tablectl.delta.properties import parse_columns
+from tablectl.delta.schema import Field, Schema
 from tablectl.model.operations import ClusterBy, OptimizeData, Repartition
 from tablectl.model.plan import Basis, Change, ColumnFact, Refusal, Rewrite, Value
-from tablectl.model.schema import Field, Schema
+from tablectl.model.table import ClusteringState, FileGroup, LiveTable
 
 MAX_COLUMNS = 4
 DATA = "data"
@@ -49,7 +49,7 @@ class Clustering:
     """See the module."""
 
     name = "clustering"
-    shape = Shape(
+    shape = ValueType(
         name=name,
         description="Liquid clustering columns, in order; nested as a.b, a literal dot in backticks.",
         words=("none",),
@@ -77,7 +77,7 @@ class Clustering:
         if isinstance(spelled, tuple) and live.marks and _left(live, live.marks, spelled).files:
             yield Change(attribute=self.name, key=DATA, before="outdated", after="clustered", columns=facts)
 
-    def check(self, change: Change, live: LiveTable, target: Target) -> Refusal | None:
+    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
         """Everything Delta would refuse, before any statement runs."""
         if change.key == DATA:
             return _check_data(change, live, target)
@@ -107,7 +107,7 @@ class Clustering:
         return Action(change, (step,))
 
 
-def _check_data(change: Change, live: LiveTable, target: Target) -> Refusal | None:
+def _check_data(change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
     """Data follows the declared columns and no others that somebody set in between."""
     if change.attribute in target.changes or _names(live) == tuple(fact.column for fact in change.columns):
         return why_too_large(change.id, "OPTIMIZE … FULL", live, target) if target.options.optimize == "full" else None
@@ -122,13 +122,13 @@ def _names(live: LiveTable) -> tuple[str, ...]:
     return tuple(column_text(path) for path in live.clustering or ())
 
 
-def _left(live: LiveTable, marks: Marks, columns: tuple[str, ...]) -> MarkedPart:
+def _left(live: LiveTable, marks: ClusteringState, columns: tuple[str, ...]) -> FileGroup:
     """What an OPTIMIZE has yet to cluster by some columns; see the module."""
     if live.optimize == "never":
-        return MarkedPart()
+        return FileGroup()
     loose = marks.older if columns == _names(live) else marks.loose()
-    others = marks.others(columns) if live.optimize == "full" else MarkedPart()
-    return MarkedPart(files=loose.files + others.files, bytes=loose.bytes + others.bytes)
+    others = marks.others(columns) if live.optimize == "full" else FileGroup()
+    return FileGroup(files=loose.files + others.files, bytes=loose.bytes + others.bytes)
 
 
 def _optimize(change: Change, basis: Basis) -> Step:
@@ -136,9 +136,9 @@ def _optimize(change: Change, basis: Basis) -> Step:
     if basis.options.optimize == "never":
         raise ValueError(f"{change.id} is not asked for")
     full = basis.options.optimize == "full"
-    marks = basis.marks or Marks()
+    marks = basis.marks or ClusteringState()
     total, others = marks.total(), marks.others(tuple(fact.column for fact in change.columns))
-    shielded = MarkedPart() if full else others
+    shielded = FileGroup() if full else others
     cost = Rewrite(
         clusters=True,
         vectors=None,
@@ -174,7 +174,7 @@ def _resolve(declared: str | tuple[str, ...], schema: Schema) -> tuple[Value, tu
     return tuple(spelled), tuple(facts)
 
 
-def _check_column(change: Change, text: str, live: LiveTable, target: Target) -> Refusal | None:
+def _check_column(change: Change, text: str, live: LiveTable, target: ChangeTarget) -> Refusal | None:
     found = live.schema.find(parse_column(text))
     if found is None:
         near = ", ".join(field.name for field in islice(live.schema.fields, 8))

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, get_args
 
-from tablectl.attributes.base import Action, Step, Target, put_back
-from tablectl.attributes.consent import why_no_rewrite
-from tablectl.attributes.shape import Shape
-from tablectl.model.live import LiveTable
-from tablectl.model.names import ColumnPath, column_text
+from tablectl.attributes.base import Action, ChangeTarget, Step, put_back
+from tablectl.attributes.rewrite_limits import why_no_rewrite
+from tablectl.attributes.value_types import ValueType
+from tablectl.delta.names import ColumnPath, column_text
 from tablectl.model.operations import MAPPING_KEY, RemoveMapping, SetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.table import LiveTable
 
 ColumnMappingValue = Literal["name", "none"]
 
@@ -31,7 +31,7 @@ class ColumnMapping:
     """See the module."""
 
     name = "column_mapping"
-    shape = Shape(
+    shape = ValueType(
         name=name,
         description="`name`: columns can be renamed and dropped. `none`: data files have the columns' own names; "
         "to take a mapping away rewrites the table, and is refused without `rewrite: allowed`.",
@@ -52,7 +52,7 @@ class ColumnMapping:
         if isinstance(declared, str) and not self.agrees(found, declared, ""):
             yield Change(attribute=self.name, before=found, after=declared)
 
-    def check(self, change: Change, live: LiveTable, target: Target) -> Refusal | None:
+    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
         """What Delta would refuse, what it would break, and a rewrite that nobody consented to."""
         found = _against_mapping if change.after == "name" else _against_removal
         return next(found(change, live, target), None)
@@ -69,7 +69,7 @@ class ColumnMapping:
         return Action(change, (Step(RemoveMapping(), needs=_ICEBERG_KEYS, undo=undo, undo_note=note),))
 
 
-def _against_mapping(change: Change, live: LiveTable, target: Target) -> Iterator[Refusal]:
+def _against_mapping(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[Refusal]:
     if change.before != "none":
         yield Refusal(
             change=change.id,
@@ -87,7 +87,7 @@ def _against_mapping(change: Change, live: LiveTable, target: Target) -> Iterato
         )
 
 
-def _against_removal(change: Change, live: LiveTable, target: Target) -> Iterator[Refusal]:
+def _against_removal(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[Refusal]:
     if any(_is_true(target.property(live, key)) for key in _ICEBERG_KEYS):
         yield Refusal(
             change=change.id,

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal, get_args
 
-from tablectl.attributes.base import Action, Step, Target, put_back
+from tablectl.attributes.base import Action, ChangeTarget, Step, put_back
 from tablectl.attributes.features import PROTECTION
-from tablectl.attributes.shape import Shape
-from tablectl.model.live import LiveTable
+from tablectl.attributes.value_types import ValueType
 from tablectl.model.operations import VECTORS_KEY, DropFeature, Purge, SetProperties, compat_key
 from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.table import LiveTable
 
 DeletionVectorsValue = Literal["enabled", "disabled", "purged", "dropped"]
 
@@ -38,7 +38,7 @@ class DeletionVectors:
     """See the module."""
 
     name = "deletion_vectors"
-    shape = Shape(
+    shape = ValueType(
         name=name,
         description="`enabled`: new deletes may write deletion vectors. `disabled`: no new ones. "
         "`purged`: no new ones, and none left in the current version. `dropped`: readers need not know of them at all.",
@@ -70,7 +70,7 @@ class DeletionVectors:
             before = "disabled" if declared == "enabled" else found
             yield Change(attribute=self.name, before=before, after=declared, via=_on_the_way(before, declared, live))
 
-    def check(self, change: Change, live: LiveTable, target: Target) -> Refusal | None:
+    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
         """Readers of symlink manifests and of Iceberg know no vectors, so Delta refuses them there (delta-1.3)."""
         if change.after == "enabled" and _is_true(target.property(live, MANIFEST_KEY)):
             return Refusal(

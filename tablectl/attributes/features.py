@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tablectl.model.live import READER_FEATURES, Protocol
+from tablectl.delta.protocol import READER_FEATURES, Protocol
 from tablectl.model.plan import FeatureFact, Leaves
 
 _HISTORY = READER_FEATURES - {

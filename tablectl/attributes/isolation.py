@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal, get_args
 
-from tablectl.attributes.base import Action, Step, Target, put_back
-from tablectl.attributes.shape import Shape
-from tablectl.model.live import LiveTable
+from tablectl.attributes.base import Action, ChangeTarget, Step, put_back
+from tablectl.attributes.value_types import ValueType
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.table import LiveTable
 
 IsolationValue = Literal["Serializable", "WriteSerializable", "default"]
 
@@ -24,7 +24,7 @@ class Isolation:
     """See the module."""
 
     name = "isolation"
-    shape = Shape(
+    shape = ValueType(
         name=name,
         description="Isolation level of writes, pinned as delta.isolationLevel; `default` leaves it unset.",
         words=get_args(IsolationValue),
@@ -49,7 +49,7 @@ class Isolation:
         if isinstance(declared, str) and not self.agrees(found, declared, ""):
             yield Change(attribute=self.name, before=found, after=declared)
 
-    def check(self, change: Change, live: LiveTable, target: Target) -> Refusal | None:
+    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
         """Open-source Delta honours a stored WriteSerializable but refuses to set it (delta-1.2)."""
         if target.dialect == "oss" and change.after == "WriteSerializable":
             return Refusal(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property
 
-from tablectl.attributes.catalogue import OWNED
+from tablectl.delta.properties import OWNED
 
 HIDDEN = "••••••"
 

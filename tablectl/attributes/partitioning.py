@@ -6,15 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from tablectl.attributes.base import Action, Step, Target
-from tablectl.attributes.consent import why_too_large
-from tablectl.attributes.shape import Shape
-from tablectl.model.columns import Column, columns_of
-from tablectl.model.live import LiveTable
-from tablectl.model.names import NameSyntaxError, column_text, parse_column
+from tablectl.attributes.base import Action, ChangeTarget, Step
+from tablectl.attributes.rewrite_limits import why_too_large
+from tablectl.attributes.value_types import ValueType
+from tablectl.delta.columns import Column, columns_of
+from tablectl.delta.names import NameSyntaxError, column_text, parse_column
+from tablectl.delta.schema import Schema
 from tablectl.model.operations import ClusterBy, Repartition
 from tablectl.model.plan import Basis, Change, ColumnFact, Refusal, Value
-from tablectl.model.schema import Schema
+from tablectl.model.table import LiveTable
 
 APPEND_ONLY = "delta.appendOnly"
 ROW_TRACKING = "delta.enableRowTracking"
@@ -52,7 +52,7 @@ class Partitioning:
     """See the module."""
 
     name = "partitioning"
-    shape = Shape(
+    shape = ValueType(
         name=name,
         description="Partition columns, in order. A change rewrites the table: refused without `rewrite: allowed`.",
         words=("none",),
@@ -75,7 +75,7 @@ class Partitioning:
         spelled, facts = _resolve(declared, live.schema)
         yield Change(attribute=self.name, before=found, after=spelled, columns=facts)
 
-    def check(self, change: Change, live: LiveTable, target: Target) -> Refusal | None:
+    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
         """Without consent always; with it, what the rewrite would lose, and what Delta would refuse."""
         reason, way_out, condition = next(_problems(change, live, target), ("", "", ""))
         if not reason:
@@ -92,7 +92,7 @@ _Problem = tuple[str, str, str]
 """A reason, the way out, and the engine's error class."""
 
 
-def _problems(change: Change, live: LiveTable, target: Target) -> Iterator[_Problem]:
+def _problems(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[_Problem]:
     if target.options.rewrite != "allowed":
         yield (
             f"the table is {_described(live)}; Delta changes that only by rewriting the whole table",
@@ -129,7 +129,7 @@ def _bad_columns(change: Change, live: LiveTable) -> Iterator[_Problem]:
         yield "no column would be left beside the partition columns", "name fewer columns", condition
 
 
-def _lost(live: LiveTable, target: Target) -> Iterator[_Problem]:
+def _lost(live: LiveTable, target: ChangeTarget) -> Iterator[_Problem]:
     """What the rewrite would lose or touch though nobody declared it (docs/partitioning.md)."""
     if live.clustering and not any(isinstance(each, ClusterBy) for each in target.operations):
         columns = ", ".join(column_text(path) for path in live.clustering)

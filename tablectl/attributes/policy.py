@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tablectl.attributes.base import Attribute
-from tablectl.attributes.catalogue import canonical_key, find_known, why_refused
 from tablectl.attributes.clustering import DATA, Clustering
 from tablectl.attributes.column_mapping import ColumnMapping, ColumnMappingValue
 from tablectl.attributes.deletion_vectors import MANIFEST_KEY, DeletionVectors, DeletionVectorsValue
@@ -16,9 +15,10 @@ from tablectl.attributes.partitioning import Partitioning
 from tablectl.attributes.properties import Properties
 from tablectl.attributes.row_tracking import RowTracking, RowTrackingValue
 from tablectl.attributes.uniform import Uniform, UniformValue
-from tablectl.model.live import LiveTable
-from tablectl.model.options import Options
+from tablectl.delta.properties import canonical_key, find_known, why_refused
 from tablectl.model.plan import Change, Value
+from tablectl.model.table import LiveTable
+from tablectl.model.table_options import TableOptions
 
 Columns = tuple[str, ...]
 
@@ -110,14 +110,14 @@ def rewrites(change: Change) -> bool:
     return change.attribute == Partitioning.name
 
 
-def needs_marks(name: str, declared: Value, live: LiveTable, options: Options) -> bool:
+def needs_marks(name: str, declared: Value, live: LiveTable, options: TableOptions) -> bool:
     """Whether it counts by what the data of a table is clustered: where it shall follow, or the columns change."""
     if name != Clustering.name or not isinstance(declared, tuple):
         return False
     return options.optimize != "never" or not Clustering().agrees(Clustering().read(live, ""), declared, "")
 
 
-def needs_truncation(name: str, declared: Value, options: Options) -> bool:
+def needs_truncation(name: str, declared: Value, options: TableOptions) -> bool:
     """Whether what a declaration asks for depends on how old the history is."""
     return name == DeletionVectors.name and declared == "dropped" and options.truncate_history
 

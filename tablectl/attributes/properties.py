@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tablectl.attributes.base import Action, Step, Target
-from tablectl.attributes.catalogue import find_anywhere
+from tablectl.attributes.base import Action, ChangeTarget, Step
 from tablectl.attributes.deletion_vectors import BESIDE_MANIFEST, MANIFEST_KEY
 from tablectl.attributes.deletion_vectors import KEY as VECTORS_KEY
-from tablectl.attributes.shape import Shape
-from tablectl.model.live import LiveTable
+from tablectl.attributes.value_types import ValueType
+from tablectl.delta.properties import find_anywhere
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.table import LiveTable
 from tablectl.model.text import cut
 
 _OVER_VECTORS = (
@@ -23,7 +23,7 @@ class Properties:
     """See the module."""
 
     name = "properties"
-    shape = Shape(name=name, description="Any other table property; null unsets it.", keyed=True)
+    shape = ValueType(name=name, description="Any other table property; null unsets it.", keyed=True)
 
     def read(self, live: LiveTable, key: str) -> Value:
         """The stored text, ``None`` where the key is not set."""
@@ -44,7 +44,7 @@ class Properties:
             if not self.agrees(found, declared[key], key):
                 yield Change(attribute=self.name, key=key, before=found, after=declared[key])
 
-    def check(self, change: Change, live: LiveTable, target: Target) -> Refusal | None:
+    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
         """Symlink manifests and deletion vectors exclude each other (delta-1.3)."""
         wanted = (target.property(live, VECTORS_KEY) or "false").lower() == "true"
         if change.key == MANIFEST_KEY and str(change.after).lower() == "true" and (wanted or live.vectors):

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal, get_args
 
-from tablectl.attributes.base import Action, Step, Target, put_back
-from tablectl.attributes.shape import Shape
-from tablectl.model.live import LiveTable
+from tablectl.attributes.base import Action, ChangeTarget, Step, put_back
+from tablectl.attributes.value_types import ValueType
 from tablectl.model.operations import SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.table import LiveTable
 
 RowTrackingValue = Literal["enabled", "disabled"]
 
@@ -28,7 +28,7 @@ class RowTracking:
     """See the module."""
 
     name = "row_tracking"
-    shape = Shape(
+    shape = ValueType(
         name=name,
         description="`enabled`: every row keeps an id, and the version that last changed it. `disabled`: it does not.",
         words=get_args(RowTrackingValue),
@@ -54,7 +54,7 @@ class RowTracking:
             via = ("disabled",) if found == "suspended" else ()
             yield Change(attribute=self.name, before=found, after=declared, via=via)
 
-    def check(self, change: Change, live: LiveTable, target: Target) -> Refusal | None:
+    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
         """Iceberg compatibility V3 is made of row ids."""
         if change.after == "disabled" and _is_true(target.property(live, _NEEDED_BY_KEY)):
             return Refusal(

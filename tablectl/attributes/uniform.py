@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, get_args
 
-from tablectl.attributes.base import Action, Step, Target
-from tablectl.attributes.consent import why_too_large
-from tablectl.attributes.shape import Shape
-from tablectl.model.live import LiveTable
-from tablectl.model.names import column_text
+from tablectl.attributes.base import Action, ChangeTarget, Step
+from tablectl.attributes.rewrite_limits import why_too_large
+from tablectl.attributes.value_types import ValueType
+from tablectl.delta.names import column_text
 from tablectl.model.operations import (
     FORMATS_KEY,
     MAPPING_KEY,
@@ -26,6 +25,7 @@ from tablectl.model.operations import (
     compat_key,
 )
 from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.table import LiveTable
 
 UniformValue = Literal["iceberg_v1", "iceberg_v2", "none"]
 
@@ -44,7 +44,7 @@ class Uniform:
     """See the module."""
 
     name = "uniform"
-    shape = Shape(
+    shape = ValueType(
         name=name,
         description="`iceberg_v1`, `iceberg_v2`: readable as Iceberg; maps columns by name and turns deletion vectors "
         "off, and V2 rewrites all files. `none`: not readable as Iceberg.",
@@ -71,7 +71,7 @@ class Uniform:
                 between.insert(0, f"{found}{_BEGUN}")
             yield Change(attribute=self.name, before=found, after=declared, via=tuple(between))
 
-    def check(self, change: Change, live: LiveTable, target: Target) -> Refusal | None:
+    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
         """What Delta would refuse, and what it would not notice."""
         problems = _against_any(change, live) if change.after == "none" else _against_upgrade(change, live, target)
         return next(problems, None)
@@ -145,7 +145,7 @@ def _against_any(change: Change, live: LiveTable) -> Iterator[Refusal]:
         )
 
 
-def _against_upgrade(change: Change, live: LiveTable, target: Target) -> Iterator[Refusal]:
+def _against_upgrade(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[Refusal]:
     yield from _against_any(change, live)
     version = _version(change.after)
     if (live.property(MAPPING_KEY) or "").lower() == "id":

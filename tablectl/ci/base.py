@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 
 from tablectl.model.errors import UsageError
-from tablectl.specs.config import FILE
+from tablectl.policies.config import FILE
 
 _TIMEOUT = 120
 _MOST = 1 << 20

@@ -23,18 +23,18 @@ _REPOSITORY = re.compile(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class CommandResult:
     """What a command gave back: its exit code, and what it said to standard error."""
 
     code: int
     err: str
 
 
-Run = Callable[[Sequence[str]], Ran]
+Run = Callable[[Sequence[str]], CommandResult]
 """Runs ``tablectl …`` in the folder of the policies; what it says is in the job's log already."""
 
 
-def run_tablectl(args: Sequence[str]) -> Ran:
+def run_tablectl(args: Sequence[str]) -> CommandResult:
     """In a process of its own, by the Python that runs this one, whatever lies in the current folder."""
     command = [sys.executable, "-P", "-m", "tablectl", *args]
     environ = {key: value for key, value in os.environ.items() if key != "INPUT_TOKEN"}
@@ -47,7 +47,7 @@ def run_tablectl(args: Sequence[str]) -> Ran:
             said.append(line)
             sys.stderr.write(line)
             sys.stderr.flush()
-    return Ran(process.returncode, "".join(said))
+    return CommandResult(process.returncode, "".join(said))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class Job:
         self.log.write(f"::{level} title=tablectl::{text}\n")
         self.log.flush()
 
-    def tablectl(self, *args: str) -> Ran:
+    def tablectl(self, *args: str) -> CommandResult:
         """Run a command. No line that it prints, whatever a table's names and values are, is an order to the runner."""
         mark = secrets.token_hex(16)
         self.log.write(f"::stop-commands::{mark}\n")

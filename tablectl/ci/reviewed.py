@@ -20,7 +20,7 @@ _SHORT = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Reviewed:
+class ReviewedPlan:
     """An artifact with a plan in it."""
 
     run: int
@@ -47,7 +47,7 @@ def artifact_name(name: str, pull_request: int | None) -> str:
     return f"{name}-plan" if pull_request is None else f"{name}-plan-pr-{pull_request}"
 
 
-def find_reviewed(github: GitHub, origin: Origin, plan_run: int | None) -> Reviewed:
+def find_reviewed(github: GitHub, origin: Origin, plan_run: int | None) -> ReviewedPlan:
     """The plan of a run that was named, else of the pull request that became the commit.
 
     Raises ``PlanFileError`` where there is none that may be applied, with what to do, and ``GitHubError``.
@@ -55,7 +55,7 @@ def find_reviewed(github: GitHub, origin: Origin, plan_run: int | None) -> Revie
     return _of_run(github, origin, plan_run) if plan_run is not None else _of_merge(github, origin)
 
 
-def _of_run(github: GitHub, origin: Origin, number: int) -> Reviewed:
+def _of_run(github: GitHub, origin: Origin, number: int) -> ReviewedPlan:
     """A plan made by hand on the branch that is applied from. That of a pull request goes through its merge alone."""
     wanted = artifact_name(origin.name, None)
     found = [
@@ -71,10 +71,10 @@ def _of_run(github: GitHub, origin: Origin, number: int) -> Reviewed:
     if run.get("event") != "workflow_dispatch" or run.get("head_branch") != origin.branch:
         made = f"{run.get('event')} on {run.get('head_branch')}"
         raise PlanFileError(f"{what} was made by {made}, and not by hand on {origin.branch}", BY_HAND)
-    return Reviewed(number, wanted, None)
+    return ReviewedPlan(number, wanted, None)
 
 
-def _of_merge(github: GitHub, origin: Origin) -> Reviewed:
+def _of_merge(github: GitHub, origin: Origin) -> ReviewedPlan:
     commit = origin.commit
     pulls = [each for each in github.pages(f"commits/{commit}/pulls") if each.get("merge_commit_sha") == commit]
     pull = next((each for each in pulls if each.get("merged_at")), None)
@@ -97,7 +97,7 @@ def _of_merge(github: GitHub, origin: Origin) -> Reviewed:
     if not before:
         raise PlanFileError(f"{what} was made after the merge, so nobody reviewed it", BY_HAND)
     chosen = _of_workflow(github, origin, [each for each in before if _is_own(each)] or before, what)
-    return Reviewed(int(_run_of(chosen)["id"]), wanted, number, _digest(github, origin, number))
+    return ReviewedPlan(int(_run_of(chosen)["id"]), wanted, number, _digest(github, origin, number))
 
 
 def _of_workflow(

@@ -12,18 +12,18 @@ from tablectl.api import read_plan
 from tablectl.ci.base import base_file
 from tablectl.ci.comment import DEFAULT, body_of, marker, put_comment
 from tablectl.ci.github import GitHub, GitHubError
-from tablectl.ci.job import Job, Ran
+from tablectl.ci.job import CommandResult, Job
 from tablectl.ci.reviewed import BY_HAND, CHOSEN, Origin, artifact_name, find_reviewed
-from tablectl.cli.reports import below_root
+from tablectl.cli.report_files import below_root
 from tablectl.model.errors import ExitCode, InputError, PlanFileError, TablectlError, UsageError
 from tablectl.model.plan import Plan
 from tablectl.planning.plan_file import check_environment, digest_of
+from tablectl.policies.branch import BASE
+from tablectl.policies.config import ENV, FILE, ignored_keys, load_config
+from tablectl.policies.repository import load_repository
 from tablectl.reports.context import Context
 from tablectl.reports.markdown import said
 from tablectl.reports.sarif import problems_sarif
-from tablectl.specs.branch import BASE
-from tablectl.specs.config import ENV, FILE, ignored_keys, load_config
-from tablectl.specs.repository import load_repository
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _MOST_SAID = 10_000
@@ -240,7 +240,7 @@ def _digest(job: Job, env: str | None) -> str:
     return load_repository(None, config, ".", {}, job.environ).digest
 
 
-def _failed(title: str, subject: str, ran: Ran) -> str:
+def _failed(title: str, subject: str, ran: CommandResult) -> str:
     """A report of a command that came to none."""
     return f"{_said(f'{title}: failed', ran.err)}\n\n{marker(subject, DEFAULT)}\n"
 
@@ -258,7 +258,7 @@ def _mark_problems(job: Job, sarif: Path) -> None:
         sarif.write_text(problems_sarif(error.problems, Context(root=below_root(Path().absolute()))), encoding="utf-8")
 
 
-def _tell(job: Job, ran: Ran) -> None:
+def _tell(job: Job, ran: CommandResult) -> None:
     if ran.code:
         ways = {int(code): text for code, text in _WAYS_OUT.items()}
         job.tell("error", f"tablectl apply ended with exit code {ran.code}: {ways.get(ran.code, 'see the log')}")

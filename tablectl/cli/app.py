@@ -15,22 +15,22 @@ from typing import Annotated, Any
 import typer
 
 from tablectl.cli import completion as complete
-from tablectl.cli.output import Checked, Format, Output, let_go
-from tablectl.cli.reports import FILES, Reports
+from tablectl.cli.output import Format, Output, ValidateFormat, let_go
+from tablectl.cli.report_files import FILES, ReportFiles
 from tablectl.cli.request import (
     ApplyOptions,
+    CommandRequest,
     ConflictOptions,
     DriftOptions,
     ImportOptions,
-    Request,
     environment,
     reason,
     size,
     variables,
 )
-from tablectl.cli.schemas import Subject, schema_of
+from tablectl.cli.schema_kinds import SchemaKind, schema_of
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
-from tablectl.reports.form import Form
+from tablectl.reports.formats import ReportFormat
 from tablectl.version import __version__
 
 app = typer.Typer(
@@ -111,8 +111,8 @@ def _heed(ctx: typer.Context, value: StrEnum) -> StrEnum:
 
 _PRINTED = "How the result is printed; errors too, with json."
 FormatOpt = Annotated[Format, typer.Option("--format", callback=_heed, help=_PRINTED)]
-FormOpt = Annotated[Form, typer.Option("--format", callback=_heed, help=_PRINTED)]
-CheckedOpt = Annotated[Checked, typer.Option("--format", callback=_heed, help="How the result is printed.")]
+FormOpt = Annotated[ReportFormat, typer.Option("--format", callback=_heed, help=_PRINTED)]
+CheckedOpt = Annotated[ValidateFormat, typer.Option("--format", callback=_heed, help="How the result is printed.")]
 ReportOpt = Annotated[
     list[Path] | None,
     typer.Option("--report", metavar="FILE", help=f"Also write a report, its format by name: {FILES}. Repeatable."),
@@ -186,13 +186,13 @@ def validate(
     paths: PathsArg = None,
     var: VarOpt = None,
     env: EnvOpt = None,
-    format: CheckedOpt = Checked.TEXT,  # noqa: A002
+    format: CheckedOpt = ValidateFormat.TEXT,  # noqa: A002
 ) -> int:
     """Check policies without looking at a table.
 
     Example: tablectl validate policies/
     """
-    from tablectl.cli.validating import validate_command  # noqa: PLC0415  # commands load what they need: quick starts
+    from tablectl.cli.validate import validate_command  # noqa: PLC0415  # commands load what they need: quick starts
 
     return validate_command(_request(paths, None, None, var, None, env=env), ctx.obj, format)
 
@@ -211,7 +211,7 @@ def plan(
     tag: TagOpt = None,
     var: VarOpt = None,
     env: EnvOpt = None,
-    format: FormOpt = Form.TEXT,  # noqa: A002
+    format: FormOpt = ReportFormat.TEXT,  # noqa: A002
     report: ReportOpt = None,
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="Exit with 2 when changes are pending.")
@@ -228,7 +228,7 @@ def plan(
         raise UsageError(f"--out {out} would not be known as a plan", "give it a name that ends in .json")
     request = _request(paths, select, tag, var, remote, exclude, env)
     request = replace(request, max_tables=max_tables, max_bytes=size("--max-bytes", max_bytes))
-    reports = Reports.of(format, report, out)
+    reports = ReportFiles.of(format, report, out)
     return plan_command(request, ctx.obj, out, reports, detailed_exitcode=detailed_exitcode)
 
 
@@ -241,14 +241,14 @@ def lint(
     tag: TagOpt = None,
     var: VarOpt = None,
     env: EnvOpt = None,
-    format: CheckedOpt = Checked.TEXT,  # noqa: A002
+    format: CheckedOpt = ValidateFormat.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
     """Look for settings that do harm. On every table, be there anything to change or not.
 
     Example: tablectl lint --select 'lake.sales.*'
     """
-    from tablectl.cli.linting import lint_command  # noqa: PLC0415
+    from tablectl.cli.lint import lint_command  # noqa: PLC0415
 
     request = _request(paths, select, tag, var, remote, exclude, env)
     return lint_command(request, ctx.obj, format)
@@ -258,7 +258,7 @@ def lint(
 def show(
     ctx: typer.Context,
     plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="A file that `tablectl plan --out` wrote.")],
-    format: FormOpt = Form.TEXT,  # noqa: A002
+    format: FormOpt = ReportFormat.TEXT,  # noqa: A002
     report: ReportOpt = None,
     var: VarOpt = None,
 ) -> int:
@@ -269,7 +269,7 @@ def show(
     from tablectl.cli.commands import show_command  # noqa: PLC0415
 
     request = _request(None, None, None, var, None)
-    return show_command(plan_file, request, ctx.obj, Reports.of(format, report, plan_file))
+    return show_command(plan_file, request, ctx.obj, ReportFiles.of(format, report, plan_file))
 
 
 @app.command()
@@ -307,7 +307,7 @@ def apply(
     tag: TagOpt = None,
     var: VarOpt = None,
     env: EnvOpt = None,
-    format: FormOpt = Form.TEXT,  # noqa: A002
+    format: FormOpt = ReportFormat.TEXT,  # noqa: A002
     report: ReportOpt = None,
     remote: RemoteOpt = None,
     without_policies: Annotated[
@@ -335,7 +335,7 @@ def apply(
         raise UsageError("--without-policies is for a saved plan alone", "for example: apply p.json --without-policies")
     request = _request(policies, select, tag, var, remote, exclude, env)
     request = replace(request, max_tables=max_tables, max_bytes=size("--max-bytes", max_bytes))
-    reports = Reports.of(format, report, saved[0] if saved else None)
+    reports = ReportFiles.of(format, report, saved[0] if saved else None)
     options = ApplyOptions(
         yes, reason("--proceed", proceed), reason("--override", override), wait, watch, without_policies
     )
@@ -359,7 +359,7 @@ def drift(
     tag: TagOpt = None,
     var: VarOpt = None,
     env: EnvOpt = None,
-    format: FormOpt = Form.TEXT,  # noqa: A002
+    format: FormOpt = ReportFormat.TEXT,  # noqa: A002
     report: ReportOpt = None,
     remote: RemoteOpt = None,
 ) -> int:
@@ -372,7 +372,7 @@ def drift(
     if yes and not adopt:
         raise UsageError("--yes has nothing to agree to", "it goes with --adopt")
     request = _request(paths, select, tag, var, remote, exclude, env)
-    return drift_command(request, ctx.obj, Reports.of(format, report), DriftOptions(look_back, adopt, yes))
+    return drift_command(request, ctx.obj, ReportFiles.of(format, report), DriftOptions(look_back, adopt, yes))
 
 
 @app.command("import")
@@ -395,7 +395,7 @@ def import_(
 
     Example: tablectl import 'lake.sales.*' --output policies/sales.yaml
     """
-    from tablectl.cli.importing import import_command  # noqa: PLC0415
+    from tablectl.cli.import_tables import import_command  # noqa: PLC0415
 
     target = None if output is None or str(output) == "-" else output
     options = ImportOptions(tuple(tables or ()), everything, target, force)
@@ -434,23 +434,23 @@ def explain(
     Examples: tablectl explain lake.sales.orders; tablectl explain delta.appendOnly; tablectl explain L004
     """
     if table is None and _CODE.match(what):
-        from tablectl.cli.linting import explain_code_command  # noqa: PLC0415
+        from tablectl.cli.lint import explain_code_command  # noqa: PLC0415
 
         return explain_code_command(what, _request(None, None, None, None, None, env=env), ctx.obj, format)
     if table is None and _PROPERTY.match(what):
-        from tablectl.cli.explaining import explain_key_command  # noqa: PLC0415
+        from tablectl.cli.explain import explain_key_command  # noqa: PLC0415
 
         return explain_key_command(what, _request(None, None, None, None, None, env=env), ctx.obj, format)
-    from tablectl.conflicts.glossary import find_topic, looks_like_a_topic  # noqa: PLC0415
-    from tablectl.specs.shapes import SHAPES  # noqa: PLC0415
+    from tablectl.conflicts.glossary import find_term, looks_like_a_term  # noqa: PLC0415
+    from tablectl.policies.attribute_types import SHAPES  # noqa: PLC0415
 
     # An identifier has two parts or more, so a single word is none.
     word = "." not in what and what not in SHAPES
-    if table is not None or word or find_topic(what) or looks_like_a_topic(what):
+    if table is not None or word or find_term(what) or looks_like_a_term(what):
         from tablectl.cli.commands import explain_word_command  # noqa: PLC0415
 
         return explain_word_command(what, table, _request(paths, None, None, var, remote, env=env), ctx.obj, format)
-    from tablectl.cli.explaining import explain_command  # noqa: PLC0415
+    from tablectl.cli.explain import explain_command  # noqa: PLC0415
 
     return explain_command(what, _request(paths, None, None, var, remote, env=env), ctx.obj, format)
 
@@ -520,7 +520,7 @@ def init(
 
     Example: tablectl init lake-policies 'lake.sales.*'
     """
-    from tablectl.cli.starting import init_command  # noqa: PLC0415
+    from tablectl.cli.init import init_command  # noqa: PLC0415
 
     request = _request(None, None, None, var, remote, env=env)
     return init_command(directory, tuple(tables or ()), request, ctx.obj, format)
@@ -530,8 +530,9 @@ def init(
 def schema(
     ctx: typer.Context,
     of: Annotated[
-        Subject, typer.Option("--of", help="Policy files; or what `plan`, `apply` and `drift` give with --format json.")
-    ] = Subject.POLICIES,
+        SchemaKind,
+        typer.Option("--of", help="Policy files; or what `plan`, `apply` and `drift` give with --format json."),
+    ] = SchemaKind.POLICIES,
 ) -> int:
     """Print the JSON Schema of policies, for editors. Or that of plans, runs and drift, for programs.
 
@@ -615,8 +616,8 @@ def _request(
     remote: str | None,
     exclude: list[str] | None = None,
     env: str | None = None,
-) -> Request:
-    return Request(
+) -> CommandRequest:
+    return CommandRequest(
         tuple(paths or ()),
         tuple(select or ()),
         tuple(tag or ()),

@@ -15,43 +15,43 @@ from types import FrameType
 from typing import Any
 
 from tablectl.api import Engines, config_of, policies_of_plan, read_plan
+from tablectl.applying.acquire import break_lease
+from tablectl.applying.clock import SystemClock
+from tablectl.applying.lease_log import LeaseRecord, tail
+from tablectl.applying.owner import current_owner
+from tablectl.applying.run_report import RunReport
 from tablectl.cli.output import Format, Output, write_file
-from tablectl.cli.reports import Render, Reports, below_root
-from tablectl.cli.request import ApplyOptions, ConflictOptions, Request, client
-from tablectl.conflicts.glossary import find_topic, topic_names
+from tablectl.cli.report_files import Render, ReportFiles, below_root
+from tablectl.cli.request import ApplyOptions, CommandRequest, ConflictOptions, client
+from tablectl.conflicts.glossary import find_term, term_names
 from tablectl.conflicts.operations import OPERATIONS
+from tablectl.delta.names import NameSyntaxError, parse_table
 from tablectl.engine.port import Engine
-from tablectl.live.reader import newest_version
-from tablectl.model.as_json import plain
+from tablectl.log.reader import newest_version
 from tablectl.model.errors import ExitCode, LimitError, TablectlError, UsageError
-from tablectl.model.names import NameSyntaxError, parse_table
+from tablectl.model.json_codec import plain
 from tablectl.model.plan import Plan
-from tablectl.planning.limits import Limits
+from tablectl.planning.explain_term import explain_term
+from tablectl.planning.limits import PlanLimits
 from tablectl.planning.plan_file import dump_plan
-from tablectl.planning.topic import look_at
+from tablectl.policies.config import Config, load_config
+from tablectl.policies.effective_policy import parse_name, spec_for
+from tablectl.policies.policy_lines import Sources, policy_lines_of
+from tablectl.policies.repository import load_any, load_repository
+from tablectl.policies.spec import Specs
+from tablectl.policies.suggestions import nearest
 from tablectl.reports.conflicts_json import conflicts_json
 from tablectl.reports.conflicts_text import conflicts_text
 from tablectl.reports.context import Context
-from tablectl.reports.form import Form
+from tablectl.reports.formats import ReportFormat
 from tablectl.reports.mask import Mask
 from tablectl.reports.render import render_plan, render_run
 from tablectl.reports.style import Style
-from tablectl.reports.topic_text import topic_json, topic_text
+from tablectl.reports.term_text import topic_json, topic_text
 from tablectl.reports.wording import outcome_text
-from tablectl.scope import Selection
-from tablectl.specs.config import Config, load_config
-from tablectl.specs.explain import parse_name, spec_for
-from tablectl.specs.repository import load_any, load_repository
-from tablectl.specs.sources import Sources, sources_of
-from tablectl.specs.spec import Specs
-from tablectl.specs.wording import nearest
+from tablectl.selection import Selection
+from tablectl.storage.records import RecordStore
 from tablectl.version import __version__
-from tablectl.window.acquire import break_lease
-from tablectl.window.clock import SystemClock
-from tablectl.window.lease_log import LeaseRecord, tail
-from tablectl.window.owner import current_owner
-from tablectl.window.records import RecordStore
-from tablectl.window.report import RunReport
 from tablectl.workflow import (
     Control,
     approval_of,
@@ -65,10 +65,10 @@ from tablectl.workflow import (
 
 
 def plan_command(
-    request: Request,
+    request: CommandRequest,
     out: Output,
     save: Path | None,
-    reports: Reports,
+    reports: ReportFiles,
     *,
     detailed_exitcode: bool,
 ) -> ExitCode:
@@ -86,7 +86,7 @@ def plan_command(
     if over:
         # Without the tables, which the report shows anyway: a verdict holds no text of others.
         refused, _, _ = over.message.partition(": ")
-        context, reports = replace(context, refused=refused), reports.without(Form.JSON)
+        context, reports = replace(context, refused=refused), reports.without(ReportFormat.JSON)
     reports.write(lambda form, style: render_plan(plan, form, style, mask_of(config), context), out)
     if over:
         raise over
@@ -97,7 +97,7 @@ def plan_command(
     return plan_exit_code(plan, detailed=detailed_exitcode)
 
 
-def _over(request: Request, plan: Plan) -> LimitError | None:
+def _over(request: CommandRequest, plan: Plan) -> LimitError | None:
     """What is wrong with the size of a plan. It is shown all the same: its reader wants to know what made it large."""
     try:
         _check_size(request, plan)
@@ -106,8 +106,8 @@ def _over(request: Request, plan: Plan) -> LimitError | None:
     return None
 
 
-def _check_size(request: Request, plan: Plan) -> None:
-    Limits(request.max_tables, request.max_bytes).check(plan)
+def _check_size(request: CommandRequest, plan: Plan) -> None:
+    PlanLimits(request.max_tables, request.max_bytes).check(plan)
 
 
 def plan_exit_code(plan: Plan, *, detailed: bool) -> ExitCode:
@@ -120,7 +120,7 @@ def plan_exit_code(plan: Plan, *, detailed: bool) -> ExitCode:
     return ExitCode.worst(*codes)
 
 
-def show_command(path: Path, request: Request, out: Output, reports: Reports) -> ExitCode:
+def show_command(path: Path, request: CommandRequest, out: Output, reports: ReportFiles) -> ExitCode:
     """``tablectl show``: works on plans of other tool versions too, as long as they are undamaged."""
     plan = read_plan(path, to_apply=False)
     config = _configuration_shown(plan, request, out)
@@ -132,7 +132,7 @@ def show_command(path: Path, request: Request, out: Output, reports: Reports) ->
     return ExitCode.DONE
 
 
-def _configuration_shown(plan: Plan, request: Request, out: Output) -> Config:
+def _configuration_shown(plan: Plan, request: CommandRequest, out: Output) -> Config:
     """Of the plan's own environment, whatever else is named; the top level where it is not known any more."""
     try:
         return configuration(replace(request, env=plan.env))
@@ -142,7 +142,7 @@ def _configuration_shown(plan: Plan, request: Request, out: Output) -> Config:
 
 
 def apply_command(
-    request: Request, out: Output, saved: Path | None, reports: Reports, options: ApplyOptions
+    request: CommandRequest, out: Output, saved: Path | None, reports: ReportFiles, options: ApplyOptions
 ) -> ExitCode:
     """``tablectl apply``."""
     ready = read_plan(saved) if saved else None
@@ -182,7 +182,7 @@ def apply_command(
     )
 
 
-def _reported(report: RunReport, out: Output, reports: Reports, render: Render) -> ExitCode:
+def _reported(report: RunReport, out: Output, reports: ReportFiles, render: Render) -> ExitCode:
     """The exit code, once the report is out. What was committed counts, and is told, whatever keeps the report back."""
     before = out.results
     try:
@@ -206,8 +206,8 @@ def _tell(report: RunReport, out: Output) -> None:
         out.note(f"{table.name}: {outcome_text(table)}{f'; committed as version {versions}' if versions else ''}")
 
 
-def _agreed(plan: Plan, out: Output, form: Form, mask: Mask, *, yes: bool) -> bool:
-    if form is Form.TEXT:
+def _agreed(plan: Plan, out: Output, form: ReportFormat, mask: Mask, *, yes: bool) -> bool:
+    if form is ReportFormat.TEXT:
         out.result(render_plan(plan, form, out.style, mask, Context()) + "\n")
     if yes or not any(table.applies for table in plan.tables):
         return True
@@ -215,8 +215,8 @@ def _agreed(plan: Plan, out: Output, form: Form, mask: Mask, *, yes: bool) -> bo
         raise UsageError(
             "nobody is here to say yes", "add --yes, or save a plan with `tablectl plan --out FILE` and apply that"
         )
-    if form is not Form.TEXT:
-        out.note(render_plan(plan, Form.TEXT, Style(), mask, Context()))
+    if form is not ReportFormat.TEXT:
+        out.note(render_plan(plan, ReportFormat.TEXT, Style(), mask, Context()))
     return out.ask("Apply these changes?")
 
 
@@ -254,7 +254,9 @@ def _signals(control: Control, out: Output) -> Iterator[Callable[[], None]]:
             signal.signal(number, handler)
 
 
-def conflicts_command(table: str, request: Request, out: Output, form: Format, options: ConflictOptions) -> ExitCode:
+def conflicts_command(
+    table: str, request: CommandRequest, out: Output, form: Format, options: ConflictOptions
+) -> ExitCode:
     """``tablectl conflicts``."""
     if options.between:
         return _between_command(table, options.between, request, out, form, options)
@@ -273,12 +275,12 @@ def conflicts_command(table: str, request: Request, out: Output, form: Format, o
     return ExitCode.REFUSED if found.refused else ExitCode.DONE
 
 
-def explain_word_command(word: str, table: str | None, request: Request, out: Output, form: Format) -> ExitCode:
+def explain_word_command(word: str, table: str | None, request: CommandRequest, out: Output, form: Format) -> ExitCode:
     """``tablectl explain`` for a word of conflicts, on a live table or without one."""
-    topic = find_topic(word)
+    topic = find_term(word)
     if topic is None:
-        near = nearest(word, topic_names())
-        hint = f"did you mean {near}?" if near else f"such as {', '.join(topic_names()[:3])}, WriteSerializable"
+        near = nearest(word, term_names())
+        hint = f"did you mean {near}?" if near else f"such as {', '.join(term_names()[:3])}, WriteSerializable"
         what = "exception, error class or isolation level that is known here"
         table_too = ", and no table, whose names have two or three parts" if "." not in word else ""
         raise UsageError(f"{word!r} is no {what}{table_too}", hint)
@@ -289,7 +291,7 @@ def explain_word_command(word: str, table: str | None, request: Request, out: Ou
         spec = spec_for(_policies(request, config), name)
         with Engines(config, on_start=out.note) as engines:
             live = read_live(name, spec, engines.locate, store_options(config))
-    view = look_at(topic, live, config.engine.dialect)
+    view = explain_term(topic, live, config.engine.dialect)
     if form is Format.JSON:
         out.result(json.dumps(topic_json(view), indent=2) + "\n")
     else:
@@ -298,13 +300,18 @@ def explain_word_command(word: str, table: str | None, request: Request, out: Ou
 
 
 def _between_command(
-    table: str, statements: tuple[str, str], request: Request, out: Output, form: Format, options: ConflictOptions
+    table: str,
+    statements: tuple[str, str],
+    request: CommandRequest,
+    out: Output,
+    form: Format,
+    options: ConflictOptions,
 ) -> ExitCode:
     """``tablectl conflicts --between``."""
     # These load sqlglot, which takes longer than all else of a short command.
-    from tablectl.conflicts.meeting import meet  # noqa: PLC0415
-    from tablectl.reports.between_json import between_json  # noqa: PLC0415
-    from tablectl.reports.between_text import between_text  # noqa: PLC0415
+    from tablectl.reports.pair_json import between_json  # noqa: PLC0415
+    from tablectl.reports.pair_text import between_text  # noqa: PLC0415
+    from tablectl.statements.compare import compare_statements  # noqa: PLC0415
 
     logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of statements that are refused anyway
     if options.operation or options.everything:
@@ -316,7 +323,7 @@ def _between_command(
     spec = spec_for(_policies(request, config), name)
     with Engines(config, on_start=out.note) as engines:
         live = read_live(name, spec, engines.locate, store_options(config))
-    found = meet(live, *statements, dialect, asked)
+    found = compare_statements(live, *statements, dialect, asked)
     if form is Format.JSON:
         out.result(json.dumps(between_json(found), indent=2) + "\n")
     else:
@@ -337,11 +344,11 @@ def _operation(text: str) -> str:
     raise UsageError(f"--operation {text!r} is not known", hint)
 
 
-def _policies(request: Request, config: Config) -> Specs:
+def _policies(request: CommandRequest, config: Config) -> Specs:
     return load_any(request.paths, config, ".", request.variables, os.environ)
 
 
-def window_show_command(table: str, request: Request, out: Output, form: Format) -> ExitCode:
+def window_show_command(table: str, request: CommandRequest, out: Output, form: Format) -> ExitCode:
     """``tablectl window show``."""
     store, must_exist = _records(table, request, out)
     record = tail(store)
@@ -362,7 +369,7 @@ def window_show_command(table: str, request: Request, out: Output, form: Format)
 
 
 def window_break_command(
-    table: str, epoch: int | None, reason: str, request: Request, out: Output, form: Format
+    table: str, epoch: int | None, reason: str, request: CommandRequest, out: Output, form: Format
 ) -> ExitCode:
     """``tablectl window break``."""
     store, must_exist = _records(table, request, out)
@@ -387,7 +394,7 @@ def _record_json(record: LeaseRecord | None) -> str:
     return json.dumps(record, default=plain, indent=2, sort_keys=True) + "\n"
 
 
-def _records(text: str, request: Request, out: Output) -> tuple[RecordStore, Callable[[], object]]:
+def _records(text: str, request: CommandRequest, out: Output) -> tuple[RecordStore, Callable[[], object]]:
     """Where a table's lease records lie, and what raises ``LiveError`` if there is no such table."""
     config = configuration(request)
     try:
@@ -399,7 +406,7 @@ def _records(text: str, request: Request, out: Output) -> tuple[RecordStore, Cal
     return record_store(location, config), lambda: newest_version(location, options=store_options(config))
 
 
-def configuration(request: Request, plan: Plan | None = None) -> Config:
+def configuration(request: CommandRequest, plan: Plan | None = None) -> Config:
     """``tablectl.yaml``, as the options of the command line change it; of a saved plan, in the plan's environment."""
     config = config_of(plan, request.env, ".") if plan else load_config(Path(), os.environ, request.env)
     if not request.remote:
@@ -407,7 +414,7 @@ def configuration(request: Request, plan: Plan | None = None) -> Config:
     return replace(config, engine=replace(config.engine, remote=request.remote))
 
 
-def _compared_with(request: Request, config: Config, out: Output, options: ApplyOptions) -> Specs | None:
+def _compared_with(request: CommandRequest, config: Config, out: Output, options: ApplyOptions) -> Specs | None:
     """The policies that a saved plan must agree with; ``None`` where its user takes its word."""
     if options.without_policies:
         out.note(
@@ -418,7 +425,7 @@ def _compared_with(request: Request, config: Config, out: Output, options: Apply
     return policies_of_plan(request.paths, config, ".", request.variables)
 
 
-def _plan(specs: Specs, request: Request, config: Config, engines: Engines, out: Output) -> Plan:
+def _plan(specs: Specs, request: CommandRequest, config: Config, engines: Engines, out: Output) -> Plan:
     selection = Selection(request.select, request.tags, request.excluded)
     with out.progress() as on_read:
         stores, env = store_options(config), config.environment
@@ -442,7 +449,7 @@ def mask_of(config: Config) -> Mask:
 
 
 def _context(
-    plan: Plan, request: Request, config: Config, out: Output, reports: Reports, saved: Path | None
+    plan: Plan, request: CommandRequest, config: Config, out: Output, reports: ReportFiles, saved: Path | None
 ) -> Context:
     """What reports tell beside the plan, as far as any of them asks for it."""
     if not reports.names_lines:
@@ -459,7 +466,7 @@ def context_here(saved: Path | None = None) -> Context:
     )
 
 
-def _sources(plan: Plan, request: Request, config: Config, out: Output) -> Sources:
+def _sources(plan: Plan, request: CommandRequest, config: Config, out: Output) -> Sources:
     """The lines of the policies as they are now. No report fails because they cannot be told."""
     names = [*(each.name for each in plan.tables), *(each.name for each in plan.failures)]
     try:
@@ -469,4 +476,4 @@ def _sources(plan: Plan, request: Request, config: Config, out: Output) -> Sourc
         return {}
     if specs.digest != plan.policies:
         out.note("the policies have changed since the plan was made: lines are those of now")
-    return sources_of(specs, names)
+    return policy_lines_of(specs, names)

@@ -18,7 +18,7 @@ import typer
 from tablectl.model.errors import TablectlError
 
 if TYPE_CHECKING:  # every command line defines completions, and few ask for any
-    from tablectl.specs.spec import Specs
+    from tablectl.policies.spec import Specs
 
 ASKED = "_TABLECTL_COMPLETE"
 """The variable in which a shell's script asks for completions."""
@@ -56,7 +56,7 @@ def environments(incomplete: str) -> list[str]:
     """For ``--env``."""
 
     def known() -> Iterable[str]:
-        from tablectl.specs.config import load_config  # noqa: PLC0415
+        from tablectl.policies.config import load_config  # noqa: PLC0415
 
         return load_config(Path(), {}, "").env
 
@@ -84,9 +84,9 @@ def tables_and_words(ctx: typer.Context, incomplete: str) -> list[str]:
     """For what ``explain`` explains."""
 
     def words() -> Sequence[str]:
-        from tablectl.conflicts.glossary import topic_names  # noqa: PLC0415
+        from tablectl.conflicts.glossary import term_names  # noqa: PLC0415
 
-        return topic_names()
+        return term_names()
 
     return [*tables(ctx, incomplete), *_starting(incomplete, words)]
 
@@ -121,9 +121,9 @@ def _policies(ctx: typer.Context) -> Specs:
     Raises ``TablectlError`` where they are wrong or too many.
     """
     from tablectl.cli.request import variables  # noqa: PLC0415
-    from tablectl.specs.config import load_config  # noqa: PLC0415
-    from tablectl.specs.files import find_files  # noqa: PLC0415
-    from tablectl.specs.repository import load_repository, policy_paths  # noqa: PLC0415
+    from tablectl.policies.config import load_config  # noqa: PLC0415
+    from tablectl.policies.files import find_files  # noqa: PLC0415
+    from tablectl.policies.repository import load_repository, policy_paths  # noqa: PLC0415
 
     config = load_config(Path(), os.environ, ctx.params.get("env"))
     if config.env and not config.environment:

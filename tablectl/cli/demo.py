@@ -9,17 +9,17 @@ from pathlib import Path
 
 from tablectl.api import Engines
 from tablectl.cli.output import Output, write_file
+from tablectl.delta.sql import quote_name
 from tablectl.engine.port import Engine
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.plan import Plan
-from tablectl.model.sql import quote_name
 from tablectl.planning.plan_file import dump_plan
+from tablectl.policies.config import Config, EngineConfig
+from tablectl.policies.policy_document import load_specs
+from tablectl.policies.spec import Specs
 from tablectl.reports.plan_text import plan_text
 from tablectl.reports.run_text import run_text
-from tablectl.scope import Selection
-from tablectl.specs.config import Config, EngineConfig
-from tablectl.specs.policies import load_specs
-from tablectl.specs.spec import Specs
+from tablectl.selection import Selection
 from tablectl.workflow import Control, make_plan, run
 
 _CONFIG = """# Relative paths count from this folder.

@@ -9,10 +9,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
+from tablectl.applying.events import PROGRESS, RunEvent
 from tablectl.model.inert import inert
 from tablectl.model.text import printable
 from tablectl.reports.style import printable_lines
-from tablectl.window.events import PROGRESS, Event
 
 if TYPE_CHECKING:  # slow to load, and needed on terminals alone
     from rich.console import Console
@@ -39,7 +39,7 @@ class Lines:
         self._progress_at = now()
         self._lock = threading.Lock()
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: RunEvent) -> None:
         """Tells of an event if people care."""
         with self._lock:
             if event.step == PROGRESS:
@@ -48,13 +48,13 @@ class Lines:
                 waited = f" ({_time(event.waited)})" if event.waited and event.waited >= 1 else ""
                 self._say(f"{_titled(event)}{waited}")
 
-    def _progress(self, event: Event) -> None:
+    def _progress(self, event: RunEvent) -> None:
         """How far the run is: now and then, since it changes with each table."""
         if self._now() - self._progress_at >= REMIND_EVERY:
             self._progress_at = self._now()
             self._say(event.words)
 
-    def _is_news(self, event: Event) -> bool:
+    def _is_news(self, event: RunEvent) -> bool:
         if event.waited is None:
             self._waits.pop(event.table, None)
             return bool(event.words)
@@ -83,7 +83,7 @@ class Screen:
         self._live: Any = None
         self._lock = threading.Lock()
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: RunEvent) -> None:
         """Shows an event. The first one begins the display: while Spark starts, nobody may draw."""
         with self._lock, suppress(OSError):  # a terminal that went away stops no apply half way
             if self._live is None:
@@ -152,7 +152,7 @@ def _end_of(name: str, width: int) -> str:
     return name if len(name) <= width else "…" + name[1 - width :]
 
 
-def _titled(event: Event) -> str:
+def _titled(event: RunEvent) -> str:
     return f"{event.table}: {event.words}" if event.table else event.words
 
 

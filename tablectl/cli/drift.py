@@ -11,22 +11,22 @@ from pathlib import Path
 from tablectl.api import Engines
 from tablectl.cli.commands import configuration, context_here, mask_of, warn_unmatched
 from tablectl.cli.output import Output, write_file
-from tablectl.cli.reports import Reports
-from tablectl.cli.request import DriftOptions, Request
+from tablectl.cli.report_files import ReportFiles
+from tablectl.cli.request import CommandRequest, DriftOptions
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
 from tablectl.planning.drift import wishes
+from tablectl.policies.adopt import Adopter, Adoption
+from tablectl.policies.repository import Repository, open_repository
 from tablectl.reports.drift_json import AdoptionFact, adoption_fact
 from tablectl.reports.drift_text import adoption_text
-from tablectl.reports.form import Form
+from tablectl.reports.formats import ReportFormat
 from tablectl.reports.render import render_drift
 from tablectl.reports.style import Style, plural
-from tablectl.scope import Selection
-from tablectl.specs.adopt import Adopter, Adoption
-from tablectl.specs.repository import Repository, open_repository
+from tablectl.selection import Selection
 from tablectl.workflow import find_drift, store_options
 
 
-def drift_command(request: Request, out: Output, reports: Reports, options: DriftOptions) -> ExitCode:
+def drift_command(request: CommandRequest, out: Output, reports: ReportFiles, options: DriftOptions) -> ExitCode:
     """What differs from the policies, and since when; with ``--adopt`` what tables have becomes policy."""
     config = configuration(request)
     reports.check()
@@ -39,7 +39,7 @@ def drift_command(request: Request, out: Output, reports: Reports, options: Drif
     mask = mask_of(config)
     shown = mask.drift(found)
 
-    def render(form: Form, style: Style, adopted: AdoptionFact | None = None) -> str:
+    def render(form: ReportFormat, style: Style, adopted: AdoptionFact | None = None) -> str:
         return render_drift(shown, form, style, context_here(), adopted)
 
     if not options.adopt:
@@ -53,8 +53,8 @@ def drift_command(request: Request, out: Output, reports: Reports, options: Drif
         (mask.wish(each), "reports.mask hides its value: write it yourself") for each in asked if mask.hides_wish(each)
     )
     adoption = replace(adoption, left=(*adoption.left, *hidden))
-    if reports.form is Form.TEXT:
-        out.result(render(Form.TEXT, out.style))
+    if reports.form is ReportFormat.TEXT:
+        out.result(render(ReportFormat.TEXT, out.style))
 
     def secret(text: str) -> str:
         return mask.text(text, specs.declarations)
@@ -63,18 +63,24 @@ def drift_command(request: Request, out: Output, reports: Reports, options: Drif
     if written:
         _write(repository, adoption, out)
     render = partial(render, adopted=adoption_fact(adoption, written=written))
-    (reports.keep if reports.form is Form.TEXT else reports.write)(render, out)
+    (reports.keep if reports.form is ReportFormat.TEXT else reports.write)(render, out)
     if not written or adoption.left:
         return found.exit_code
     return ExitCode.ERROR if found.exit_code is ExitCode.ERROR else ExitCode.DONE
 
 
 def _agreed(
-    adoption: Adoption, repository: Repository, secret: Callable[[str], str], out: Output, form: Form, *, yes: bool
+    adoption: Adoption,
+    repository: Repository,
+    secret: Callable[[str], str],
+    out: Output,
+    form: ReportFormat,
+    *,
+    yes: bool,
 ) -> bool:
     """Whether the files shall be written, once it was shown how."""
     before = repository.texts()
-    if form is Form.TEXT:
+    if form is ReportFormat.TEXT:
         out.result("\n" + secret(adoption_text(adoption, before, out.style)))
     else:
         out.note(secret(adoption_text(adoption, before, Style())))

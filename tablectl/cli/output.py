@@ -18,12 +18,12 @@ from pathlib import Path
 from time import monotonic
 from typing import TextIO
 
+from tablectl.applying.events import Notify
 from tablectl.cli.display import Lines, Screen, screen
 from tablectl.cli.progress import Progress
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
 from tablectl.model.inert import inert
 from tablectl.reports.style import Style, printable_lines
-from tablectl.window.events import Notify
 
 
 class Format(StrEnum):
@@ -33,7 +33,7 @@ class Format(StrEnum):
     JSON = "json"
 
 
-class Checked(StrEnum):
+class ValidateFormat(StrEnum):
     """How it is printed whether policies are valid."""
 
     TEXT = "text"

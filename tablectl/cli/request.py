@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tablectl.applying.stamp import LONGEST_REASON
+from tablectl.delta.protocol import Client
 from tablectl.model.errors import UsageError
-from tablectl.model.live import Client
-from tablectl.model.options import parse_size
-from tablectl.specs.variables import is_variable
-from tablectl.window.stamp import LONGEST_REASON
+from tablectl.model.table_options import parse_size
+from tablectl.policies.variables import is_variable
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class CommandRequest:
     """The options that several commands share."""
 
     paths: tuple[Path, ...]

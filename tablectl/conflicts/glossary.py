@@ -16,7 +16,7 @@ from tablectl.conflicts.transactions import Conflict, Level
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class Term:
     """One word, explained."""
 
     name: str
@@ -229,7 +229,7 @@ _PARTS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def find_topic(text: str) -> Topic | None:
+def find_term(text: str) -> Term | None:
     """The topic of an exception, an error class with or without its part, an isolation level, or a source (``D25``).
 
        ``None`` for what is none of these.
@@ -242,7 +242,7 @@ def find_topic(text: str) -> Topic | None:
         if word == topic.name.casefold() or (conflict and word.rpartition(".")[2] == conflict.exception.casefold()):
             return topic
         if class_ == topic.name.casefold() and conflict and part.upper() in _PARTS:
-            return Topic(
+            return Term(
                 f"{topic.name}.{part.upper()}",
                 topic.meaning,
                 topic.ways,
@@ -253,33 +253,33 @@ def find_topic(text: str) -> Topic | None:
     return _source(word)
 
 
-def _source(word: str) -> Topic | None:
+def _source(word: str) -> Term | None:
     """A source that outcomes name: ``D37``, ``delta-2.2``, or ``delta-2.2, Kernel`` (the word after is ignored)."""
     fact, section = word.upper(), word.split(" ", maxsplit=1)[0].rstrip(",")
     if fact in FACTS:
-        return Topic(fact, FACTS[fact], (), "documented by Databricks", page=page_of(fact))
+        return Term(fact, FACTS[fact], (), "documented by Databricks", page=page_of(fact))
     if section in SECTIONS:
         found = SECTIONS[section]
-        return Topic(section, found.text, (), f"open-source Delta; docs/reference/delta.md#{section}", page=found.page)
+        return Term(section, found.text, (), f"open-source Delta; docs/reference/delta.md#{section}", page=found.page)
     return None
 
 
-def looks_like_a_topic(text: str) -> bool:
+def looks_like_a_term(text: str) -> bool:
     """Whether a word can only be meant as an error class or an exception: no table is called so."""
     word = text.strip().strip("[]").casefold()
     return word.startswith(("delta_", "io.delta.exceptions.")) or (word.endswith("exception") and "." not in word)
 
 
-def topic_names() -> tuple[str, ...]:
-    """Everything that ``find_topic`` knows, for suggestions."""
+def term_names() -> tuple[str, ...]:
+    """Everything that ``find_term`` knows, for suggestions."""
     exceptions = (topic.conflict.exception for topic in _topics() if topic.conflict)
     return tuple(dict.fromkeys((*(topic.name for topic in _topics()), *exceptions)))
 
 
-def _topics() -> Iterator[Topic]:
+def _topics() -> Iterator[Term]:
     for conflict, (meaning, ways, source) in _CONFLICTS.items():
-        yield Topic(conflict.value, meaning, ways, source, conflict)
+        yield Term(conflict.value, meaning, ways, source, conflict)
     for level, (meaning, ways, source) in _LEVELS.items():
-        yield Topic(level.value, meaning, ways, source, level=level)
+        yield Term(level.value, meaning, ways, source, level=level)
     for name, (meaning, ways, source) in _STREAMS.items():
-        yield Topic(name, meaning, ways, source)
+        yield Term(name, meaning, ways, source)

@@ -10,16 +10,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tablectl.conflicts.operations import Group, Place, TableOperation, operations_of
-from tablectl.conflicts.rules import decide_all
-from tablectl.conflicts.setting import Setting
-from tablectl.conflicts.transactions import Outcome, Result
+from tablectl.conflicts.context import ConflictContext
+from tablectl.conflicts.operations import OperationGroup, Place, TableOperation, operations_of
+from tablectl.conflicts.rules.decide import decide_all
+from tablectl.conflicts.transactions import ConflictOutcome, ConflictResult
 
 _WRITE_ROWS_ONLY = frozenset({"kernel", "delta-rs"})
 """Clients that people use to write data and not to change settings."""
 
 
-class Verdict(StrEnum):
+class CellVerdict(StrEnum):
     """A cell in one word, the better first; ``mark`` is its sign in a grid."""
 
     COMMITS = "commits"
@@ -43,26 +43,26 @@ class Cell:
 
     loser: TableOperation
     winner: TableOperation
-    meeting: Outcome
+    meeting: ConflictOutcome
     """Where both touch one partition, one file, or are one stream."""
-    apart: Outcome
+    apart: ConflictOutcome
     """Where they touch different ones, and say so in their conditions."""
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> CellVerdict:
         """Both outcomes in one word."""
         if self.meeting.survives:
-            return Verdict.COMMITS
-        if Result.UNKNOWN in (self.meeting.result, self.apart.result):
-            return Verdict.UNKNOWN
-        return Verdict.FAILS if self.apart.result is Result.FAILS else Verdict.DEPENDS
+            return CellVerdict.COMMITS
+        if ConflictResult.UNKNOWN in (self.meeting.result, self.apart.result):
+            return CellVerdict.UNKNOWN
+        return CellVerdict.FAILS if self.apart.result is ConflictResult.FAILS else CellVerdict.DEPENDS
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
     """All cells of one setting, loser by loser, each in the order of the winners."""
 
-    setting: Setting
+    setting: ConflictContext
     losers: tuple[TableOperation, ...]
     winners: tuple[TableOperation, ...]
     cells: tuple[Cell, ...]
@@ -75,7 +75,7 @@ class Matrix:
         raise KeyError((loser, winner))
 
 
-def matrix(setting: Setting, groups: Collection[Group] = tuple(Group)) -> Matrix:
+def matrix(setting: ConflictContext, groups: Collection[OperationGroup] = tuple(OperationGroup)) -> Matrix:
     """Every pair of operations of some groups that such a table can take."""
     winners = tuple(each for each in operations_of(setting) if each.group in groups)
     losers = tuple(each for each in winners if _made_by(each, setting))
@@ -83,24 +83,24 @@ def matrix(setting: Setting, groups: Collection[Group] = tuple(Group)) -> Matrix
     return Matrix(setting, losers, winners, cells)
 
 
-def decide_pair(setting: Setting, winner: TableOperation, loser: TableOperation) -> Cell:
+def decide_pair(setting: ConflictContext, winner: TableOperation, loser: TableOperation) -> Cell:
     """One cell."""
     return Cell(loser, winner, _outcome(setting, winner, loser, "a"), _outcome(setting, winner, loser, "b"))
 
 
-def _outcome(setting: Setting, winner: TableOperation, loser: TableOperation, place: Place) -> Outcome:
+def _outcome(setting: ConflictContext, winner: TableOperation, loser: TableOperation, place: Place) -> ConflictOutcome:
     """The winner works at place ``a``. A statement of several transactions fares as the worst of them."""
     won = [each.winner for each in winner.transactions(setting, "a")]
     outcomes = [decide_all(won, each.loser(setting)) for each in loser.transactions(setting, place)]
     return max(outcomes, key=lambda outcome: outcome.rank)
 
 
-def _made_by(loser: TableOperation, setting: Setting) -> bool:
-    return setting.client.engine not in _WRITE_ROWS_ONLY or loser.group in {Group.ROWS, Group.FILES}
+def _made_by(loser: TableOperation, setting: ConflictContext) -> bool:
+    return setting.client.engine not in _WRITE_ROWS_ONLY or loser.group in {OperationGroup.ROWS, OperationGroup.FILES}
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class MatrixDifference:
     """A cell that another setting of the same table changes; ``None`` where one of the two cannot take the pair."""
 
     before: Cell | None
@@ -114,11 +114,11 @@ class Difference:
         return cell
 
 
-def compare(before: Matrix, after: Matrix) -> tuple[tuple[Difference, ...], int]:
+def compare(before: Matrix, after: Matrix) -> tuple[tuple[MatrixDifference, ...], int]:
     """The cells with another verdict or another way to fail, and the number of the equal ones."""
     old, new = _by_pair(before.cells), _by_pair(after.cells)
     pairs = dict.fromkeys((*old, *new))
-    found = [Difference(old.get(pair), new.get(pair)) for pair in pairs]
+    found = [MatrixDifference(old.get(pair), new.get(pair)) for pair in pairs]
     different = tuple(each for each in found if not _equal(each))
     return different, len(found) - len(different)
 
@@ -127,7 +127,7 @@ def _by_pair(cells: Sequence[Cell]) -> dict[tuple[str, str], Cell]:
     return {(cell.loser.key, cell.winner.key): cell for cell in cells}
 
 
-def _equal(difference: Difference) -> bool:
+def _equal(difference: MatrixDifference) -> bool:
     before, after = difference.before, difference.after
     if before is None or after is None:
         return False

@@ -12,18 +12,18 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Literal
 
-from tablectl.conflicts.effects import LIVE, NEW, commits_of, effect_of
-from tablectl.conflicts.setting import VECTORS, Setting
+from tablectl.conflicts.context import VECTORS, ConflictContext
+from tablectl.conflicts.statement_commits import LIVE, NEW, commits_of, effect_of
 from tablectl.conflicts.transactions import (
     CLUSTERING_DOMAIN,
     NOTHING,
+    CommittedTransaction,
+    CurrentTransaction,
     File,
     Kind,
-    Loser,
     MetadataChange,
     ProtocolChange,
     Reads,
-    Winner,
 )
 from tablectl.model.operations import ClusterBy, Operation, SetProperties, UnsetProperties
 
@@ -32,7 +32,7 @@ _PLACES: tuple[Place, ...] = ("a", "b")
 _QUERIES: Mapping[Place, str] = MappingProxyType({"a": "the same query", "b": "another query"})
 
 
-class Group(StrEnum):
+class OperationGroup(StrEnum):
     """What an operation is about."""
 
     ROWS = "rows"
@@ -46,13 +46,13 @@ class Group(StrEnum):
 class Transaction:
     """One commit, and what it read: enough to be the winner and to be the loser."""
 
-    winner: Winner
+    winner: CommittedTransaction
     reads: Reads = NOTHING
 
-    def loser(self, setting: Setting) -> Loser:
+    def loser(self, setting: ConflictContext) -> CurrentTransaction:
         """The same transaction before its commit."""
         made = self.winner
-        return Loser(
+        return CurrentTransaction(
             kind=made.kind,
             client=setting.client,
             level=setting.level,
@@ -71,7 +71,7 @@ class Transaction:
         )
 
 
-Transactions = Callable[[Setting, Place], tuple[Transaction, ...]]
+Transactions = Callable[[ConflictContext, Place], tuple[Transaction, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,22 +82,22 @@ class TableOperation:
     """``vectors-on``: for the command line and for tests."""
     name: str
     """For people, as SQL where it has a word for it."""
-    group: Group
+    group: OperationGroup
     transactions: Transactions
     """In the order of their commits, at a place of a table."""
-    fits: Callable[[Setting], bool] = lambda _setting: True
+    fits: Callable[[ConflictContext], bool] = lambda _setting: True
     """Whether such a table can take it and is changed by it."""
 
 
-def _file(setting: Setting, place: Place, name: str = "") -> File:
+def _file(setting: ConflictContext, place: Place, name: str = "") -> File:
     return File(f"{place}{name}", (place,) if setting.partitioned else ())
 
 
-def _all_files(setting: Setting, name: str = "") -> tuple[File, ...]:
+def _all_files(setting: ConflictContext, name: str = "") -> tuple[File, ...]:
     return tuple(_file(setting, place, name) for place in _PLACES)
 
 
-def _reads(setting: Setting, place: Place) -> Reads:
+def _reads(setting: ConflictContext, place: Place) -> Reads:
     """An explicit condition on the partition, where there are any; files are skipped by statistics."""
     return Reads(partitions=((place,),) if setting.partitioned else None, files=(place,))
 
@@ -105,23 +105,25 @@ def _reads(setting: Setting, place: Place) -> Reads:
 _READS_ALL = Reads(partitions=None, files=_PLACES)
 
 
-def _drawn(setting: Setting) -> MetadataChange | None:
+def _drawn(setting: ConflictContext) -> MetadataChange | None:
     """What an INSERT commits beside its rows on a table with identity columns (delta-1.12)."""
     return MetadataChange(schema="other", tag="identity") if setting.identity else None
 
 
-def _append(setting: Setting, place: Place) -> tuple[Transaction, ...]:
+def _append(setting: ConflictContext, place: Place) -> tuple[Transaction, ...]:
     added = (_file(setting, place, "-new"),)
-    return (Transaction(Winner(kind=Kind.APPEND, metadata=_drawn(setting), added=added, blind=setting.blind)),)
+    return (
+        Transaction(CommittedTransaction(kind=Kind.APPEND, metadata=_drawn(setting), added=added, blind=setting.blind)),
+    )
 
 
-def _stream(setting: Setting, place: Place) -> tuple[Transaction, ...]:
+def _stream(setting: ConflictContext, place: Place) -> tuple[Transaction, ...]:
     """Two streams that meet are one query, run twice."""
     (append,) = _append(setting, place)
     return (replace(append, winner=replace(append.winner, kind=Kind.STREAMING_APPEND, app_ids=(_QUERIES[place],))),)
 
 
-def _reading_insert(setting: Setting, place: Place) -> tuple[Transaction, ...]:
+def _reading_insert(setting: ConflictContext, place: Place) -> tuple[Transaction, ...]:
     (append,) = _append(setting, place)
     made = replace(append.winner, kind=Kind.READING_INSERT, blind=False)
     return (Transaction(made, _reads(setting, place)),)
@@ -131,9 +133,9 @@ def _rewrite(kind: Kind, *, zorder: bool = False) -> Transactions:
     """Files of one place are read and written anew."""
     data_change = kind not in {Kind.OPTIMIZE, Kind.REORG}
 
-    def transactions(setting: Setting, place: Place) -> tuple[Transaction, ...]:
+    def transactions(setting: ConflictContext, place: Place) -> tuple[Transaction, ...]:
         marks = data_change and setting.vectors
-        made = Winner(
+        made = CommittedTransaction(
             kind=kind,
             added=(_file(setting, place, "-new"),),
             removed=(_file(setting, place),),
@@ -146,15 +148,15 @@ def _rewrite(kind: Kind, *, zorder: bool = False) -> Transactions:
     return transactions
 
 
-def _dynamic_overwrite(setting: Setting, place: Place) -> tuple[Transaction, ...]:
+def _dynamic_overwrite(setting: ConflictContext, place: Place) -> tuple[Transaction, ...]:
     """It reads the partitions that it writes, and no file of them."""
     (rewrite,) = _rewrite(Kind.DYNAMIC_OVERWRITE)(setting, place)
     return (replace(rewrite, reads=Reads(partitions=((place,),))),)
 
 
-def _overwrite(setting: Setting, _place: Place) -> tuple[Transaction, ...]:
+def _overwrite(setting: ConflictContext, _place: Place) -> tuple[Transaction, ...]:
     """It empties the clustering of a clustered table (delta-1.4)."""
-    made = Winner(
+    made = CommittedTransaction(
         kind=Kind.OVERWRITE,
         added=_all_files(setting, "-new"),
         removed=_all_files(setting),
@@ -166,23 +168,23 @@ def _overwrite(setting: Setting, _place: Place) -> tuple[Transaction, ...]:
 def _evolving(write: Transactions) -> Transactions:
     """The same write, which brings a column that the table does not have yet."""
 
-    def transactions(setting: Setting, place: Place) -> tuple[Transaction, ...]:
+    def transactions(setting: ConflictContext, place: Place) -> tuple[Transaction, ...]:
         (made,) = write(setting, place)
         return (replace(made, winner=replace(made.winner, metadata=MetadataChange(schema="other"))),)
 
     return transactions
 
 
-def _replace_table(setting: Setting, place: Place) -> tuple[Transaction, ...]:
+def _replace_table(setting: ConflictContext, place: Place) -> tuple[Transaction, ...]:
     (overwrite,) = _overwrite(setting, place)
     change = MetadataChange(beyond=True, schema="other")
     made = replace(overwrite.winner, kind=Kind.REPLACE_TABLE, metadata=change)
     return (Transaction(made, replace(_READS_ALL, whole=True)),)
 
 
-def _restore(setting: Setting, place: Place) -> tuple[Transaction, ...]:
+def _restore(setting: ConflictContext, place: Place) -> tuple[Transaction, ...]:
     """It always writes metadata. At place ``a`` the version restored has another schema."""
-    made = Winner(
+    made = CommittedTransaction(
         kind=Kind.RESTORE,
         metadata=MetadataChange(schema="other" if place == "a" else "same"),
         domains=(CLUSTERING_DOMAIN,) if setting.clustered else (),
@@ -195,14 +197,14 @@ def _restore(setting: Setting, place: Place) -> tuple[Transaction, ...]:
 def _ours(operation: Operation) -> Transactions:
     """What tablectl itself may send, by the one function that says what it commits."""
 
-    def transactions(setting: Setting, _place: Place) -> tuple[Transaction, ...]:
+    def transactions(setting: ConflictContext, _place: Place) -> tuple[Transaction, ...]:
         made = commits_of(effect_of(operation, setting.basis), setting.basis)
         return tuple(_on_files(winner, setting) for winner in made)
 
     return transactions
 
 
-def _on_files(winner: Winner, setting: Setting) -> Transaction:
+def _on_files(winner: CommittedTransaction, setting: ConflictContext) -> Transaction:
     names = {LIVE: _all_files(setting), NEW: _all_files(setting, "-new")}
     added = tuple(file for each in winner.added for file in names[each])
     removed = tuple(file for each in winner.removed for file in names[each])
@@ -211,15 +213,17 @@ def _on_files(winner: Winner, setting: Setting) -> Transaction:
 
 
 def _alter(kind: Kind, change: MetadataChange | None = None, *, reads: Reads = NOTHING) -> Transactions:
-    made = Winner(kind=kind, metadata=change or MetadataChange(schema="other"), blind=reads.nothing, data_change=False)
+    made = CommittedTransaction(
+        kind=kind, metadata=change or MetadataChange(schema="other"), blind=reads.nothing, data_change=False
+    )
     return lambda _setting, _place: (Transaction(made, reads),)
 
 
-def _add_constraint(setting: Setting, _place: Place) -> tuple[Transaction, ...]:
+def _add_constraint(setting: ConflictContext, _place: Place) -> tuple[Transaction, ...]:
     """It reads the whole table (delta-1.12)."""
     change = MetadataChange(sets=(("delta.constraints.positive", "v > 0"),))
     adds = () if setting.protocol.has("checkConstraints") else ("checkConstraints",)
-    made = Winner(
+    made = CommittedTransaction(
         kind=Kind.ADD_CONSTRAINT,
         metadata=change,
         protocol=ProtocolChange(adds=adds) if adds else None,
@@ -232,7 +236,7 @@ def _upgrade(kind: Kind, *, metadata: bool) -> Transactions:
     """A feature is supported from now on, and nothing uses it."""
     change = MetadataChange() if metadata else None
     protocol = ProtocolChange(adds=("vacuumProtocolCheck",))
-    made = Winner(kind=kind, metadata=change, protocol=protocol, blind=True, data_change=False)
+    made = CommittedTransaction(kind=kind, metadata=change, protocol=protocol, blind=True, data_change=False)
     return lambda _setting, _place: (Transaction(made),)
 
 
@@ -250,25 +254,25 @@ _PROTECTED = frozenset(_DROPPABLE) - {"inCommitTimestamp", "checkConstraints"}
 """Those that readers must know, whose removal protects old checkpoints."""
 
 
-def _dropped(setting: Setting) -> str:
+def _dropped(setting: ConflictContext) -> str:
     return next((feature for feature in _DROPPABLE if setting.protocol.has(feature)), "")
 
 
-def _drop_feature(setting: Setting, _place: Place) -> tuple[Transaction, ...]:
+def _drop_feature(setting: ConflictContext, _place: Place) -> tuple[Transaction, ...]:
     """The last commit takes the feature; before it vectors are turned off and merged (delta-1.3)."""
     feature = _dropped(setting)
     first: tuple[Transaction, ...] = ()
     if feature == "deletionVectors" and setting.vectors:
-        off = Winner(
+        off = CommittedTransaction(
             kind=Kind.UNSET_PROPERTIES, metadata=MetadataChange(removes=(VECTORS,)), blind=True, data_change=False
         )
-        purge = Winner(
+        purge = CommittedTransaction(
             kind=Kind.REORG, added=_all_files(setting, "-new"), removed=_all_files(setting), data_change=False
         )
         first = (Transaction(off), Transaction(purge, _READS_ALL))
     guarded = feature in _PROTECTED
     keeps = (("delta.requireCheckpointProtectionBeforeVersion", ""),) if guarded else ()
-    last = Winner(
+    last = CommittedTransaction(
         kind=Kind.DROP_FEATURE,
         metadata=MetadataChange(sets=keeps),
         protocol=ProtocolChange(adds=("checkpointProtection",) if guarded else (), removes=(feature,)),
@@ -278,7 +282,7 @@ def _drop_feature(setting: Setting, _place: Place) -> tuple[Transaction, ...]:
     return (*first, Transaction(last))
 
 
-def _upgrade_uniform(setting: Setting, _place: Place) -> tuple[Transaction, ...]:
+def _upgrade_uniform(setting: ConflictContext, _place: Place) -> tuple[Transaction, ...]:
     """Settings, the files anew, then the format (delta-1.10)."""
     mapped = setting.value(_MAPPING) in {"name", "id"}
     sets = (
@@ -287,21 +291,23 @@ def _upgrade_uniform(setting: Setting, _place: Place) -> tuple[Transaction, ...]
         *(() if mapped else ((_MAPPING, "name"),)),
     )
     adds = tuple(each for each in ("columnMapping", "icebergCompatV2") if not setting.protocol.has(each))
-    first = Winner(
+    first = CommittedTransaction(
         kind=Kind.UPGRADE_UNIFORM,
         metadata=MetadataChange(sets=sets, schema="same" if mapped else "mapping"),
         protocol=ProtocolChange(adds=adds) if adds else None,
         blind=True,
         data_change=False,
     )
-    files = Winner(kind=Kind.REORG, added=_all_files(setting, "-new"), removed=_all_files(setting), data_change=False)
+    files = CommittedTransaction(
+        kind=Kind.REORG, added=_all_files(setting, "-new"), removed=_all_files(setting), data_change=False
+    )
     formats = MetadataChange(sets=(("delta.universalFormat.enabledFormats", "iceberg"),))
-    last = Winner(kind=Kind.SET_PROPERTIES, metadata=formats, blind=True, data_change=False)
+    last = CommittedTransaction(kind=Kind.SET_PROPERTIES, metadata=formats, blind=True, data_change=False)
     return (Transaction(first), Transaction(files, _READS_ALL), Transaction(last))
 
 
-def _remove_mapping(setting: Setting, _place: Place) -> tuple[Transaction, ...]:
-    made = Winner(
+def _remove_mapping(setting: ConflictContext, _place: Place) -> tuple[Transaction, ...]:
+    made = CommittedTransaction(
         kind=Kind.REMOVE_MAPPING,
         metadata=MetadataChange(sets=((_MAPPING, "none"),), schema="other"),
         added=_all_files(setting, "-new"),
@@ -323,15 +329,15 @@ def _set(key: str, value: str) -> Transactions:
     return _ours(SetProperties(((key, value),)))
 
 
-def _is(key: str, *values: str) -> Callable[[Setting], bool]:
+def _is(key: str, *values: str) -> Callable[[ConflictContext], bool]:
     return lambda setting: setting.value(key) in values
 
 
-def _is_not(key: str, *values: str) -> Callable[[Setting], bool]:
+def _is_not(key: str, *values: str) -> Callable[[ConflictContext], bool]:
     return lambda setting: setting.value(key) not in values
 
 
-_ROWS, _FILES, _WHOLE, _SETTINGS = Group
+_ROWS, _FILES, _WHOLE, _SETTINGS = OperationGroup
 
 OPERATIONS: tuple[TableOperation, ...] = (
     TableOperation("insert", "INSERT", _ROWS, _append),
@@ -453,6 +459,6 @@ def operation(key: str) -> TableOperation:
     raise KeyError(key)
 
 
-def operations_of(setting: Setting) -> tuple[TableOperation, ...]:
+def operations_of(setting: ConflictContext) -> tuple[TableOperation, ...]:
     """Those that such a table can take."""
     return tuple(each for each in OPERATIONS if each.fits(setting))

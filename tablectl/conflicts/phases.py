@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from tablectl.conflicts.effects import commits_of
-from tablectl.conflicts.in_flight import Traffic, Writer, in_flight
-from tablectl.conflicts.rules import decide_all
-from tablectl.conflicts.rules_oss import RELEASES
-from tablectl.conflicts.transactions import Outcome, Winner
+from tablectl.conflicts.expected_writers import ExpectedWriters, WriterProfile, expected_writers
+from tablectl.conflicts.rules.decide import decide_all
+from tablectl.conflicts.rules.delta_spark import RELEASES
+from tablectl.conflicts.statement_commits import commits_of
+from tablectl.conflicts.transactions import CommittedTransaction, ConflictOutcome
 from tablectl.model.plan import Basis, CommitEffect, Phase
 
 _NO_WRITER = "the table's history names no writer, so none is known to survive it"
@@ -22,7 +22,7 @@ _UNDOCUMENTED = "an error that nobody documents"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PhaseVerdict:
     """A phase, why, and who in flight would fail if nobody waited."""
 
     phase: Phase
@@ -34,42 +34,44 @@ class Verdict:
 class Forecast:
     """What becomes of one writer that is in flight while a statement runs."""
 
-    writer: Writer
-    outcome: Outcome
+    writer: WriterProfile
+    outcome: ConflictOutcome
 
 
-def phase_of(effect: CommitEffect, basis: Basis, dialect: str) -> Verdict:
+def phase_of(effect: CommitEffect, basis: Basis, dialect: str) -> PhaseVerdict:
     """When a commit of this effect may run on a table of this basis."""
     forecasts = forecast(effect, basis, dialect)
     made = commits_of(effect, basis)
     failing = [each for each in forecasts if not each.outcome.survives]
     if not failing:
-        return Verdict(Phase.FREE, _why_free(made, basis))
+        return PhaseVerdict(Phase.FREE, _why_free(made, basis))
     casualties = _casualties(forecasts)
     if effect.rewrites_files and not any(each.writer.appends for each in failing):
-        return Verdict(Phase.REWRITE, "it writes data files anew, rows unchanged: no append loses to that", casualties)
-    return Verdict(Phase.CLOSED, _why_closed(made, failing, basis, dialect), casualties)
+        return PhaseVerdict(
+            Phase.REWRITE, "it writes data files anew, rows unchanged: no append loses to that", casualties
+        )
+    return PhaseVerdict(Phase.CLOSED, _why_closed(made, failing, basis, dialect), casualties)
 
 
 def forecast(effect: CommitEffect, basis: Basis, dialect: str) -> tuple[Forecast, ...]:
     """What a statement of this effect does to each writer that may be in flight on the table, client by client."""
-    return _forecast(commits_of(effect, basis), Traffic.of(basis, dialect))
+    return _forecast(commits_of(effect, basis), ExpectedWriters.of(basis, dialect))
 
 
 @lru_cache(maxsize=1024)
-def _forecast(made: tuple[Winner, ...], traffic: Traffic) -> tuple[Forecast, ...]:
+def _forecast(made: tuple[CommittedTransaction, ...], traffic: ExpectedWriters) -> tuple[Forecast, ...]:
     """Asked once for all tables of a lake that are alike: the rules take longer than all else that plans a table."""
-    return tuple(Forecast(writer, decide_all(made, writer.loser)) for writer in in_flight(traffic))
+    return tuple(Forecast(writer, decide_all(made, writer.loser)) for writer in expected_writers(traffic))
 
 
-def _why_free(made: Sequence[Winner], basis: Basis) -> str:
+def _why_free(made: Sequence[CommittedTransaction], basis: Basis) -> str:
     if all(winner.metadata is None and winner.protocol is None for winner in made):
         return "only the clustering domain changes, which no data write in flight loses to"
     clients = ", ".join(client.text() for client in basis.client_list())
     return f"writes in flight adopt this change and go on; its latest writers: {clients}"
 
 
-def _why_closed(made: Sequence[Winner], failing: Sequence[Forecast], basis: Basis, dialect: str) -> str:
+def _why_closed(made: Sequence[CommittedTransaction], failing: Sequence[Forecast], basis: Basis, dialect: str) -> str:
     """The most telling of the failures: the dialect's, what nobody survives, what this table adds, what a client is."""
     first = failing[0]
     client = first.writer.loser.client

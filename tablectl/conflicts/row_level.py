@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.operations import operation
-from tablectl.conflicts.rules_databricks import row_level, row_level_limits
-from tablectl.conflicts.setting import Setting
+from tablectl.conflicts.rules.databricks import row_level, row_level_limits
 
 STATEMENTS = ("update", "delete", "merge")
 """The operations that it is about, and an INSERT that reads the table, which fares as a MERGE (D36)."""
@@ -49,7 +49,7 @@ class RowLevel:
         return "; ".join(dict.fromkeys(_LIMITS[each] for each in self.limits))
 
 
-def row_levels(setting: Setting) -> tuple[RowLevel, ...]:
+def row_levels(setting: ConflictContext) -> tuple[RowLevel, ...]:
     """Each statement on a table of Databricks; open-source Delta has none (delta-3), so the answer is empty."""
     if setting.client.engine != "databricks":
         return ()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-from tablectl.model.live import Client
+from tablectl.delta.protocol import Client
 
 Partition = tuple[str | None, ...]
 
@@ -97,7 +97,7 @@ class ProtocolChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Winner:
+class CommittedTransaction:
     """A commit that took its version before the loser could."""
 
     kind: Kind
@@ -170,7 +170,7 @@ class Platform:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loser:
+class CurrentTransaction:
     """A transaction that read an older version and wants to commit after the winner."""
 
     kind: Kind
@@ -231,7 +231,7 @@ _EXCEPTIONS = {
 }
 
 
-class Result(StrEnum):
+class ConflictResult(StrEnum):
     """What becomes of the loser, the better first."""
 
     COMMITS = "commits"
@@ -243,10 +243,10 @@ class Result(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ConflictOutcome:
     """What becomes of a loser, why, and who says so."""
 
-    result: Result
+    result: ConflictResult
     reason: str
     source: str
     """``delta-2.2``, or the ids of facts about Databricks (``D15``)."""
@@ -256,19 +256,19 @@ class Outcome:
     @property
     def survives(self) -> bool:
         """Whether it certainly commits."""
-        return self.result is Result.COMMITS
+        return self.result is ConflictResult.COMMITS
 
     @property
     def rank(self) -> int:
         """The higher, the worse."""
-        return list(Result).index(self.result)
+        return list(ConflictResult).index(self.result)
 
 
-def commits(reason: str, source: str) -> Outcome:
+def commits(reason: str, source: str) -> ConflictOutcome:
     """The outcome of a loser that commits."""
-    return Outcome(Result.COMMITS, reason, source)
+    return ConflictOutcome(ConflictResult.COMMITS, reason, source)
 
 
-def fails(conflict: Conflict, reason: str, source: str) -> Outcome:
+def fails(conflict: Conflict, reason: str, source: str) -> ConflictOutcome:
     """The outcome of a loser that fails."""
-    return Outcome(Result.FAILS, reason, source, conflict)
+    return ConflictOutcome(ConflictResult.FAILS, reason, source, conflict)

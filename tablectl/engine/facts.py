@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tablectl.model.credentials import without_credentials
+from tablectl.delta.credentials import without_credentials
+from tablectl.delta.names import split_parts
 from tablectl.model.errors import EngineError, LiveError
-from tablectl.model.names import split_parts
 
 _DETAILS = "# Detailed Table Information"
 _FACT = re.compile(r"^(Type|Provider|Location): ?(.*)$", re.MULTILINE)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from tablectl.delta.names import TableName
 from tablectl.model.errors import TablectlError
-from tablectl.model.names import TableName
 
 SIMPLE_NAME = re.compile(r"[A-Za-z0-9_]+")
 """A name that stands for itself in ``like``; in any other some character may mean something."""

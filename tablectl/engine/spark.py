@@ -17,15 +17,15 @@ from importlib import import_module
 from typing import IO, Any, TypeVar
 from urllib.parse import urlsplit
 
+from tablectl.delta.names import TableName, find_name, split_parts
+from tablectl.delta.sql import quote_name, quote_text
 from tablectl.engine.connect import ConnectLink, check_answers, clone, is_connect, open_remote, shown
 from tablectl.engine.errors import engine_error
 from tablectl.engine.facts import delta_location, described_facts, not_found, schema_name, shown_facts
 from tablectl.engine.java import java_problem
 from tablectl.engine.port import SIMPLE_NAME
 from tablectl.model.errors import EngineError, LiveError, TablectlError
-from tablectl.model.live import NOTHING_SET
-from tablectl.model.names import TableName, find_name, split_parts
-from tablectl.model.sql import quote_name, quote_text
+from tablectl.model.table import NOTHING_SET
 
 _T = TypeVar("_T")
 

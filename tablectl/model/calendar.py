@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 
-from tablectl.model.names import TableName, matches
+from tablectl.delta.names import TableName, matches
 
 LONGEST = timedelta(days=31)
 """The longest window; a longer one is several rules."""

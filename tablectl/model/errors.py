@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from tablectl.model.credentials import scrub
+from tablectl.delta.credentials import scrub
 
 
 class ExitCode(IntEnum):

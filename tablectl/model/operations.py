@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
+from tablectl.delta.names import ColumnPath, TableName, column_sql
+from tablectl.delta.sql import quote_name, quote_text
 from tablectl.model.code import Code
-from tablectl.model.names import ColumnPath, TableName, column_sql
-from tablectl.model.sql import quote_name, quote_text
 
 MAPPING_KEY = "delta.columnMapping.mode"
 VECTORS_KEY = "delta.enableDeletionVectors"

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from tablectl.model.names import TableName
+from tablectl.delta.names import TableName
 from tablectl.model.patterns import CatalogPattern, TablePattern, escape_glob, literal_characters
 
 _GRAM = 3

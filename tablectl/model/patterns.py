@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from tablectl.model.names import (
+from tablectl.delta.names import (
     DEFAULT_CATALOG,
     NameSyntaxError,
     TableName,
@@ -19,7 +19,7 @@ from tablectl.model.names import (
     join_parts,
     parse_table,
 )
-from tablectl.model.sql import quote_name
+from tablectl.delta.sql import quote_name
 
 MAGIC = "*?["
 _TOKEN = re.compile(r"(?P<many>\*+)|(?P<one>\?)|\[(?P<not>!?)(?P<chars>[^\]]+)\]|(?P<literal>.)", re.DOTALL)

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-from tablectl.model.lint import Severity
-from tablectl.model.live import Client, LiveTable, Marks, Protocol
-from tablectl.model.names import TableName, parse_table
+from tablectl.delta.names import TableName, parse_table
+from tablectl.delta.protocol import Client, Protocol
+from tablectl.model.lint_rules import Severity
 from tablectl.model.operations import MAPPING_KEY, VECTORS_KEY
-from tablectl.model.options import NO_OPTIONS, Options
+from tablectl.model.table import ClusteringState, LiveTable
+from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.model.writers import ClientFact, PartitionWriter, client_facts, partition_writers
 
 Value = str | tuple[str, ...] | None
@@ -272,15 +273,15 @@ class Basis:
     """Whether a column is a struct, or holds structs: their mapping lies in the column's type."""
     stored: tuple[tuple[str, str], ...] = ()
     """The text of each property that an attribute speaks for, where it is set: what an undo puts back."""
-    marks: Marks | None = None
+    marks: ClusteringState | None = None
     """By what the data is clustered, where that counts."""
     truncation: int = 0
     """When history may be given up, in milliseconds since the epoch; 0 where nothing is known to stand in the way."""
-    options: Options = NO_OPTIONS
+    options: TableOptions = NO_OPTIONS
     """What the policy says beside its attributes."""
 
     @classmethod
-    def of(cls, live: LiveTable, options: Options = NO_OPTIONS) -> Basis:
+    def of(cls, live: LiveTable, options: TableOptions = NO_OPTIONS) -> Basis:
         """The basis of a live table."""
         return cls(
             protocol=ProtocolFact.of(live.protocol),

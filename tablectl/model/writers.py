@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tablectl.model.live import Commit, LiveTable
+from tablectl.model.table import Commit, LiveTable
 
 _KEEPS_ROWS = frozenset(
     {"OPTIMIZE", "REORG", "ROW TRACKING BACKFILL", "UPGRADE UNIFORM", "VACUUM START", "VACUUM END", "CLUSTER BY"}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tablectl.attributes.policy import ATTRIBUTES, Policy
-from tablectl.model.live import LiveTable
 from tablectl.model.plan import Change
+from tablectl.model.table import LiveTable
 
 
 def diff(policy: Policy, live: LiveTable) -> tuple[Change, ...]:

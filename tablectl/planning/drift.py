@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from tablectl.attributes.deletion_vectors import FEATURE, DeletionVectors
 from tablectl.attributes.features import PROTECTION
 from tablectl.attributes.policy import CLUSTERED_DATA, attribute
-from tablectl.live.origin import Origin, Question
+from tablectl.log.blame import BlameQuestion, Origin
 from tablectl.model.errors import ExitCode
-from tablectl.model.live import Commit, LiveTable
 from tablectl.model.plan import Change, TableFailure, Value
-from tablectl.specs.adopt import Wish
-from tablectl.specs.spec import TableSpec
-from tablectl.specs.tree import Source
+from tablectl.model.table import Commit, LiveTable
+from tablectl.policies.adopt import AdoptableValue
+from tablectl.policies.spec import TableSpec
+from tablectl.policies.yaml_nodes import SourceFile
 
 _ADDED = "numDeletionVectorsAdded"
 
@@ -25,7 +25,7 @@ class Difference:
 
     change: Change
     """``before`` is what the table has, ``after`` what its policy declares."""
-    source: Source
+    source: SourceFile
     """The place that declares it."""
     origin: Origin
     """Since when the table has what it has."""
@@ -67,12 +67,12 @@ class Drift:
         return ExitCode.worst(*codes, *([ExitCode.CHANGES] if self.tables else []))
 
 
-def questions(changes: Sequence[Change]) -> tuple[Question, ...]:
+def questions(changes: Sequence[Change]) -> tuple[BlameQuestion, ...]:
     """Since when a table differs, change by change."""
     return tuple(map(_question, changes))
 
 
-def _question(change: Change) -> Question:
+def _question(change: Change) -> BlameQuestion:
     # Data is outdated since the columns are what they are.
     entry, key = attribute(change.attribute), "" if change.id == CLUSTERED_DATA else change.key
 
@@ -80,13 +80,13 @@ def _question(change: Change) -> Question:
         return entry.agrees(one, other, key) and entry.agrees(other, one, key)
 
     if change.attribute != DeletionVectors.name:
-        return Question(lambda live: entry.read(live, key), same)
+        return BlameQuestion(lambda live: entry.read(live, key), same)
     if change.after == "dropped" and change.before != "enabled":
-        return Question(_feature, same)
+        return BlameQuestion(_feature, same)
     if change.before == "enabled" or change.after == "enabled":
-        return Question(_switch, same)
+        return BlameQuestion(_switch, same)
     # Off, but not purged: the last commit that wrote a vector is to blame.
-    return Question(_switch, same, lambda commit: commit.metrics.get(_ADDED, "0") not in {"", "0"})
+    return BlameQuestion(_switch, same, lambda commit: commit.metrics.get(_ADDED, "0") not in {"", "0"})
 
 
 def _feature(live: LiveTable) -> Value:
@@ -117,10 +117,10 @@ def table_drift(
     return TableDrift(spec=spec, live=live, differences=tuple(differences), applied=applied, trouble=trouble)
 
 
-def wishes(drift: Drift) -> tuple[Wish, ...]:
+def wishes(drift: Drift) -> tuple[AdoptableValue, ...]:
     """What the policies would have to say for nothing to differ."""
     return tuple(
-        Wish(table.spec.name, each.change.attribute, each.change.key, _declarable(each.change), each.source)
+        AdoptableValue(table.spec.name, each.change.attribute, each.change.key, _declarable(each.change), each.source)
         for table in drift.tables
         for each in table.differences
         if each.change.id != CLUSTERED_DATA

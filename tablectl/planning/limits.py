@@ -10,7 +10,7 @@ from tablectl.model.plan import Plan, Statement
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PlanLimits:
     """``None`` is no limit."""
 
     tables: int | None = None

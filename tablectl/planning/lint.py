@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from tablectl.delta.names import TableName
 from tablectl.model.errors import ExitCode
-from tablectl.model.lint import DEFAULT_SEVERITIES, RULES, Seen, Severities
-from tablectl.model.names import TableName
+from tablectl.model.lint_rules import DEFAULT_SEVERITIES, RULES, Seen, Severities
 from tablectl.model.plan import Change, Finding, Refusal, TableFailure
-from tablectl.planning.rules import clients, partitions, settings, writers
-from tablectl.planning.rules.subject import Found, Subject
+from tablectl.planning.lint_rules import clients, partitions, settings, writers
+from tablectl.planning.lint_rules.linted_state import LintedState, RuleFinding
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Linted:
         return ExitCode.ERROR if self.failures else ExitCode.REFUSED if wrong else ExitCode.DONE
 
 
-Rule = Callable[[Subject], Iterator[Found]]
+Rule = Callable[[LintedState], Iterator[RuleFinding]]
 
 CHECKS: Sequence[Rule] = (
     settings.clustering_beside_partitioning,
@@ -69,14 +69,14 @@ CHECKS: Sequence[Rule] = (
 
 
 def lint(
-    subject: Subject, table: TableName, seen: Seen, severities: Severities = DEFAULT_SEVERITIES
+    subject: LintedState, table: TableName, seen: Seen, severities: Severities = DEFAULT_SEVERITIES
 ) -> tuple[Finding, ...]:
     """What a command finds on a table, or in its policy."""
     found = (each for rule in CHECKS for each in rule(subject) if seen in RULES[each.code].seen)
     return graded(found, table, severities)
 
 
-def graded(found: Iterable[Found], table: TableName, severities: Severities) -> tuple[Finding, ...]:
+def graded(found: Iterable[RuleFinding], table: TableName, severities: Severities) -> tuple[Finding, ...]:
     """What was found, as grave as the repository takes it."""
     made = []
     for each in found:

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
 from tablectl.attributes.base import PARTITIONS, Action, Step
-from tablectl.conflicts.effects import backfill_of, commits_of, effect_of
-from tablectl.conflicts.handles import old_handles
 from tablectl.conflicts.phases import phase_of
-from tablectl.conflicts.readers import stopped_readers
+from tablectl.conflicts.stale_handles import stale_handles
+from tablectl.conflicts.statement_commits import backfill_of, commits_of, effect_of
+from tablectl.conflicts.streaming_readers import stopped_readers
 from tablectl.conflicts.transactions import CLUSTERING_DOMAIN, Kind
-from tablectl.model.names import TableName
+from tablectl.delta.names import TableName
 from tablectl.model.operations import (
     ClusterBy,
     DropFeature,
@@ -172,7 +172,7 @@ def _statement(group: list[_Unit], phase: Phase, basis: Basis, table: TableName,
         commits=tuple(commit.kind for commit in commits for _ in range(batches.get(commit.kind, 1))),
         readers=stopped_readers(commits),
         implies=_implied(operation, basis),
-        handles=old_handles(effect),
+        handles=stale_handles(effect),
         rewrite=first.rewrite or _rewrite(operation, basis),
         backfill=backfill,
         repartition=operation.columns if isinstance(operation, Repartition) else None,

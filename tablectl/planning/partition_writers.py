@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tablectl.model.plan import Basis, Change, Refusal
 from tablectl.model.writers import PartitionWriter
-from tablectl.planning.rules.subject import Found
+from tablectl.planning.lint_rules.linted_state import RuleFinding
 
 CONSENT = "partition_writers"
 _SHOWN = 5
@@ -28,10 +28,10 @@ def partition_refusals(changes: Sequence[Change], basis: Basis) -> tuple[Refusal
     )
 
 
-def partition_findings(changes: Sequence[Change], basis: Basis) -> Iterator[Found]:
+def partition_findings(changes: Sequence[Change], basis: Basis) -> Iterator[RuleFinding]:
     """P006: the same, where the policy consents."""
     if _changed(changes) is not None and basis.partition_writers and CONSENT in basis.options.allow:
-        yield Found("P006", f"writers of the table fail after it, on every run: {_text(basis.partition_writers)}")
+        yield RuleFinding("P006", f"writers of the table fail after it, on every run: {_text(basis.partition_writers)}")
 
 
 def _changed(changes: Sequence[Change]) -> Change | None:

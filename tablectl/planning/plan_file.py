@@ -8,13 +8,13 @@ from typing import Any
 
 from tablectl.attributes.features import added_features
 from tablectl.attributes.policy import check_declarable
-from tablectl.model.as_json import plain, read_record
+from tablectl.delta.names import NameSyntaxError, canonical_location, is_environment
 from tablectl.model.errors import PlanFileError
 from tablectl.model.inert import inert
-from tablectl.model.names import NameSyntaxError, canonical_location, is_environment
+from tablectl.model.json_codec import plain, read_record
 from tablectl.model.plan import Plan, TablePlan
+from tablectl.planning.plan_table import consent_refusals, derive, derive_undo, derived_findings
 from tablectl.planning.protocol import DERIVED, protocol_after
-from tablectl.planning.table import consent_refusals, derive, derive_undo, derived_findings
 from tablectl.version import __version__
 
 FORMAT = 1

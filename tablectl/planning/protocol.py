@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tablectl.attributes.clients import (
+from tablectl.conflicts.statement_commits import effect_of
+from tablectl.delta.clients import (
     LISTS,
     VECTORS_OFF,
-    Knows,
+    ClientFeatures,
     LockedOut,
     Unknown,
     find_client,
@@ -16,12 +17,11 @@ from tablectl.attributes.clients import (
     parse_version,
     wrong_rows,
 )
-from tablectl.conflicts.effects import effect_of
-from tablectl.model.live import Client, Protocol
+from tablectl.delta.protocol import Client, Protocol
 from tablectl.model.operations import VECTORS_KEY
 from tablectl.model.plan import Basis, Change, ProtocolFact, Refusal, Statement
-from tablectl.planning.decide import actions_for
-from tablectl.planning.rules.subject import Found
+from tablectl.planning.actions import actions_for
+from tablectl.planning.lint_rules.linted_state import RuleFinding
 
 DERIVED = frozenset({"P001", "P002", "P003", "P004", "P005", "P006"})
 """The codes that follow from a plan's statements and basis alone."""
@@ -67,20 +67,20 @@ def protocol_refusals(changes: Sequence[Change], statements: Sequence[Statement]
 
 def protocol_findings(
     before: Protocol, after: Protocol, statements: Sequence[Statement], basis: Basis
-) -> Iterator[Found]:
+) -> Iterator[RuleFinding]:
     """P001 to P005."""
     yield from protocol_raise(before, after)
     for name, version in basis.options.clients:
         for each in judge(name, version, before, after):
             if isinstance(each, Unknown):
-                yield Found("P003", _unknown_text(each))
+                yield RuleFinding("P003", _unknown_text(each))
         wrong = _wrong_rows_of(name, version, statements, basis)
         if wrong and basis.vectors == 0:
-            yield Found("P005", f"a checkpoint may still hold deletion vectors, and of {name} {version}: {wrong}")
+            yield RuleFinding("P005", f"a checkpoint may still hold deletion vectors, and of {name} {version}: {wrong}")
     if _only_writers(before, after, basis) and "lockout" not in basis.options.allow:
         return  # the refusal names them
     for writer, judged in _judged_writers(before, after, basis):
-        yield Found("P004", f"{writer.text()} wrote the table lately, and {_loss(judged)}")
+        yield RuleFinding("P004", f"{writer.text()} wrote the table lately, and {_loss(judged)}")
 
 
 _Judged = tuple[Client, LockedOut | Unknown]
@@ -155,22 +155,22 @@ def _wrong_rows(name: str, version: str, why: str, changes: Sequence[Change]) ->
     )
 
 
-def protocol_raise(before: Protocol, after: Protocol) -> Iterator[Found]:
+def protocol_raise(before: Protocol, after: Protocol) -> Iterator[RuleFinding]:
     """P001, P002: clients that do not know the new protocol can no longer read, or write, the table (delta-1.0)."""
     read = sorted(feature for feature in after.reader_features if not before.has(feature))
     if after.reader > before.reader or read:
         needs = f" with {', '.join(read)}" if read else ""
-        yield Found("P001", f"readers need protocol {after.reader}{needs}")
+        yield RuleFinding("P001", f"readers need protocol {after.reader}{needs}")
     written = sorted(feature for feature in after.writer_features if not before.has(feature))
     if after.writer > before.writer or written:
         needs = f" with {', '.join(written)}" if written else ""
-        yield Found("P002", f"writers need protocol {after.writer}{needs}")
+        yield RuleFinding("P002", f"writers need protocol {after.writer}{needs}")
 
 
 def _locked_out(found: LockedOut, changes: Sequence[Change], basis: Basis) -> Refusal:
     data, since = found.data, found.answer.since
     upgrade = f"upgrade it to {since} and say so under `clients`, " if since else ""
-    wrong = found.answer.knows is Knows.WRONG
+    wrong = found.answer.knows is ClientFeatures.WRONG
     loss = f"would {found.access} wrong rows" if wrong else f"could no longer {found.access} the table"
     return Refusal(
         change=_cause(found.feature, changes, basis),

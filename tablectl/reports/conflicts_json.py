@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tablectl.conflicts.context import ConflictContext
+from tablectl.conflicts.fixes import fixes_for
 from tablectl.conflicts.matrix import Cell, Matrix, compare
 from tablectl.conflicts.operations import TableOperation
-from tablectl.conflicts.readers import Stop, stream_reader
 from tablectl.conflicts.row_level import RowLevel, row_levels
-from tablectl.conflicts.setting import Setting
-from tablectl.conflicts.transactions import Outcome
-from tablectl.conflicts.ways_out import ways_out
-from tablectl.planning.outlook import Outlook, View
+from tablectl.conflicts.streaming_readers import ReaderStop, stream_reader
+from tablectl.conflicts.transactions import ConflictOutcome
+from tablectl.planning.conflict_report import ConflictReport, ContextComparison
 
 
-def conflicts_json(outlook: Outlook) -> dict[str, Any]:
+def conflicts_json(outlook: ConflictReport) -> dict[str, Any]:
     """Plain values. ``meeting`` is the outcome where two touch the same, ``apart`` where they do not."""
     return {
         "table": outlook.live.name.text,
@@ -35,11 +35,11 @@ def conflicts_json(outlook: Outlook) -> dict[str, Any]:
     }
 
 
-def _operations(view: View) -> tuple[TableOperation, ...]:
+def _operations(view: ContextComparison) -> tuple[TableOperation, ...]:
     return (*view.live.winners, *(view.planned.winners if view.planned else ()))
 
 
-def _view(view: View) -> dict[str, Any]:
+def _view(view: ContextComparison) -> dict[str, Any]:
     setting = view.live.setting
     made: dict[str, Any] = {
         "clients": [{"engine": client.engine, "version": list(client.version)} for client in view.clients],
@@ -67,18 +67,18 @@ def _view(view: View) -> dict[str, Any]:
     return made
 
 
-def _cell(cell: Cell, setting: Setting) -> dict[str, Any]:
+def _cell(cell: Cell, setting: ConflictContext) -> dict[str, Any]:
     return {
         "loser": cell.loser.key,
         "winner": cell.winner.key,
         "verdict": cell.verdict,
         "meeting": _outcome(cell.meeting),
         "apart": _outcome(cell.apart),
-        "avoid": list(ways_out(cell, setting)),
+        "avoid": list(fixes_for(cell, setting)),
     }
 
 
-def _outcome(outcome: Outcome) -> dict[str, Any]:
+def _outcome(outcome: ConflictOutcome) -> dict[str, Any]:
     failure: Mapping[str, str | None] = {"exception": None, "condition": None}
     if outcome.conflict:
         failure = {"exception": outcome.conflict.exception, "condition": outcome.conflict}
@@ -94,7 +94,7 @@ def _readers(found: Matrix) -> list[dict[str, Any]]:
     return rows
 
 
-def _stop(stop: Stop) -> dict[str, Any]:
+def _stop(stop: ReaderStop) -> dict[str, Any]:
     return {
         "effect": stop.effect.name.lower(),
         "condition": stop.condition or None,

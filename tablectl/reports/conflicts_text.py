@@ -7,30 +7,35 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase
 
-from tablectl.conflicts.matrix import Cell, Difference, Matrix, Verdict, compare
-from tablectl.conflicts.operations import Group, TableOperation
-from tablectl.conflicts.readers import Effect, Stop, stream_reader
+from tablectl.conflicts.context import ConflictContext
+from tablectl.conflicts.fixes import BY_APPLY, IN_TURN, fixes_for
+from tablectl.conflicts.matrix import Cell, CellVerdict, Matrix, MatrixDifference, compare
+from tablectl.conflicts.operations import OperationGroup, TableOperation
 from tablectl.conflicts.row_level import row_levels
-from tablectl.conflicts.setting import Setting
-from tablectl.conflicts.transactions import Outcome
-from tablectl.conflicts.ways_out import BY_APPLY, IN_TURN, ways_out
+from tablectl.conflicts.streaming_readers import ReaderEffect, ReaderStop, stream_reader
+from tablectl.conflicts.transactions import ConflictOutcome
 from tablectl.model.text import printable, value_text
-from tablectl.planning.outlook import Outlook, View
+from tablectl.planning.conflict_report import ConflictReport, ContextComparison
 from tablectl.reports.style import Style, plural
 
-_COLOURS = {Verdict.COMMITS: "green", Verdict.DEPENDS: "yellow", Verdict.UNKNOWN: "yellow", Verdict.FAILS: "red"}
+_COLOURS = {
+    CellVerdict.COMMITS: "green",
+    CellVerdict.DEPENDS: "yellow",
+    CellVerdict.UNKNOWN: "yellow",
+    CellVerdict.FAILS: "red",
+}
 _WORDS = {
-    Verdict.COMMITS: "commits",
-    Verdict.DEPENDS: "fails where the two meet",
-    Verdict.UNKNOWN: "not documented",
-    Verdict.FAILS: "fails",
+    CellVerdict.COMMITS: "commits",
+    CellVerdict.DEPENDS: "fails where the two meet",
+    CellVerdict.UNKNOWN: "not documented",
+    CellVerdict.FAILS: "fails",
 }
 _MOST = 0.6
 """The share of all writes, and of all changes of settings, from which on they are named together."""
 Named = Callable[[TableOperation], str]
 
 
-def conflicts_text(outlook: Outlook, style: Style, *, everything: bool = False, about: str = "") -> str:
+def conflicts_text(outlook: ConflictReport, style: Style, *, everything: bool = False, about: str = "") -> str:
     """The whole answer. ``everything`` lists every pair that fails, ``about`` those of one operation, by its key."""
     lines = [style.paint(printable(outlook.live.name.text), "bold"), *_facts(outlook, style)]
     for view in outlook.views:
@@ -39,7 +44,7 @@ def conflicts_text(outlook: Outlook, style: Style, *, everything: bool = False, 
     return "\n".join(lines) + "\n"
 
 
-def _facts(outlook: Outlook, style: Style) -> list[str]:
+def _facts(outlook: ConflictReport, style: Style) -> list[str]:
     setting, live = outlook.views[0].live.setting, outlook.live
     layout = "clustered" if setting.clustered else "no partitions"
     if live.partition_columns:
@@ -50,7 +55,7 @@ def _facts(outlook: Outlook, style: Style) -> list[str]:
     return wrapped(", ".join(facts), 2, style, "dim")
 
 
-def _view(view: View, style: Style, *, everything: bool, about: str) -> list[str]:
+def _view(view: ContextComparison, style: Style, *, everything: bool, about: str) -> list[str]:
     setting = view.live.setting
     who = " and ".join(client.text() for client in view.clients)
     level = f"{setting.level}{'' if setting.stored_level else ' (not set)'}"
@@ -76,7 +81,7 @@ def _view(view: View, style: Style, *, everything: bool, about: str) -> list[str
 
 def _everyday(found: Matrix) -> list[TableOperation]:
     """What the grid shows: writes of rows, and what rearranges them."""
-    kept = (each for each in found.losers if each.group in {Group.ROWS, Group.FILES})
+    kept = (each for each in found.losers if each.group in {OperationGroup.ROWS, OperationGroup.FILES})
     return [each for each in kept if not each.key.startswith("evolving-")]
 
 
@@ -91,7 +96,7 @@ def _grid(found: Matrix, rows: Sequence[TableOperation], letters: Mapping[str, s
         marks = " ".join(style.paint(verdict.mark, _COLOURS[verdict]) for verdict in cells)
         lines.append(f"  {letters[row.key]} {row.name.ljust(pad - 2)}{marks}")
     used = {found.cell(row.key, column.key).verdict for row in rows for column in rows}
-    legend = "   ".join(f"{verdict.mark} {_WORDS[verdict]}" for verdict in Verdict if verdict in used)
+    legend = "   ".join(f"{verdict.mark} {_WORDS[verdict]}" for verdict in CellVerdict if verdict in used)
     return [*lines, *wrapped(legend, 2, style, "dim")]
 
 
@@ -99,25 +104,25 @@ def _grid(found: Matrix, rows: Sequence[TableOperation], letters: Mapping[str, s
 class _Why:
     """What a group of cells has in common."""
 
-    verdict: Verdict
-    outcome: Outcome
+    verdict: CellVerdict
+    outcome: ConflictOutcome
     ways: tuple[str, ...]
 
 
 Listed = Callable[[Sequence[TableOperation]], str]
 
 
-def reason_lines(cells: Iterable[Cell], setting: Setting, listed: Listed, style: Style) -> list[str]:
+def reason_lines(cells: Iterable[Cell], setting: ConflictContext, listed: Listed, style: Style) -> list[str]:
     """The cells in which the loser may not commit, by reason, the certain failures first."""
     groups: dict[_Why, dict[TableOperation, list[TableOperation]]] = {}
     for cell in cells:
-        if cell.verdict is not Verdict.COMMITS:
-            ways = tuple(way for way in ways_out(cell, setting) if way != BY_APPLY)
+        if cell.verdict is not CellVerdict.COMMITS:
+            ways = tuple(way for way in fixes_for(cell, setting) if way != BY_APPLY)
             groups.setdefault(_Why(cell.verdict, cell.meeting, ways), {}).setdefault(cell.loser, []).append(cell.winner)
     lines: list[str] = []
-    order = sorted(groups.items(), key=lambda each: list(Verdict).index(each[0].verdict), reverse=True)
+    order = sorted(groups.items(), key=lambda each: list(CellVerdict).index(each[0].verdict), reverse=True)
     for why, pairs in order:
-        may = why.verdict is Verdict.UNKNOWN
+        may = why.verdict is CellVerdict.UNKNOWN
         lines += [*_why(why, style), *pairs_lines(pairs, listed, style, may=may)]
         for index, way in enumerate(why.ways):
             lines += style.prose("avoid" if index == 0 else "or", way, 4)
@@ -155,8 +160,8 @@ def pairs_lines(
 
 def in_words(found: Matrix) -> Listed:
     """Operations by name; where nearly all writes, or changes of settings, are among them, these are named together."""
-    writes = [each for each in found.winners if each.group in {Group.ROWS, Group.FILES}]
-    settings = [each for each in found.winners if each.group is Group.SETTINGS]
+    writes = [each for each in found.winners if each.group in {OperationGroup.ROWS, OperationGroup.FILES}]
+    settings = [each for each in found.winners if each.group is OperationGroup.SETTINGS]
 
     def listed(operations: Sequence[TableOperation]) -> str:
         whole = [each for each in operations if each not in writes and each not in settings]
@@ -180,7 +185,7 @@ def _together(title: str, every: Sequence[TableOperation], operations: Sequence[
 
 def _statements(found: Matrix, losers: Sequence[TableOperation], letters: Mapping[str, str], style: Style) -> list[str]:
     """What settings and the table as a whole do to the writes of the grid: those that do the same, together."""
-    groups: dict[tuple[str, int, Verdict], list[TableOperation]] = {}
+    groups: dict[tuple[str, int, CellVerdict], list[TableOperation]] = {}
     for winner in found.winners:
         if winner not in losers:
             groups.setdefault(_harm([found.cell(each.key, winner.key) for each in losers], letters), []).append(winner)
@@ -192,20 +197,20 @@ def _statements(found: Matrix, losers: Sequence[TableOperation], letters: Mappin
     return lines
 
 
-def _harm(cells: Sequence[Cell], letters: Mapping[str, str]) -> tuple[str, int, Verdict]:
+def _harm(cells: Sequence[Cell], letters: Mapping[str, str]) -> tuple[str, int, CellVerdict]:
     """``all but i j fail: MetadataChangedException``, how many of the cells that are, and the worst verdict."""
-    harmed = [cell for cell in cells if cell.verdict is not Verdict.COMMITS]
+    harmed = [cell for cell in cells if cell.verdict is not CellVerdict.COMMITS]
     if not harmed:
-        return "none of them fails", 0, Verdict.COMMITS
+        return "none of them fails", 0, CellVerdict.COMMITS
     parts: list[str] = []
-    for verdict in reversed(list(Verdict)[1:]):
+    for verdict in reversed(list(CellVerdict)[1:]):
         mine = [cell for cell in harmed if cell.verdict is verdict]
         if mine:
-            what = {Verdict.FAILS: "fail", Verdict.UNKNOWN: "may fail"}.get(verdict, "fail where they meet")
+            what = {CellVerdict.FAILS: "fail", CellVerdict.UNKNOWN: "may fail"}.get(verdict, "fail where they meet")
             names = dict.fromkeys(cell.meeting.conflict.exception for cell in mine if cell.meeting.conflict)
             how = f": {' or '.join(names)}" if names else f": {mine[0].meeting.reason}"
             parts.append(f"{_who(mine, cells, letters)} {what}{how}")
-    worst = max((cell.verdict for cell in harmed), key=list(Verdict).index)
+    worst = max((cell.verdict for cell in harmed), key=list(CellVerdict).index)
     return "; ".join(parts), len(harmed), worst
 
 
@@ -220,23 +225,23 @@ def _who(mine: Sequence[Cell], every: Sequence[Cell], letters: Mapping[str, str]
 
 def _readers(found: Matrix, style: Style) -> list[str]:
     dialect = "databricks" if found.setting.client.engine == "databricks" else "oss"
-    by_stop: dict[Stop, list[TableOperation]] = {}
+    by_stop: dict[ReaderStop, list[TableOperation]] = {}
     for each in found.winners:
         made = [transaction.winner for transaction in each.transactions(found.setting, "a")]
         by_stop.setdefault(stream_reader(made, dialect), []).append(each)
     listed = in_words(found)
     lines = [style.paint("A stream that reads the table:", "bold")]
     for stop, operations in sorted(by_stop.items(), key=lambda each: each[0].effect.rank):
-        what = {Effect.GOES_ON: "goes on at", Effect.RESTARTS: "restarts at"}.get(stop.effect, "ends at")
+        what = {ReaderEffect.GOES_ON: "goes on at", ReaderEffect.RESTARTS: "restarts at"}.get(stop.effect, "ends at")
         lines += wrapped(f"{what} {listed(operations)}", 2, style)
-        if stop.effect is not Effect.GOES_ON:
+        if stop.effect is not ReaderEffect.GOES_ON:
             condition = f"{stop.condition}: " if stop.condition else ""
             lines += wrapped(f"{condition}{stop.reason} ({stop.source})", 4, style, "dim")
-            lines += style.prose("avoid" if stop.effect is Effect.STOPS else "then", stop.way_out, 4)
+            lines += style.prose("avoid" if stop.effect is ReaderEffect.STOPS else "then", stop.way_out, 4)
     return lines
 
 
-def _row_level(setting: Setting, style: Style) -> list[str]:
+def _row_level(setting: ConflictContext, style: Style) -> list[str]:
     levels = row_levels(setting)
     if not levels:
         return []
@@ -257,7 +262,7 @@ def _about(found: Matrix, key: str, style: Style) -> list[str]:
         mine = [cell for cell in found.cells if key == (cell.loser if losing else cell.winner).key]
         if not mine:
             continue
-        spared = [cell.winner if losing else cell.loser for cell in mine if cell.verdict is Verdict.COMMITS]
+        spared = [cell.winner if losing else cell.loser for cell in mine if cell.verdict is CellVerdict.COMMITS]
         name = (mine[0].loser if losing else mine[0].winner).name
         lines += ["", style.paint(f"{name} in flight" if losing else f"{name} commits first", "bold")]
         if spared:
@@ -267,7 +272,7 @@ def _about(found: Matrix, key: str, style: Style) -> list[str]:
     return lines
 
 
-def _policy(outlook: Outlook, style: Style, *, everything: bool, about: str) -> list[str]:
+def _policy(outlook: ConflictReport, style: Style, *, everything: bool, about: str) -> list[str]:
     if not outlook.declared:
         return [style.paint("No policy speaks for this table.", "dim")]
     if not outlook.changes:
@@ -283,11 +288,11 @@ def _policy(outlook: Outlook, style: Style, *, everything: bool, about: str) -> 
     return lines
 
 
-def _differences(view: View, style: Style, *, everything: bool, about: str) -> list[str]:
+def _differences(view: ContextComparison, style: Style, *, everything: bool, about: str) -> list[str]:
     """The pairs that fare otherwise, by how. Those that only one of the two tables can take are left out."""
     assert view.planned is not None
     different, equal = compare(view.live, view.planned)
-    groups: dict[tuple[Verdict, Verdict, Outcome], dict[TableOperation, list[TableOperation]]] = {}
+    groups: dict[tuple[CellVerdict, CellVerdict, ConflictOutcome], dict[TableOperation, list[TableOperation]]] = {}
     otherwise = 0
     for before, after in ((each.before, each.after) for each in different if not about or _concerns(each, about)):
         if not before or not after:
@@ -299,7 +304,7 @@ def _differences(view: View, style: Style, *, everything: bool, about: str) -> l
         groups.setdefault(key, {}).setdefault(after.loser, []).append(after.winner)
     lines: list[str] = []
     for (old, new, outcome), pairs in groups.items():
-        better = list(Verdict).index(new) < list(Verdict).index(old)
+        better = list(CellVerdict).index(new) < list(CellVerdict).index(old)
         mark = f"{style.paint(old.mark, _COLOURS[old])} → {style.paint(new.mark, _COLOURS[new])}"
         conflict = f", with {outcome.conflict.exception}" if outcome.conflict and not better else ""
         words = f"now {_WORDS[new]}{conflict}: {outcome.reason} ({outcome.source})"
@@ -309,11 +314,11 @@ def _differences(view: View, style: Style, *, everything: bool, about: str) -> l
     return [*lines, *wrapped(f"{plural(equal, 'pair')} of operations fare as before{also}.", 2, style)]
 
 
-def _concerns(difference: Difference, key: str) -> bool:
+def _concerns(difference: MatrixDifference, key: str) -> bool:
     return key in {difference.cell.loser.key, difference.cell.winner.key}
 
 
-def _row_level_change(view: View, style: Style) -> list[str]:
+def _row_level_change(view: ContextComparison, style: Style) -> list[str]:
     if view.planned is None:
         return []
     before, after = row_levels(view.live.setting), row_levels(view.planned.setting)

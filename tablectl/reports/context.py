@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from tablectl.model.plan import Plan
 from tablectl.model.text import printable
-from tablectl.specs.sources import Sources
-from tablectl.specs.tree import Source
+from tablectl.policies.policy_lines import Sources
+from tablectl.policies.yaml_nodes import SourceFile
 
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9._~:/?=&%+-]+\Z")
 
@@ -36,9 +36,9 @@ class Context:
     refused: str = ""
     """Why the plan as a whole may be neither saved nor run."""
 
-    def source(self, table: str, change: str = "") -> Source | None:
+    def source(self, table: str, change: str = "") -> SourceFile | None:
         """The line that asks for a change, else the one that names its table."""
-        found: Mapping[str, Source] = self.sources.get(table, {})
+        found: Mapping[str, SourceFile] = self.sources.get(table, {})
         return found.get(change) or found.get("")
 
     def place(self, table: str, change: str = "") -> str:

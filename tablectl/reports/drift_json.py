@@ -6,12 +6,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tablectl.model.as_json import plain
-from tablectl.model.live import Commit
+from tablectl.applying.stamp import read_stamp
+from tablectl.model.json_codec import plain
 from tablectl.model.plan import TableFailure, Value
+from tablectl.model.table import Commit
 from tablectl.planning.drift import Difference, Drift, TableDrift
-from tablectl.specs.adopt import Adoption, Wish
-from tablectl.window.stamp import read_stamp
+from tablectl.policies.adopt import AdoptableValue, Adoption
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +160,7 @@ def adoption_fact(adoption: Adoption, *, written: bool) -> AdoptionFact:
     )
 
 
-def _wish(wish: Wish) -> WishFact:
+def _wish(wish: AdoptableValue) -> WishFact:
     return WishFact(table=wish.table.text, attribute=wish.attribute, key=wish.key, value=wish.value)
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import unified_diff
 
-from tablectl.live.origin import Origin
-from tablectl.model.live import Commit
+from tablectl.applying.stamp import read_stamp
+from tablectl.log.blame import Origin
+from tablectl.model.table import Commit
 from tablectl.model.text import printable, time_text, value_text
 from tablectl.planning.drift import Difference, Drift, TableDrift
+from tablectl.policies.adopt import Adoption
+from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.plan_text import failure_lines
 from tablectl.reports.style import Style, plural
 from tablectl.reports.wording import changes_loose, drift_parts, titled
-from tablectl.specs.adopt import Adoption
-from tablectl.specs.tree import Source
-from tablectl.window.stamp import read_stamp
 
 _PARAMETERS = ("mode", "predicate", "version", "timestamp")
 """What of an operation's parameters tells people which operation it was; properties and columns stand beside it."""
@@ -144,5 +144,5 @@ def _diff_line(line: str, style: Style) -> str:
     return style.paint(printable(line), colour) if colour else printable(line)
 
 
-def _at(source: Source) -> str:
+def _at(source: SourceFile) -> str:
     return f"{source.file}:{source.line}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tablectl.model.text import printable, value_text
+from tablectl.policies.effective_policy import Explanation
+from tablectl.policies.precedence import DeclaredValue, ResolvedValue
+from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.style import Style
-from tablectl.specs.explain import Explanation
-from tablectl.specs.merge import Heard, Voice
-from tablectl.specs.tree import Source
 
 _WIDEST_VALUE = 32
 
@@ -30,7 +30,7 @@ def explain_text(explanation: Explanation, style: Style) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _heard(heard: Heard, names: int, values: int, style: Style) -> list[str]:
+def _heard(heard: ResolvedValue, names: int, values: int, style: Style) -> list[str]:
     value = style.paint(_said(heard.won).ljust(values), "green" if heard.won.given else "yellow")
     over = (f"over {_by(voice)}: {_said(voice)}" for voice in heard.over)
     return [
@@ -39,16 +39,16 @@ def _heard(heard: Heard, names: int, values: int, style: Style) -> list[str]:
     ]
 
 
-def _said(voice: Voice) -> str:
+def _said(voice: DeclaredValue) -> str:
     return value_text(voice.given.shown()) if voice.given else "not managed"
 
 
-def _by(voice: Voice) -> str:
+def _by(voice: DeclaredValue) -> str:
     title = voice.title or ("" if voice.given else "unmanaged")
     return _place(voice.source) + (f" ({printable(title)})" if title else "")
 
 
-def _place(source: Source) -> str:
+def _place(source: SourceFile) -> str:
     return f"{printable(source.file)}:{source.line}"
 
 
@@ -65,10 +65,10 @@ def explain_json(explanation: Explanation) -> dict[str, Any]:
     }
 
 
-def _voice(voice: Voice) -> dict[str, Any]:
+def _voice(voice: DeclaredValue) -> dict[str, Any]:
     value = {"value": voice.given.shown()} if voice.given else {}
     return {"managed": voice.given is not None, **value, "by": voice.title or "table", **_at(voice.source)}
 
 
-def _at(source: Source) -> dict[str, Any]:
+def _at(source: SourceFile) -> dict[str, Any]:
     return {"file": source.file, "line": source.line, "column": source.column}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from tablectl.model.lint import Severity
+from tablectl.model.lint_rules import Severity
 from tablectl.model.plan import Finding
 from tablectl.model.text import printable
 from tablectl.planning.lint import LintedTable

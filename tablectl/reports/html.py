@@ -17,6 +17,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from tablectl.applying.run_report import RunReport, TableRun
 from tablectl.model.code import read_code
 from tablectl.model.inert import inert_markup
 from tablectl.model.plan import Change, Phase, Plan, ProtocolFact, Statement, TablePlan
@@ -24,13 +25,13 @@ from tablectl.model.text import printable, value_text
 from tablectl.planning.drift import Drift
 from tablectl.reports.context import Context
 from tablectl.reports.drift_text import origin_facts, table_facts
-from tablectl.reports.run_words import measures, remarks
+from tablectl.reports.run_wording import measures, remarks
 from tablectl.reports.style import plural
 from tablectl.reports.timeline import timeline
 from tablectl.reports.wording import (
     GOOD,
     HARMS,
-    Verdict,
+    PlanVerdict,
     drift_verdict,
     facts_text,
     features_text,
@@ -44,7 +45,6 @@ from tablectl.reports.wording import (
     statement_facts,
     table_readers,
 )
-from tablectl.window.report import RunReport, TableRun
 
 _FEW = 8
 """Tables up to which everything about each is unfolded."""
@@ -92,7 +92,7 @@ def drift_html(drift: Drift, context: Context) -> str:
     return _page("drift.html.j2", "Drift", drift_verdict(drift), context, env=drift.env, drift=drift, few=few)
 
 
-def _page(template: str, subject: str, verdict: Verdict, context: Context, **values: Any) -> str:
+def _page(template: str, subject: str, verdict: PlanVerdict, context: Context, **values: Any) -> str:
     style, script = _asset("page.css"), _asset("page.js")
     page = _environment().get_template(template)
     text = page.render(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from tablectl.applying.run_report import RunOutcome, RunReport, TableRun
 from tablectl.model.errors import ExitCode
 from tablectl.model.inert import inert_markup
 from tablectl.model.plan import Plan, TablePlan
@@ -18,15 +19,14 @@ from tablectl.reports.plan_text import table_plan_text
 from tablectl.reports.run_text import table_run_text
 from tablectl.reports.style import Style, printable_lines
 from tablectl.reports.wording import outcome_text
-from tablectl.window.report import Outcome, RunReport, TableRun
 
 _ERRORS = {
-    Outcome.FAILED,
-    Outcome.UNVERIFIED,
-    Outcome.ELSEWHERE,
-    Outcome.UNKNOWN,
-    Outcome.LEASE_LOST,
-    Outcome.INTERRUPTED,
+    RunOutcome.FAILED,
+    RunOutcome.UNVERIFIED,
+    RunOutcome.ELSEWHERE,
+    RunOutcome.UNKNOWN,
+    RunOutcome.LEASE_LOST,
+    RunOutcome.INTERRUPTED,
 }
 
 

@@ -9,17 +9,17 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from tablectl.applying.run_report import RunReport, StatementRun, TableRun
 from tablectl.attributes.masked import HIDDEN, MaskedKeys
-from tablectl.model.lint import RULES as CODES
-from tablectl.model.lint import LintRule
-from tablectl.model.live import Commit
+from tablectl.model.lint_rules import RULES as CODES
+from tablectl.model.lint_rules import LintRule
 from tablectl.model.plan import Change, CommitEffect, Finding, Plan, Refusal, Statement, TablePlan, Value
+from tablectl.model.table import Commit
 from tablectl.model.text import printable
 from tablectl.planning.drift import Difference, Drift, TableDrift
 from tablectl.planning.lint import Linted, LintedTable
-from tablectl.specs.adopt import Wish
-from tablectl.specs.declarations import Declarations
-from tablectl.window.report import RunReport, StatementRun, TableRun
+from tablectl.policies.adopt import AdoptableValue
+from tablectl.policies.declarations import Declarations
 
 _PAIR = re.compile(r"`[^`]*`|('(?:[^'\\]|\\.)*') = ('(?:[^'\\]|\\.)*')|'(?:[^'\\]|\\.)*'", re.DOTALL)
 """What a statement is made of, as ``model.sql`` quotes it: names, settings, other literals."""
@@ -137,11 +137,11 @@ class Mask(MaskedKeys):
         before, after = self._shown(change, change.before), self._shown(change, change.after)
         return replace(change, before=before, after=after, via=tuple(self._shown(change, each) for each in change.via))
 
-    def wish(self, wish: Wish) -> Wish:
+    def wish(self, wish: AdoptableValue) -> AdoptableValue:
         """A value for a policy, to be shown."""
         return replace(wish, value=HIDDEN) if self.hides_wish(wish) and wish.value is not None else wish
 
-    def hides_wish(self, wish: Wish) -> bool:
+    def hides_wish(self, wish: AdoptableValue) -> bool:
         """Whether a value for a policy is not shown."""
         return self.hides_value(wish.attribute, wish.key)
 

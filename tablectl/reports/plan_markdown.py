@@ -12,7 +12,7 @@ from tablectl.reports.markdown import code, details, fence, fitted, items, table
 from tablectl.reports.style import plural
 from tablectl.reports.wording import (
     HARMS,
-    Verdict,
+    PlanVerdict,
     facts_text,
     features_text,
     forecast,
@@ -41,7 +41,7 @@ def plan_markdown(plan: Plan, context: Context) -> str:
     )
 
 
-def verdict_line(subject: str, verdict: Verdict) -> str:
+def verdict_line(subject: str, verdict: PlanVerdict) -> str:
     """The first line of a comment."""
     return f"**{_MARKS[verdict.kind]} {words(subject)}: {verdict.title}** · {'; '.join(verdict.parts)}"
 

@@ -6,103 +6,105 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tablectl.model.as_json import plain
+from tablectl.applying.run_report import RunReport
+from tablectl.model.json_codec import plain
 from tablectl.model.plan import Plan
 from tablectl.planning.drift import Drift
 from tablectl.planning.plan_file import digest_of, dump_plan
 from tablectl.reports.context import Context
-from tablectl.reports.form import Form
+from tablectl.reports.formats import ReportFormat
 from tablectl.reports.mask import Mask
 from tablectl.reports.style import Style
-from tablectl.window.report import RunReport
 
 if TYPE_CHECKING:  # see above
     from tablectl.reports.drift_json import AdoptionFact
 
 
-def render_plan(plan: Plan, form: Form, style: Style, mask: Mask, context: Context) -> str:
+def render_plan(plan: Plan, form: ReportFormat, style: Style, mask: Mask, context: Context) -> str:
     """A plan as a report. In JSON it is the plan file itself, unless values are masked, which no apply would take."""
     masked = mask.plan(plan)
-    if form is Form.TEXT:
+    if form is ReportFormat.TEXT:
         from tablectl.reports.plan_text import plan_text  # noqa: PLC0415  # see above
 
         return plan_text(masked, style)
-    if form is Form.JSON and masked == plan:
+    if form is ReportFormat.JSON and masked == plan:
         return dump_plan(plan).decode()
     about = replace(context, digest=digest_of(plan))  # of all its bytes: not for a report that does not name it
     match form:
-        case Form.JSON:
+        case ReportFormat.JSON:
             return _json({**plain(masked), "sha256": about.digest, "masked": mask.patterns}, indent=1)
-        case Form.MARKDOWN:
+        case ReportFormat.MARKDOWN:
             from tablectl.reports.plan_markdown import plan_markdown  # noqa: PLC0415
 
             return plan_markdown(masked, about)
-        case Form.JUNIT:
+        case ReportFormat.JUNIT:
             from tablectl.reports.junit import plan_junit  # noqa: PLC0415
 
             return plan_junit(masked, about)
-        case Form.SARIF:
+        case ReportFormat.SARIF:
             from tablectl.reports.sarif import plan_sarif  # noqa: PLC0415
 
             return plan_sarif(masked, about)
-        case Form.HTML:
+        case ReportFormat.HTML:
             from tablectl.reports.html import plan_html  # noqa: PLC0415
 
             return plan_html(masked, about)
 
 
-def render_run(report: RunReport, form: Form, style: Style, mask: Mask, context: Context) -> str:
+def render_run(report: RunReport, form: ReportFormat, style: Style, mask: Mask, context: Context) -> str:
     """A run as a report."""
     masked = mask.run(report)
     match form:
-        case Form.TEXT:
+        case ReportFormat.TEXT:
             from tablectl.reports.run_text import run_text  # noqa: PLC0415
 
             return run_text(masked, style)
-        case Form.JSON:
+        case ReportFormat.JSON:
             return _json({**plain(masked), "exit_code": int(report.exit_code)}, indent=2)
-        case Form.MARKDOWN:
+        case ReportFormat.MARKDOWN:
             from tablectl.reports.run_markdown import run_markdown  # noqa: PLC0415
 
             return run_markdown(masked, context)
-        case Form.JUNIT:
+        case ReportFormat.JUNIT:
             from tablectl.reports.junit import run_junit  # noqa: PLC0415
 
             return run_junit(masked, context)
-        case Form.SARIF:
+        case ReportFormat.SARIF:
             from tablectl.reports.sarif import run_sarif  # noqa: PLC0415
 
             return run_sarif(masked, context)
-        case Form.HTML:
+        case ReportFormat.HTML:
             from tablectl.reports.html import run_html  # noqa: PLC0415
 
             return run_html(masked, replace(context, plan=mask.plan(context.plan) if context.plan else None))
 
 
-def render_drift(drift: Drift, form: Form, style: Style, context: Context, adoption: AdoptionFact | None = None) -> str:
+def render_drift(
+    drift: Drift, form: ReportFormat, style: Style, context: Context, adoption: AdoptionFact | None = None
+) -> str:
     """Drift as a report; its values are masked already. What ``--adopt`` did is in JSON alone."""
     match form:
-        case Form.TEXT:
+        case ReportFormat.TEXT:
             from tablectl.reports.drift_text import drift_text  # noqa: PLC0415
 
             return drift_text(drift, style)
-        case Form.JSON:
+        case ReportFormat.JSON:
             from tablectl.reports.drift_json import drift_json  # noqa: PLC0415
 
             return drift_json(drift, adoption)
-        case Form.MARKDOWN:
+        case ReportFormat.MARKDOWN:
             from tablectl.reports.drift_markdown import drift_markdown  # noqa: PLC0415
 
             return drift_markdown(drift, context)
-        case Form.JUNIT:
+        case ReportFormat.JUNIT:
             from tablectl.reports.junit import drift_junit  # noqa: PLC0415
 
             return drift_junit(drift, context)
-        case Form.SARIF:
+        case ReportFormat.SARIF:
             from tablectl.reports.sarif import drift_sarif  # noqa: PLC0415
 
             return drift_sarif(drift, context)
-        case Form.HTML:
+        case ReportFormat.HTML:
             from tablectl.reports.html import drift_html  # noqa: PLC0415
 
             return drift_html(drift, context)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tablectl.applying.run_report import RunOutcome, RunReport, StatementRun, TableRun
 from tablectl.model.text import time_text
 from tablectl.reports.context import Context
 from tablectl.reports.markdown import code, details, fence, fitted, items, table, words
 from tablectl.reports.plan_markdown import failure_details, foot, plan_name, verdict_line
-from tablectl.reports.run_words import measures, remarks
+from tablectl.reports.run_wording import measures, remarks
 from tablectl.reports.wording import outcome_text, run_verdict, span_text, titled
-from tablectl.window.report import Outcome, RunReport, StatementRun, TableRun
 
-_MARKS = {Outcome.APPLIED: "✅", Outcome.ALREADY: "✅", Outcome.WAITING: "⏳"}
+_MARKS = {RunOutcome.APPLIED: "✅", RunOutcome.ALREADY: "✅", RunOutcome.WAITING: "⏳"}
 _WHERE = "The log of the run has them all, and so has its report in another format (<code>--report FILE</code>)."
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
+from tablectl.applying.run_report import RunOutcome, RunReport, TableRun
 from tablectl.model.code import read_code
 from tablectl.model.text import printable
 from tablectl.reports.style import Style, plural
@@ -17,16 +18,15 @@ from tablectl.reports.wording import (
     span_text,
     titled,
 )
-from tablectl.window.report import Outcome, RunReport, TableRun
 
 _WORTH_TELLING = 1000
 """Milliseconds from which on a wait is told at all."""
 _MOST_NAMED = 3
 
 _MARKS = {
-    Outcome.APPLIED: ("+", "green"),
-    Outcome.ALREADY: ("=", "dim"),
-    Outcome.WAITING: ("…", "yellow"),
+    RunOutcome.APPLIED: ("+", "green"),
+    RunOutcome.ALREADY: ("=", "dim"),
+    RunOutcome.WAITING: ("…", "yellow"),
 }
 
 
@@ -58,7 +58,7 @@ def _table(table: TableRun, style: Style) -> list[str]:
         lines += style.prose("why", table.message, 4)
     if table.hint:
         lines += style.prose("hint", table.hint, 4)
-    if table.outcome is not Outcome.APPLIED:
+    if table.outcome is not RunOutcome.APPLIED:
         lines += _statements(table, style)
     if table.commits:
         lines += style.prose("commits", _commits(table), 4)

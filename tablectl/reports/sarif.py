@@ -13,20 +13,20 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 from urllib.parse import quote
 
+from tablectl.applying.run_report import RunOutcome, RunReport, TableRun
 from tablectl.model.errors import ExitCode, Problem
-from tablectl.model.lint import RULES as CODES
-from tablectl.model.lint import LintRule
+from tablectl.model.lint_rules import RULES as CODES
+from tablectl.model.lint_rules import LintRule
 from tablectl.model.plan import Finding, Plan, TableFailure, TablePlan
 from tablectl.model.text import printable, value_text
 from tablectl.planning.drift import Drift
 from tablectl.planning.lint import Linted
+from tablectl.policies.config import FILE
+from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
 from tablectl.reports.drift_text import origin_facts
 from tablectl.reports.wording import GOOD, late_text, outcome_text, risk_text
-from tablectl.specs.config import FILE
-from tablectl.specs.tree import Source
 from tablectl.version import __version__
-from tablectl.window.report import Outcome, RunReport, TableRun
 
 Level = Literal["error", "warning", "note"]
 MOST = 25_000
@@ -39,7 +39,7 @@ _LEVELS: Sequence[Level] = ("error", "warning", "note")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class SarifRule:
     """A kind of result."""
 
     id: str
@@ -50,16 +50,16 @@ class Rule:
     """Markdown."""
 
     @classmethod
-    def of(cls, code: LintRule) -> Rule:
+    def of(cls, code: LintRule) -> SarifRule:
         """The rule of a code of lint, its page and all."""
         page = f"{code.breaks}\n\n**Why.** {code.why}\n\n**Way out.** {code.way_out}\n\nSource: {code.source}."
         return cls(code.code, code.name, code.severity, code.title, page)
 
 
-RULES: Mapping[str, Rule] = {
+RULES: Mapping[str, SarifRule] = {
     rule.id: rule
     for rule in (
-        Rule(
+        SarifRule(
             "invalid",
             "Invalid",
             "error",
@@ -67,14 +67,14 @@ RULES: Mapping[str, Rule] = {
             "Policies and configuration are checked before any table is read. The message says what is wrong, and the "
             "way out.",
         ),
-        Rule(
+        SarifRule(
             "refused",
             "Refused",
             "error",
             "The table cannot take a change",
             "The whole table is left as it is, and the others are applied. The message says why, and the way out.",
         ),
-        Rule(
+        SarifRule(
             "unreadable",
             "Unreadable",
             "error",
@@ -82,14 +82,14 @@ RULES: Mapping[str, Rule] = {
             "Nothing is planned for a table whose log cannot be read. Check its name, its location, and the rights of "
             "whoever plans.",
         ),
-        Rule(
+        SarifRule(
             "pending",
             "Pending",
             "note",
             "The table differs from its policy",
             "`tablectl apply` makes it so. `tablectl plan` shows the statements, why, and whom they harm.",
         ),
-        Rule(
+        SarifRule(
             "drift",
             "Drift",
             "warning",
@@ -97,7 +97,7 @@ RULES: Mapping[str, Rule] = {
             "Somebody changed it, or it was never as declared. `tablectl apply` makes it as declared, "
             "`tablectl drift --adopt` writes what it has into the policy.",
         ),
-        Rule(
+        SarifRule(
             "stale",
             "Stale",
             "error",
@@ -105,7 +105,7 @@ RULES: Mapping[str, Rule] = {
             "Somebody changed what the plan took for granted, and nothing more was done. Plan again, and have the new "
             "plan reviewed.",
         ),
-        Rule(
+        SarifRule(
             "window",
             "WindowNotOpened",
             "error",
@@ -113,7 +113,7 @@ RULES: Mapping[str, Rule] = {
             "Another apply holds the table, its writers did not end in time, a hook failed, or the calendar does not "
             "allow it now. Run the same command again, or with `--wait MINUTES`.",
         ),
-        Rule(
+        SarifRule(
             "failed",
             "Failed",
             "error",
@@ -121,7 +121,7 @@ RULES: Mapping[str, Rule] = {
             "A statement, the lease or a reading failed, or the table does not read as declared. The same command goes "
             "on from the table as it is then.",
         ),
-        Rule(
+        SarifRule(
             "undone",
             "Undone",
             "warning",
@@ -129,7 +129,7 @@ RULES: Mapping[str, Rule] = {
             "The change was applied and verified, and others have changed it since. `tablectl plan` shows what is so "
             "now.",
         ),
-        Rule(
+        SarifRule(
             "casualty",
             "Casualty",
             "warning",
@@ -138,21 +138,21 @@ RULES: Mapping[str, Rule] = {
             "`tablectl.guard` around a write keeps an apply from failing it.",
         ),
     )
-} | {code: Rule.of(rule) for code, rule in CODES.items()}
+} | {code: SarifRule.of(rule) for code, rule in CODES.items()}
 """Every kind of result, by its id. Ids are stable."""
 
 _OF_OUTCOMES = {
-    Outcome.STALE: "stale",
-    Outcome.REFUSED: "refused",
-    Outcome.HELD: "window",
-    Outcome.NOT_DRAINED: "window",
-    Outcome.HOOK_FAILED: "window",
-    Outcome.OUTSIDE: "window",
+    RunOutcome.STALE: "stale",
+    RunOutcome.REFUSED: "refused",
+    RunOutcome.HELD: "window",
+    RunOutcome.NOT_DRAINED: "window",
+    RunOutcome.HOOK_FAILED: "window",
+    RunOutcome.OUTSIDE: "window",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class SarifResult:
     """One thing to be said of a line."""
 
     rule: str
@@ -162,7 +162,7 @@ class Result:
     message: str
     level: Level | None = None
     """Instead of the rule's."""
-    source: Source | None = None
+    source: SourceFile | None = None
     """The line, where it is known without asking who declares what."""
     ignored: str = ""
     """Why the repository takes no notice of it; empty where it does."""
@@ -173,10 +173,10 @@ class Result:
         return _LEVELS.index(self.level or rule_of(self.rule).level)
 
 
-def rule_of(id: str) -> Rule:  # noqa: A002
+def rule_of(id: str) -> SarifRule:  # noqa: A002
     """The rule of an id. A plan of another version may hold findings that this one does not know."""
     help_text = "The message says what it found."
-    return RULES.get(id) or Rule(printable(id), "Finding", "note", "A finding of another version", help_text)
+    return RULES.get(id) or SarifRule(printable(id), "Finding", "note", "A finding of another version", help_text)
 
 
 def plan_sarif(plan: Plan, context: Context) -> str:
@@ -192,7 +192,9 @@ def run_sarif(report: RunReport, context: Context) -> str:
 def problems_sarif(problems: Iterable[Problem], context: Context) -> str:
     """What is wrong in policies and configuration; a file without results where nothing is."""
     found = [
-        Result("invalid", "", "", _with_hint(each.message, each.hint), source=Source(each.file, each.line, each.column))
+        SarifResult(
+            "invalid", "", "", _with_hint(each.message, each.hint), source=SourceFile(each.file, each.line, each.column)
+        )
         for each in problems
     ]
     return _log(found, context, _category("validate"), failed=bool(found))
@@ -215,64 +217,64 @@ def lint_sarif(linted: Linted, context: Context, verb: str = "lint") -> str:
     return _log(found, context, verb, failed=bool(linted.failures))
 
 
-def _of_drift(drift: Drift) -> Iterator[Result]:
+def _of_drift(drift: Drift) -> Iterator[SarifResult]:
     yield from map(_of_failure, drift.failures)
     for table in drift.tables:
         for each in table.differences:
             said = "".join(f"; {label} {text}" for label, text in origin_facts(each.origin, table))
             declared, found = value_text(each.change.after), value_text(each.change.before)
             message = f"{each.change.id} is declared {declared} and is {found}{said}"
-            yield Result("drift", table.spec.name.text, each.change.id, message)
+            yield SarifResult("drift", table.spec.name.text, each.change.id, message)
 
 
-def _of_plan(plan: Plan, refused: str) -> Iterator[Result]:
+def _of_plan(plan: Plan, refused: str) -> Iterator[SarifResult]:
     if refused:
-        yield Result("refused", "", "", refused)
+        yield SarifResult("refused", "", "", refused)
     yield from map(_of_failure, plan.failures)
     for table in plan.tables:
         yield from _of_table(table)
 
 
-def _of_table(table: TablePlan) -> Iterator[Result]:
+def _of_table(table: TablePlan) -> Iterator[SarifResult]:
     for refusal in table.refusals:
         if refusal.condition in CODES:  # its finding says the same
             continue
         message = _with_hint(f"{refusal.change}: {refusal.reason}", refusal.way_out)
-        yield Result("refused", table.name, refusal.change, message)
+        yield SarifResult("refused", table.name, refusal.change, message)
     yield from (_of_finding(each, table.name) for each in table.findings)
     if not table.refusals:
         for change in table.changes:
             message = f"{change.id} is {value_text(change.before)} and shall be {value_text(change.after)}"
-            yield Result("pending", table.name, change.id, message)
+            yield SarifResult("pending", table.name, change.id, message)
 
 
-def _of_finding(finding: Finding, table: str) -> Result:
+def _of_finding(finding: Finding, table: str) -> SarifResult:
     if finding.severity == "ignored":
-        return Result(finding.code, table, finding.about, finding.message, "note", ignored=finding.reason)
-    return Result(finding.code, table, finding.about, finding.message, finding.severity)
+        return SarifResult(finding.code, table, finding.about, finding.message, "note", ignored=finding.reason)
+    return SarifResult(finding.code, table, finding.about, finding.message, finding.severity)
 
 
-def _of_run(report: RunReport) -> Iterator[Result]:
+def _of_run(report: RunReport) -> Iterator[SarifResult]:
     yield from map(_of_failure, report.failures)
     for run in report.tables:
         yield from _of_table_run(run)
 
 
-def _of_table_run(run: TableRun) -> Iterator[Result]:
+def _of_table_run(run: TableRun) -> Iterator[SarifResult]:
     if run.outcome not in GOOD:
         said = f"{outcome_text(run)}: {run.message}" if run.message else outcome_text(run)
-        yield Result(_OF_OUTCOMES.get(run.outcome, "failed"), run.name, "", _with_hint(said, run.hint))
+        yield SarifResult(_OF_OUTCOMES.get(run.outcome, "failed"), run.name, "", _with_hint(said, run.hint))
     for change in run.later:
-        yield Result("undone", run.name, change, f"{change} was applied and verified, and changed by others since")
+        yield SarifResult("undone", run.name, change, f"{change} was applied and verified, and changed by others since")
     for each in run.casualties:
-        yield Result("casualty", run.name, "", risk_text(each.writer, each.reason, each.fails))
+        yield SarifResult("casualty", run.name, "", risk_text(each.writer, each.reason, each.fails))
     for commit in run.foreign:
         if commit.run:
-            yield Result("undone", run.name, "", f"version {commit.version}{late_text(commit)}")
+            yield SarifResult("undone", run.name, "", f"version {commit.version}{late_text(commit)}")
 
 
-def _of_failure(failure: TableFailure) -> Result:
-    return Result("unreadable", failure.name, "", _with_hint(failure.message, failure.hint))
+def _of_failure(failure: TableFailure) -> SarifResult:
+    return SarifResult("unreadable", failure.name, "", _with_hint(failure.message, failure.hint))
 
 
 def _with_hint(message: str, hint: str) -> str:
@@ -284,7 +286,7 @@ def _category(verb: str, env: str = "") -> str:
     return f"tablectl/{verb}/{env}/" if env else f"tablectl/{verb}/"
 
 
-def _log(results: Iterable[Result], context: Context, category: str, *, failed: bool) -> str:
+def _log(results: Iterable[SarifResult], context: Context, category: str, *, failed: bool) -> str:
     ranked = sorted(results, key=lambda each: each.rank)
     shown = ranked[:MOST]
     used = list(dict.fromkeys(result.rule for result in shown))
@@ -308,7 +310,7 @@ def _log(results: Iterable[Result], context: Context, category: str, *, failed: 
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
 
 
-def _rule(rule: Rule) -> dict[str, Any]:
+def _rule(rule: SarifRule) -> dict[str, Any]:
     return {
         "id": rule.id,
         "name": rule.name,
@@ -319,7 +321,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _result(result: Result, index: int, context: Context) -> dict[str, Any]:
+def _result(result: SarifResult, index: int, context: Context) -> dict[str, Any]:
     about = (result.rule, result.table, result.change) if result.table else (result.rule, result.message)
     identity = "\0".join(about).encode(errors="backslashreplace")
     ignored = {"suppressions": [{"kind": "external", "justification": printable(result.ignored)}]}
@@ -341,9 +343,9 @@ def _message(text: str) -> str:
     return shown.replace("{", "{{").replace("}", "}}").replace("](", "] (")
 
 
-def _location(result: Result, context: Context) -> dict[str, Any]:
+def _location(result: SarifResult, context: Context) -> dict[str, Any]:
     """The line that asks for the change. GitHub takes no result without a file, so there always is one."""
-    source = result.source or context.source(result.table, result.change) or Source(FILE, 1, 1)
+    source = result.source or context.source(result.table, result.change) or SourceFile(FILE, 1, 1)
     physical: dict[str, Any] = {"artifactLocation": _artifact(source.file, context.root)}
     if source.line:
         physical["region"] = {"startLine": source.line, "startColumn": max(source.column, 1)}

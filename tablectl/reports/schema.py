@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from tablectl.applying.run_report import RunReport
 from tablectl.model.errors import ExitCode
+from tablectl.model.json_schema import Schema, record_schema
 from tablectl.model.plan import Plan
-from tablectl.model.record_schema import Schema, record_schema
 from tablectl.planning.plan_file import FORMAT
 from tablectl.reports.drift_json import DriftReport
-from tablectl.window.report import RunReport
 
 _DIGEST: Schema = {
     "description": "SHA-256 over all the rest, as canonical JSON.",

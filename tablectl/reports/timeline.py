@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
+from tablectl.applying.run_report import CommitRun, GateRun, StatementRun, TableRun
 from tablectl.model.text import time_text
 from tablectl.reports.wording import late_text, span_text
-from tablectl.window.report import CommitRun, GateRun, StatementRun, TableRun
 
 _MARGIN = 0.05
 """The share of a picture that stays free on either side."""
@@ -38,7 +38,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class TimelineEvent:
     """The same in words: a line of a table."""
 
     at: int
@@ -58,7 +58,7 @@ class Timeline:
     gates: tuple[Bar, ...]
     statements: tuple[Bar, ...]
     marks: tuple[Mark, ...]
-    events: tuple[Event, ...]
+    events: tuple[TimelineEvent, ...]
 
     @property
     def drawn(self) -> bool:
@@ -142,11 +142,11 @@ def _commit(commit: CommitRun) -> str:
     )
 
 
-def _events(run: TableRun, commits: list[tuple[CommitRun, bool]]) -> tuple[Event, ...]:
-    found: list[Event] = []
+def _events(run: TableRun, commits: list[tuple[CommitRun, bool]]) -> tuple[TimelineEvent, ...]:
+    found: list[TimelineEvent] = []
     for gate in run.gates:
         text = f"{gate.gate}, for {span_text(gate.until - gate.since)}"
-        found.append(Event(gate.since, _clock(gate.since), "gate", text))
+        found.append(TimelineEvent(gate.since, _clock(gate.since), "gate", text))
     for statement in run.statements:
         ended = (
             f"failed after {span_text(statement.milliseconds)}"
@@ -154,10 +154,10 @@ def _events(run: TableRun, commits: list[tuple[CommitRun, bool]]) -> tuple[Event
             else span_text(statement.milliseconds)
         )
         text = f"{statement.id} ({statement.phase}), {ended}"
-        found.append(Event(statement.at, _clock(statement.at), "statement", text))
+        found.append(TimelineEvent(statement.at, _clock(statement.at), "statement", text))
     for commit, ours in commits:
         kind: Literal["commit of this run", "commit of others"] = "commit of this run" if ours else "commit of others"
-        found.append(Event(commit.at, _clock(commit.at), kind, _commit(commit)))
+        found.append(TimelineEvent(commit.at, _clock(commit.at), kind, _commit(commit)))
     return tuple(sorted(found, key=lambda each: each.at))
 
 

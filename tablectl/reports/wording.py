@@ -9,8 +9,8 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Literal
 
+from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport, TableRun, WriterRun
 from tablectl.model.errors import ExitCode
-from tablectl.model.live import Marks
 from tablectl.model.plan import (
     Backfill,
     Change,
@@ -24,10 +24,10 @@ from tablectl.model.plan import (
     TablePlan,
     Value,
 )
+from tablectl.model.table import ClusteringState
 from tablectl.model.text import printable, time_text
 from tablectl.planning.drift import Drift
 from tablectl.reports.style import plural, size_text
-from tablectl.window.report import CommitRun, Outcome, RunReport, TableRun, WriterRun
 
 HARMS: Mapping[Phase, str] = MappingProxyType(
     {
@@ -39,22 +39,22 @@ HARMS: Mapping[Phase, str] = MappingProxyType(
 """What the statements of a phase do to writers that have no guard."""
 
 _OUTCOMES = {
-    Outcome.APPLIED: "applied and verified",
-    Outcome.ALREADY: "already as declared, no commit made",
-    Outcome.WAITING: "waiting",
-    Outcome.STALE: "stale, left alone",
-    Outcome.REFUSED: "refused, left alone",
-    Outcome.HELD: "held by another apply, left alone",
-    Outcome.NOT_DRAINED: "writers did not end in time, left alone",
-    Outcome.HOOK_FAILED: "a hook failed, left alone",
-    Outcome.OUTSIDE: "outside the calendar, left alone",
-    Outcome.FAILED: "failed",
-    Outcome.UNVERIFIED: "not verified",
-    Outcome.ELSEWHERE: "a statement went to another table",
-    Outcome.UNKNOWN: "what became of a statement is unknown",
-    Outcome.LEASE_LOST: "the lease was lost",
-    Outcome.SUCCEEDED: "as declared, by another run of the same plan",
-    Outcome.INTERRUPTED: "interrupted",
+    RunOutcome.APPLIED: "applied and verified",
+    RunOutcome.ALREADY: "already as declared, no commit made",
+    RunOutcome.WAITING: "waiting",
+    RunOutcome.STALE: "stale, left alone",
+    RunOutcome.REFUSED: "refused, left alone",
+    RunOutcome.HELD: "held by another apply, left alone",
+    RunOutcome.NOT_DRAINED: "writers did not end in time, left alone",
+    RunOutcome.HOOK_FAILED: "a hook failed, left alone",
+    RunOutcome.OUTSIDE: "outside the calendar, left alone",
+    RunOutcome.FAILED: "failed",
+    RunOutcome.UNVERIFIED: "not verified",
+    RunOutcome.ELSEWHERE: "a statement went to another table",
+    RunOutcome.UNKNOWN: "what became of a statement is unknown",
+    RunOutcome.LEASE_LOST: "the lease was lost",
+    RunOutcome.SUCCEEDED: "as declared, by another run of the same plan",
+    RunOutcome.INTERRUPTED: "interrupted",
 }
 
 _LEAVES: Mapping[Leaves, str] = MappingProxyType(
@@ -65,14 +65,14 @@ _LEAVES: Mapping[Leaves, str] = MappingProxyType(
         "freely": "can be dropped",
     }
 )
-GOOD = frozenset({Outcome.APPLIED, Outcome.ALREADY, Outcome.WAITING, Outcome.SUCCEEDED})
+GOOD = frozenset({RunOutcome.APPLIED, RunOutcome.ALREADY, RunOutcome.WAITING, RunOutcome.SUCCEEDED})
 """Outcomes with which nothing is wrong."""
 
 Kind = Literal["good", "pending", "bad"]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PlanVerdict:
     """What a reader must know first."""
 
     kind: Kind
@@ -130,47 +130,47 @@ def statements_text(statements: Iterable[Statement]) -> str:
     return f"{plural(sum(counts.values()), 'statement')} ({named})"
 
 
-def plan_verdict(plan: Plan, refused: str = "") -> Verdict:
+def plan_verdict(plan: Plan, refused: str = "") -> PlanVerdict:
     """What a plan comes to; ``refused`` says why it may not be run as a whole."""
     parts = tuple(part.text for part in plan_parts(plan))
     if refused:
-        return Verdict("bad", "Refused", (refused, *parts))
+        return PlanVerdict("bad", "Refused", (refused, *parts))
     todo = any(table.applies for table in plan.tables)
     if plan.failures:
-        return Verdict("bad", "Not all tables can be read", parts)
+        return PlanVerdict("bad", "Not all tables can be read", parts)
     if any(table.refusals for table in plan.tables):
-        return Verdict("bad", "Refused in part" if todo else "Refused", parts)
+        return PlanVerdict("bad", "Refused in part" if todo else "Refused", parts)
     if todo:
-        return Verdict("pending", "Changes pending", parts)
-    return Verdict("good", "Nothing to do", (all_as_declared(plan),))
+        return PlanVerdict("pending", "Changes pending", parts)
+    return PlanVerdict("good", "Nothing to do", (all_as_declared(plan),))
 
 
 def run_parts(report: RunReport) -> list[str]:
     """How many tables came out how, and how many commits were made."""
     counts = Counter(table.outcome for table in report.tables)
-    parts = [f"{counts[outcome]} {outcome}" for outcome in Outcome if counts[outcome]]
+    parts = [f"{counts[outcome]} {outcome}" for outcome in RunOutcome if counts[outcome]]
     if report.failures:
         parts.append(f"{len(report.failures)} not readable")
     commits = sum(len(table.commits) for table in report.tables)
     return [*(parts or ["nothing to do"]), f"{plural(commits, 'commit')} made"]
 
 
-def run_verdict(report: RunReport) -> Verdict:
+def run_verdict(report: RunReport) -> PlanVerdict:
     """What a run came to."""
     parts = tuple(run_parts(report))
     match report.exit_code:
-        case ExitCode.DONE if any(table.outcome is Outcome.WAITING for table in report.tables):
-            return Verdict("pending", "Waiting for history to age", parts)
+        case ExitCode.DONE if any(table.outcome is RunOutcome.WAITING for table in report.tables):
+            return PlanVerdict("pending", "Waiting for history to age", parts)
         case ExitCode.DONE:
-            return Verdict("good", "Applied and verified" if report.committed else "Nothing to apply", parts)
+            return PlanVerdict("good", "Applied and verified" if report.committed else "Nothing to apply", parts)
         case ExitCode.PARTIAL:
-            return Verdict("bad", "Applied in part", parts)
+            return PlanVerdict("bad", "Applied in part", parts)
         case ExitCode.WINDOW:
-            return Verdict("bad", "The window was not opened", parts)
+            return PlanVerdict("bad", "The window was not opened", parts)
         case ExitCode.REFUSED:
-            return Verdict("bad", "Refused", parts)
+            return PlanVerdict("bad", "Refused", parts)
         case _:
-            return Verdict("bad", "Failed", parts)
+            return PlanVerdict("bad", "Failed", parts)
 
 
 def drift_parts(drift: Drift) -> list[tuple[str, str]]:
@@ -187,14 +187,14 @@ def drift_parts(drift: Drift) -> list[tuple[str, str]]:
     return parts
 
 
-def drift_verdict(drift: Drift) -> Verdict:
+def drift_verdict(drift: Drift) -> PlanVerdict:
     """What the drift comes to."""
     parts = tuple(text for text, _ in drift_parts(drift)) or ("no tables",)
     if drift.failures:
-        return Verdict("bad", "Not all tables can be read", parts)
+        return PlanVerdict("bad", "Not all tables can be read", parts)
     if drift.tables:
-        return Verdict("pending", "Not as declared", parts)
-    return Verdict("good", "No drift", parts)
+        return PlanVerdict("pending", "Not as declared", parts)
+    return PlanVerdict("good", "No drift", parts)
 
 
 def facts_text(table: TablePlan) -> str:
@@ -306,7 +306,7 @@ def due_text(statement: Statement) -> str:
     return f"at {time_text(statement.due)}, when history is old enough; an apply before then leaves it"
 
 
-def loose_text(marks: Marks | None, columns: Value) -> str:
+def loose_text(marks: ClusteringState | None, columns: Value) -> str:
     """``63 % of the data (1.2 GB in 9 files)``: what is not clustered by some columns; empty where that is unknown."""
     if marks is None or not isinstance(columns, tuple):
         return ""
@@ -323,7 +323,7 @@ def table_loose(table: TablePlan) -> str:
     return changes_loose(table.changes, table.basis.marks)
 
 
-def changes_loose(changes: Iterable[Change], marks: Marks | None) -> str:
+def changes_loose(changes: Iterable[Change], marks: ClusteringState | None) -> str:
     """The same for the columns that changes ask for."""
     change = next((each for each in changes if each.attribute == "clustering"), None)
     return loose_text(marks, tuple(fact.column for fact in change.columns) if change else None)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tablectl.window.guards import TTL, Mode
-from tablectl.writers.functions import check_plain
+from tablectl.applying.guards import TTL, GuardMode
 from tablectl.writers.guard import Guard
-from tablectl.writers.terms import ModeName, Table, Terms, terms_of
+from tablectl.writers.options import GuardOptions, ModeName, Table, guard_options
+from tablectl.writers.wrappable import check_plain
 
 Batch = Callable[[Any, int], Any]
 """What ``foreachBatch`` takes: a function of the batch's DataFrame and its number."""
@@ -20,7 +20,7 @@ class GuardedBatch:
     """A ``Batch``. Holds no session, so that Spark Connect can send it to the server."""
 
     function: Batch
-    terms: Terms
+    terms: GuardOptions
 
     def __call__(self, df: Any, batch_id: int) -> None:
         """One batch. Where the table must be looked up, that happens in the session of the batch."""
@@ -31,7 +31,7 @@ class GuardedBatch:
 def guard_batch(
     function: Batch,
     table: Table,
-    mode: ModeName | Mode = "any",
+    mode: ModeName | GuardMode = "any",
     *,
     name: str = "",
     timeout: float | None = None,
@@ -45,4 +45,4 @@ def guard_batch(
     Python process of the server, which must have tablectl too.
     """
     check_plain(function, "guard_batch")
-    return GuardedBatch(function, terms_of(table, mode, name, timeout, state, ttl))
+    return GuardedBatch(function, guard_options(table, mode, name, timeout, state, ttl))

@@ -17,21 +17,21 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
+from tablectl.applying.clock import SystemClock
+from tablectl.applying.guards import TTL, GuardMode, GuardRecord
+from tablectl.applying.lease import random_id
+from tablectl.applying.lease_log import LeaseRecord
+from tablectl.applying.owner import current_owner
+from tablectl.delta.names import canonical_location
 from tablectl.engine.spark import locate
-from tablectl.live.store import is_local
+from tablectl.log.store import is_local
 from tablectl.model.errors import one_line
-from tablectl.model.names import canonical_location
+from tablectl.storage.records import is_new, open_records, real_place
 from tablectl.version import __version__
-from tablectl.window.clock import SystemClock
-from tablectl.window.guards import TTL, GuardRecord, Mode
-from tablectl.window.lease import random_id
-from tablectl.window.lease_log import LeaseRecord
-from tablectl.window.owner import current_owner
-from tablectl.window.records import is_new, open_records, real_place
-from tablectl.writers.attendant import Attendant
-from tablectl.writers.functions import check_plain
-from tablectl.writers.passage import GuardTimeout, Passage, StoredGuard
-from tablectl.writers.terms import ModeName, Table, Terms, terms_of
+from tablectl.writers.gate_entry import GateEntry, GuardTimeout, StoredGuard
+from tablectl.writers.keepalive import GuardThread
+from tablectl.writers.options import GuardOptions, ModeName, Table, guard_options
+from tablectl.writers.wrappable import check_plain
 
 _UNGUARDED = "this write goes on without a look at the gate, and an apply may fail it"
 _NEW = "%s: there is no Delta table, and so no guard"
@@ -44,7 +44,7 @@ _Result = TypeVar("_Result")
 def guard(
     spark: Any,
     table: Table,
-    mode: ModeName | Mode = "any",
+    mode: ModeName | GuardMode = "any",
     *,
     name: str = "",
     timeout: float | None = None,
@@ -71,7 +71,7 @@ def guard(
     straight through. Raises ``ValueError`` and ``TypeError`` for arguments that make no sense; all else that can go
     wrong but ``GuardTimeout`` is a warning.
     """
-    terms = terms_of(table, mode, name, timeout, state, ttl)
+    terms = guard_options(table, mode, name, timeout, state, ttl)
     if terms.target.location is None and spark is None:
         raise ValueError(f"to look up {terms.target.text!r} takes a session; without one, give the table's location")
     return Guard(spark, terms)
@@ -81,7 +81,7 @@ def guard(
 class _Hold:
     """One entry into a guard, from its ``__enter__`` to its ``__exit__``."""
 
-    mode: Mode
+    mode: GuardMode
     key: str
     place: str = ""
     """The canonical location; empty where it could not be looked up."""
@@ -107,7 +107,7 @@ _HOLDS: ContextVar[tuple[_Hold, ...]] = ContextVar("tablectl_guards", default=()
 class Guard:
     """Made by ``guard``. A context manager and a decorator; holds no resource but while it is entered."""
 
-    def __init__(self, spark: Any, terms: Terms) -> None:
+    def __init__(self, spark: Any, terms: GuardOptions) -> None:
         self._spark = spark
         self._terms = terms
         self._entries: list[_Hold] = []
@@ -142,7 +142,7 @@ class Guard:
 
         return guarded
 
-    def __reduce__(self) -> tuple[type[Guard], tuple[Any, Terms]]:
+    def __reduce__(self) -> tuple[type[Guard], tuple[Any, GuardOptions]]:
         return Guard, (self._spark, self._terms)
 
     def _enter(self) -> _Hold:
@@ -184,15 +184,15 @@ class _StrongerModeError(ValueError):
 class _Visit:
     """One write: its guard in the store, or on its way there, and the thread that looks after it."""
 
-    def __init__(self, terms: Terms, location: str, state: str | None) -> None:
+    def __init__(self, terms: GuardOptions, location: str, state: str | None) -> None:
         self._terms = terms
         self._location = location
         self._state = state
         self._guard: StoredGuard | None = None
-        self.attendant = Attendant(terms.target.text, terms.ttl)
+        self.attendant = GuardThread(terms.target.text, terms.ttl)
 
     def begin(self) -> LeaseRecord | None:
-        """Passes the gate, as ``Passage.enter``."""
+        """Passes the gate, as ``GateEntry.enter``."""
         terms, ask, location = self._terms, self.attendant.ask, self._location
         owner = current_owner(os.environ, __version__)
         writer = f"{terms.name}, {owner}" if terms.name else str(owner)
@@ -200,7 +200,7 @@ class _Visit:
         store = ask(lambda: open_records(location, self._state, real_place(location)))
         self._guard = StoredGuard(store, GuardRecord(random_id(), 0, writer, terms.mode, terms.ttl), owner)
         self.attendant.keep(self._guard)
-        return Passage(self._guard, terms.target.text, terms.timeout, SystemClock(), ask, self._tell_outer).enter()
+        return GateEntry(self._guard, terms.target.text, terms.timeout, SystemClock(), ask, self._tell_outer).enter()
 
     def _tell_outer(self, waits: bool) -> None:  # noqa: FBT001
         """The guards that this one is inside of say which gate their write waits at: their applies need not wait."""
@@ -232,7 +232,7 @@ class _Visit:
             self.attendant.dismiss()
 
 
-def _begin(terms: Terms, location: str) -> _Visit | None:
+def _begin(terms: GuardOptions, location: str) -> _Visit | None:
     """Passes the gate. ``None`` where there is no table yet, and so no apply: the guard must not be in its way."""
     state = terms.state or os.environ.get("TABLECTL_STATE") or None
     may_be_new = terms.target.location is not None and state is None

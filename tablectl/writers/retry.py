@@ -11,7 +11,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from tablectl.engine.errors import conflict_in
-from tablectl.writers.functions import check_plain
+from tablectl.writers.wrappable import check_plain
 
 _log = logging.getLogger(__name__)
 _Parameters = ParamSpec("_Parameters")

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from tablectl.model.live import Client, LiveTable, Protocol
-from tablectl.model.names import parse_table
-from tablectl.model.schema import Field, Schema
+from tablectl.delta.names import parse_table
+from tablectl.delta.protocol import Client, Protocol
+from tablectl.delta.schema import Field, Schema
+from tablectl.model.table import LiveTable
 from tests.look_back import with_look_back
 
 SCHEMA = Schema(

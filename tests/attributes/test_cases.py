@@ -20,16 +20,17 @@ import pytest
 import yaml
 
 from tablectl.attributes.policy import ATTRIBUTES
+from tablectl.delta.names import parse_column
+from tablectl.delta.protocol import READER_FEATURES, Client, Protocol
+from tablectl.delta.schema import Field, Schema, parse_schema
 from tablectl.model.errors import InputError
-from tablectl.model.live import READER_FEATURES, Client, LiveTable, MarkedPart, Marks, Protocol, Truncation
-from tablectl.model.names import parse_column
 from tablectl.model.plan import Change, Refusal, Statement
-from tablectl.model.schema import Field, Schema, parse_schema
-from tablectl.planning.table import plan_table
-from tablectl.specs.policies import read_specs
-from tablectl.specs.reading import Reading
-from tablectl.specs.spec import Specs
-from tablectl.specs.variables import Variables
+from tablectl.model.table import ClusteringState, FileGroup, HistoryTruncation, LiveTable
+from tablectl.planning.plan_table import plan_table
+from tablectl.policies.policy_document import read_specs
+from tablectl.policies.spec import Specs
+from tablectl.policies.value_reader import ValueReader
+from tablectl.policies.variables import Variables
 
 _CASES = Path(__file__).parent.parent / "cases"
 _FILES = sorted(_CASES.glob("*/*.yaml"))
@@ -67,7 +68,7 @@ def outcome(case: dict[str, Any], live: Callable[..., LiveTable]) -> dict[str, A
 
 def _specs(policy: Any, dialect: str) -> Specs:
     text = yaml.safe_dump({"version": 1, "tables": {"lake.s.t": policy}}, allow_unicode=True)
-    reading = Reading(Variables({}, {}), dialect, "spark_catalog", [])
+    reading = ValueReader(Variables({}, {}), dialect, "spark_catalog", [])
     return read_specs([("policies.yaml", text.encode())], reading)
 
 
@@ -91,13 +92,11 @@ def _facts(given: dict[str, Any]) -> dict[str, Any]:
         named = (text.partition(" ") for text in given["clients"])
         facts["clients"] = tuple(Client(name, tuple(map(int, v.split("."))) if v else ()) for name, _, v in named)
     if "marks" in given:
-        parts = [
-            MarkedPart(columns=each[0] and tuple(each[0]), files=each[1], bytes=each[2]) for each in given["marks"]
-        ]
+        parts = [FileGroup(columns=each[0] and tuple(each[0]), files=each[1], bytes=each[2]) for each in given["marks"]]
         files, size = facts.pop("older", (0, 0))
-        facts["marks"] = Marks(parts=tuple(parts), older=MarkedPart(files=files, bytes=size))
+        facts["marks"] = ClusteringState(parts=tuple(parts), older=FileGroup(files=files, bytes=size))
     if "truncation" in given:
-        facts["truncation"] = Truncation(given["truncation"])
+        facts["truncation"] = HistoryTruncation(given["truncation"])
     if "columns" in given:
         facts["schema"] = Schema(tuple(Field(f"c{index}", "long") for index in range(1, facts.pop("columns") + 1)))
     if "schema" in given:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from tablectl.attributes.base import Target
+from tablectl.attributes.base import ChangeTarget
 from tablectl.attributes.clustering import STATS_KEYS, Clustering, has_statistics
-from tablectl.model.live import LiveTable
 from tablectl.model.plan import Basis, Change
+from tablectl.model.table import LiveTable
 
 _COUNT, _NAMES = STATS_KEYS
 
@@ -44,7 +44,7 @@ def test_statistics(
 
 def test_the_plan_outranks_the_live_table(live: Callable[..., LiveTable]) -> None:
     table = live(properties={_NAMES: "day"})
-    named, unset = Target("oss", {_NAMES.lower(): "id"}), Target("oss", {_NAMES.lower(): None})
+    named, unset = ChangeTarget("oss", {_NAMES.lower(): "id"}), ChangeTarget("oss", {_NAMES.lower(): None})
     assert has_statistics(("id",), table.schema, lambda key: named.property(table, key))
     assert has_statistics(("id",), table.schema, lambda key: unset.property(table, key))
 

@@ -7,11 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from tablectl.attributes.policy import Policy
-from tablectl.model.live import LiveTable, Protocol
-from tablectl.model.names import ColumnPath
-from tablectl.model.options import Options
-from tablectl.model.schema import Field, Schema
-from tablectl.planning.table import plan_table
+from tablectl.delta.names import ColumnPath
+from tablectl.delta.protocol import Protocol
+from tablectl.delta.schema import Field, Schema
+from tablectl.model.table import LiveTable
+from tablectl.model.table_options import TableOptions
+from tablectl.planning.plan_table import plan_table
 
 NAMED = Protocol(2, 7, frozenset(), frozenset({"columnMapping", "clustering", "domainMetadata"}))
 
@@ -24,7 +25,7 @@ def refusal(live: Callable[..., LiveTable], *fields: Field, clustering: tuple[Co
         protocol=NAMED,
         properties={"delta.columnMapping.mode": "name"},
     )
-    plan = plan_table(Policy(column_mapping="none"), table, "oss", Options(rewrite="allowed"))
+    plan = plan_table(Policy(column_mapping="none"), table, "oss", TableOptions(rewrite="allowed"))
     assert plan is not None
     return f"{plan.refusals[0].reason} {plan.refusals[0].condition}" if plan.refusals else ""
 

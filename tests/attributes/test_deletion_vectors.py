@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from tablectl.attributes.deletion_vectors import KEY, DeletionVectors
-from tablectl.model.live import LiveTable, Protocol
+from tablectl.delta.protocol import Protocol
+from tablectl.model.table import LiveTable
 
 _WITH = Protocol(3, 7, frozenset({"deletionVectors"}), frozenset({"deletionVectors"}))
 _WITHOUT = Protocol(1, 2)

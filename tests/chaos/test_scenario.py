@@ -7,7 +7,7 @@ import pytest
 
 from chaos.scenario import FAULTS, KINDS, TEMPLATES, allowed, choose, copy_table, policy_text
 from tablectl.model.errors import TablectlError
-from tablectl.specs.policies import load_specs
+from tablectl.policies.policy_document import load_specs
 from tests.chaos.logs import HandMade
 
 

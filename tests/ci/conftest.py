@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tablectl.ci.github import GitHub
-from tablectl.ci.job import Job, Ran
+from tablectl.ci.job import CommandResult, Job
 from tablectl.ci.steps import run_step
 from tests.cli.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
 
@@ -159,7 +159,7 @@ class Runner:
 
     root: Path
     environ: dict[str, str]
-    run: Callable[[Sequence[str]], Ran]
+    run: Callable[[Sequence[str]], CommandResult]
     log: str = ""
     count: int = 0
 
@@ -195,11 +195,11 @@ def read_outputs(file: Path) -> dict[str, str]:
 def runner(tmp_path: Path, cli: Cli, fake_spark: FakeSpark, github: FakeGitHub) -> Runner:
     """In the repository of policies, with commands run in this process."""
 
-    def run(args: Sequence[str]) -> Ran:
+    def run(args: Sequence[str]) -> CommandResult:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("TABLECTL_BASE_CONFIG", made.environ.get("TABLECTL_BASE_CONFIG", ""))
             ran = cli(*args)
-        return Ran(ran.code, ran.err)
+        return CommandResult(ran.code, ran.err)
 
     root = tmp_path / "runner"
     root.mkdir()

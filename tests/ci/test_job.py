@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.ci.job import Job, Ran, run_tablectl
+from tablectl.ci.job import CommandResult, Job, run_tablectl
 from tablectl.model.errors import UsageError
 from tests.ci.conftest import read_outputs
 
@@ -29,9 +29,9 @@ def test_an_annotation_is_one_line() -> None:
 def test_what_a_command_prints_is_no_order_to_the_runner() -> None:
     log = io.StringIO()
 
-    def run(_args: Sequence[str]) -> Ran:
+    def run(_args: Sequence[str]) -> CommandResult:
         log.write("::add-mask::everything\n")
-        return Ran(0, "")
+        return CommandResult(0, "")
 
     Job({}, run, log).tablectl("plan")
     first, said, last = log.getvalue().splitlines()

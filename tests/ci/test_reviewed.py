@@ -8,7 +8,7 @@ import pytest
 
 from tablectl.ci.comment import body_of, marker, put_comment
 from tablectl.ci.github import GitHub
-from tablectl.ci.reviewed import BY_HAND, CHOSEN, Origin, Reviewed, find_reviewed
+from tablectl.ci.reviewed import BY_HAND, CHOSEN, Origin, ReviewedPlan, find_reviewed
 from tablectl.model.errors import PlanFileError
 from tests.ci.conftest import WORKFLOW, FakeGitHub
 
@@ -18,7 +18,9 @@ COMMIT, HEAD, OLDER = "c" * 40, "a" * 40, "b" * 40
 DIGEST = "d" * 64
 
 
-def find(client: GitHub, plan_run: int | None = None, *, name: str = "tablectl", workflow: str = WORKFLOW) -> Reviewed:
+def find(
+    client: GitHub, plan_run: int | None = None, *, name: str = "tablectl", workflow: str = WORKFLOW
+) -> ReviewedPlan:
     return find_reviewed(client, Origin(name, COMMIT, workflow, "main"), plan_run)
 
 
@@ -43,8 +45,8 @@ def test_it_is_the_newest_of_the_commit_that_was_merged(github: FakeGitHub, clie
     github.kept("lake-plan-pr-5", run=14, head=HEAD)
     commented(client, 5)
     commented(client, 5, name="lake", digest="e" * 64)
-    assert find(client) == Reviewed(12, "tablectl-plan-pr-5", 5, DIGEST)
-    assert find(client, name="lake") == Reviewed(14, "lake-plan-pr-5", 5, "e" * 64)
+    assert find(client) == ReviewedPlan(12, "tablectl-plan-pr-5", 5, DIGEST)
+    assert find(client, name="lake") == ReviewedPlan(14, "lake-plan-pr-5", 5, "e" * 64)
 
 
 def test_of_the_pull_requests_of_a_commit_the_one_that_became_it(github: FakeGitHub, client: GitHub) -> None:
@@ -158,7 +160,7 @@ def test_a_run_that_is_named(github: FakeGitHub, client: GitHub) -> None:
     github.kept("tablectl-plan", run=23, head=HEAD, event="merge_group")
     github.kept("tablectl-plan", run=24, branch="feature", **by_hand)
     github.kept("tablectl-plan", run=25, workflow=".github/workflows/evil.yml", **by_hand)
-    assert find(client, 20) == Reviewed(20, "tablectl-plan", None, CHOSEN)
+    assert find(client, 20) == ReviewedPlan(20, "tablectl-plan", None, CHOSEN)
     assert refused(client, 21) == "run 21 kept no plan named tablectl-plan", "a pull request goes through its merge"
     assert refused(client, 22) == "run 22 kept no plan named tablectl-plan"
     assert refused(client, 23) == "the plan of run 23 was made by merge_group on main, and not by hand on main"

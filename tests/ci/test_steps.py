@@ -13,7 +13,7 @@ import pytest
 import tablectl
 from tablectl.ci.__main__ import main
 from tablectl.planning.plan_file import digest_of, dump_plan
-from tablectl.specs.config import load_config
+from tablectl.policies.config import load_config
 from tests.ci.conftest import FakeGitHub, Runner, base_commit, git
 from tests.cli.conftest import FakeSpark, Repository
 from tests.cli.log_lake import Logged, set_property

@@ -9,9 +9,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from tablectl.delta.names import TableName
 from tablectl.model.errors import EngineError, LiveError, TablectlError
-from tablectl.model.names import TableName
-from tests.window.fake_lake import Sql, changed_properties, features_of, parse_sql
+from tests.applying.fake_lake import Sql, changed_properties, features_of, parse_sql
 
 SPARK = "Apache-Spark/4.2.0 Delta-Lake/4.4.0"
 COLUMNS = {"id": "long", "day": "date", "kind": "string"}

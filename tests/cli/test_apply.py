@@ -13,19 +13,19 @@ from typing import Any
 
 import pytest
 
+from tablectl.applying.acquire import Claim, try_acquire
+from tablectl.applying.clock import SystemClock
+from tablectl.applying.events import RunEvent
+from tablectl.applying.guards import GuardRecord
+from tablectl.applying.lease import Lease
+from tablectl.applying.lease_log import tail
+from tablectl.applying.owner import Owner
 from tablectl.cli import commands
 from tablectl.cli.display import Lines
 from tablectl.cli.output import Output
 from tablectl.engine.spark import INSTALL
 from tablectl.model.errors import EngineError, TablectlError
-from tablectl.window.acquire import Claim, try_acquire
-from tablectl.window.clock import SystemClock
-from tablectl.window.events import Event
-from tablectl.window.guards import GuardRecord
-from tablectl.window.lease import Lease
-from tablectl.window.lease_log import tail
-from tablectl.window.owner import Owner
-from tablectl.window.records import open_records
+from tablectl.storage.records import open_records
 from tests.cli.conftest import Cli, FakeSpark, Repository
 from tests.cli.log_lake import Logged, append, set_property
 
@@ -284,11 +284,11 @@ def test_rules_by_tag_hold_for_a_saved_plan(cli: Cli, lake: Repository, fake_spa
 
 def test_wait_tries_again(cli: Cli, lake: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TABLECTL_WINDOW_DRAIN", "0")
-    monkeypatch.setattr("tablectl.window.again.PAUSES", (0.1,))
+    monkeypatch.setattr("tablectl.applying.retry.PAUSES", (0.1,))
     guard(lake, "d")
     tries = 0
 
-    def told(lines: Lines, event: Event) -> None:
+    def told(lines: Lines, event: RunEvent) -> None:
         nonlocal tries
         tries += event.step == "leased"
         if tries == 3:

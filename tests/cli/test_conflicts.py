@@ -7,7 +7,7 @@ import json
 import pytest
 
 import tablectl
-from tablectl.model.live import Client
+from tablectl.delta.protocol import Client
 from tests.cli.conftest import Cli, Repository
 
 ENGINE = "Databricks-Runtime/14.3.x-scala2.12"

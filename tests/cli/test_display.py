@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from tablectl.applying.events import RunEvent
 from tablectl.cli.display import Lines, Screen, screen
 from tablectl.cli.output import Output
-from tablectl.window.events import Event
 
 
 class Log:
@@ -28,7 +28,7 @@ class Log:
         """An event a second."""
         start = self.now
         while self.now < until:
-            self.lines(Event(table, "draining", words, self.now - start))
+            self.lines(RunEvent(table, "draining", words, self.now - start))
             self.now += 1
 
 
@@ -37,7 +37,7 @@ class Log:
 
 def test_a_step_with_words_is_a_line() -> None:
     log = Log()
-    for event in (Event("t", "leased"), Event("t", "before x", "closed: SET"), Event("", "note", "beware")):
+    for event in (RunEvent("t", "leased"), RunEvent("t", "before x", "closed: SET"), RunEvent("", "note", "beware")):
         log.lines(event)
     assert log.said == ["t: closed: SET", "beware"]
 
@@ -58,7 +58,7 @@ def test_another_wait_is_told_at_once_but_not_each_of_many() -> None:
     log.wait("waiting for a, b, c", 1)
     log.wait("waiting for a, b", 2)
     log.wait("waiting for a", 20)
-    log.lines(Event("t", "before x", "closed: SET"))
+    log.lines(RunEvent("t", "before x", "closed: SET"))
     log.wait("waiting for d", 21)
     assert log.said == [
         "t: waiting for a, b, c",
@@ -79,7 +79,7 @@ def test_how_far_a_run_is_is_a_line_every_half_minute() -> None:
     log = Log()
     for second in range(95):
         log.now = float(second)
-        log.lines(Event("", "progress", f"{second} of 100 tables done"))
+        log.lines(RunEvent("", "progress", f"{second} of 100 tables done"))
     assert log.said == ["30 of 100 tables done", "60 of 100 tables done", "90 of 100 tables done"]
 
 
@@ -100,9 +100,9 @@ def rows(shown: Screen, on: Console) -> list[str]:
 def test_a_row_for_each_table_with_what_it_does_and_for_how_long() -> None:
     now, on = [100.0], console()
     shown = Screen(on, lambda: now[0])
-    shown(Event("delta.`/lake/orders`", "before closed-set", "closed: SET TBLPROPERTIES"))
+    shown(RunEvent("delta.`/lake/orders`", "before closed-set", "closed: SET TBLPROPERTIES"))
     now[0] = 107.0
-    shown(Event("sales.returns", "draining", "closed gate, waiting for nightly load (any)", 65.0))
+    shown(RunEvent("sales.returns", "draining", "closed gate, waiting for nightly load (any)", 65.0))
     found = rows(shown, on)
     shown.stop()
     assert [re.split(r" {2,}", line.strip()) for line in found] == [
@@ -116,7 +116,7 @@ def test_a_row_for_each_table_with_what_it_does_and_for_how_long() -> None:
 def test_no_row_is_wider_than_the_terminal(width: int) -> None:
     on = console(width)
     shown = Screen(on)
-    shown(Event("delta.`s3://bucket/" + "very/" * 30 + "long`", "draining", "waiting for " + "etl, " * 50, 5.0))
+    shown(RunEvent("delta.`s3://bucket/" + "very/" * 30 + "long`", "draining", "waiting for " + "etl, " * 50, 5.0))
     found = rows(shown, on)
     shown.stop()
     assert len(found) == 1
@@ -129,8 +129,8 @@ def test_how_far_a_run_is_is_the_last_row_and_many_tables_do_not_fill_the_screen
     shown = Screen(on, lambda: now[0])
     for number in range(50):
         now[0] += 1
-        shown(Event(f"sales.t{number:02}", "held", "held by ben", 0.0))
-    shown(Event("", "progress", "9 of 100 tables done, 50 waiting (50 for a lease)"))
+        shown(RunEvent(f"sales.t{number:02}", "held", "held by ben", 0.0))
+    shown(RunEvent("", "progress", "9 of 100 tables done, 50 waiting (50 for a lease)"))
     found = rows(shown, on)
     shown.stop()
     assert len(found) == 21
@@ -142,8 +142,8 @@ def test_how_far_a_run_is_is_the_last_row_and_many_tables_do_not_fill_the_screen
 def test_a_table_that_is_done_leaves() -> None:
     on = console()
     shown = Screen(on)
-    shown(Event("a", "verify", "verify"))
-    shown(Event("a", "released"))
+    shown(RunEvent("a", "verify", "verify"))
+    shown(RunEvent("a", "released"))
     assert rows(shown, on) == []
     shown.stop()
 
@@ -151,8 +151,8 @@ def test_a_table_that_is_done_leaves() -> None:
 def test_what_must_not_get_lost_goes_above() -> None:
     on = console()
     shown = Screen(on)
-    shown(Event("a", "hook says", "| paused [bold]1 job[/bold] :smile:"))
-    shown(Event("", "note", "beware\x1b[2J"))
+    shown(RunEvent("a", "hook says", "| paused [bold]1 job[/bold] :smile:"))
+    shown(RunEvent("", "note", "beware\x1b[2J"))
     shown.stop()
     assert isinstance(on.file, StringIO)
     text = on.file.getvalue()
@@ -163,7 +163,7 @@ def test_what_must_not_get_lost_goes_above() -> None:
 def test_hostile_names_move_no_cursor() -> None:
     on = console()
     shown = Screen(on)
-    shown(Event("a\x1b[2J\n", "verify", "waiting for \x1b[31mevil [red]x[/red]"))
+    shown(RunEvent("a\x1b[2J\n", "verify", "waiting for \x1b[31mevil [red]x[/red]"))
     text = "".join(rows(shown, on))
     shown.stop()
     assert "\x1b" not in text
@@ -175,7 +175,7 @@ def test_without_colour_it_reads_as_well(monkeypatch: pytest.MonkeyPatch) -> Non
     stream = StringIO()
     stream.isatty = lambda: True  # type: ignore[method-assign]
     with screen(stream, {"NO_COLOR": "1"}) as shown:
-        shown(Event("a", "hook says", "| paused"))
+        shown(RunEvent("a", "hook says", "| paused"))
     assert re.findall(r"\x1b\[[0-9;]*m", stream.getvalue().replace("\x1b[0m", "").replace("\x1b[2m", "")) == []
 
 
@@ -185,8 +185,8 @@ def test_a_terminal_that_went_away_stops_nothing() -> None:
             raise OSError(5, "Input/output error")
 
     shown = Screen(Console(file=Gone(), force_terminal=True))
-    shown(Event("a", "verify", "verify"))
-    shown(Event("a", "note", "x"))
+    shown(RunEvent("a", "verify", "verify"))
+    shown(RunEvent("a", "note", "x"))
     shown.stop()
 
 
@@ -213,7 +213,7 @@ def test_a_note_while_the_screen_is_shown_goes_above_it() -> None:
     stream = Terminal()
     out = Output({}, StringIO(), stream)
     with out.display() as notify:
-        notify(Event("a", "verify", "verify"))
+        notify(RunEvent("a", "verify", "verify"))
         out.note("stopping: what runs is waited for")
     assert "stopping: what runs is waited for" in stream.getvalue()
     out.note("afterwards")
@@ -227,7 +227,7 @@ def test_rich_is_loaded_on_terminals_alone() -> None:
 import sys
 from io import StringIO
 from tablectl.cli.output import Output
-from tablectl.window.events import Event
+from tablectl.applying.events import Event
 before = {name for name in sys.modules if name.startswith("rich")}
 with Output({}, StringIO(), StringIO()).display() as notify:
     notify(Event("a", "verify", "verify"))
@@ -242,8 +242,8 @@ def test_many_threads_may_tell() -> None:
 
     def tell(table: str) -> None:
         for number in range(50):
-            shown(Event(table, "draining", f"waiting {number}", float(number)))
-        shown(Event(table, "released"))
+            shown(RunEvent(table, "draining", f"waiting {number}", float(number)))
+        shown(RunEvent(table, "released"))
 
     threads = [threading.Thread(target=tell, args=(str(each),)) for each in range(8)]
     for thread in threads:

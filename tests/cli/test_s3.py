@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import tablectl.api
-from tablectl.live.buckets import StoreOptions
-from tablectl.model.names import TableName
-from tablectl.window.acquire import Claim, try_acquire
-from tablectl.window.clock import SystemClock
-from tablectl.window.lease import Lease
-from tablectl.window.owner import Owner
-from tablectl.window.records import open_records
+from tablectl.applying.acquire import Claim, try_acquire
+from tablectl.applying.clock import SystemClock
+from tablectl.applying.lease import Lease
+from tablectl.applying.owner import Owner
+from tablectl.delta.names import TableName
+from tablectl.storage.object_stores import StoreOptions
+from tablectl.storage.records import open_records
 from tests.cli.conftest import Cli, Repository
 from tests.cli.log_lake import LogEngine, Logged
 from tests.s3 import S3Server

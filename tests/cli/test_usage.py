@@ -10,10 +10,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from tablectl.applying.events import RunEvent
 from tablectl.cli.output import Output, write_file
 from tablectl.model.errors import TablectlError
 from tablectl.version import __version__
-from tablectl.window.events import Event
 from tests.cli.conftest import Cli, Repository
 
 
@@ -139,7 +139,7 @@ def test_progress_that_nobody_reads_harms_nothing(repo: Repository) -> None:
     out = Output({}, sys.stdout, Broken())  # type: ignore[arg-type]
     out.note("starting Spark")
     with out.display() as notify:
-        notify(Event("t", "before closed-set", "closed: SET"))
+        notify(RunEvent("t", "before closed-set", "closed: SET"))
     out.error(TablectlError("no"))
 
 

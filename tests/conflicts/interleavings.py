@@ -20,21 +20,21 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.matrix import Cell, decide_pair
 from tablectl.conflicts.operations import operation
-from tablectl.conflicts.rules import decide_all
-from tablectl.conflicts.setting import Setting
+from tablectl.conflicts.rules.decide import decide_all
 from tablectl.conflicts.transactions import (
     CLUSTERING_DOMAIN,
     EVERYTHING,
+    ConflictOutcome,
+    CurrentTransaction,
     Kind,
     Level,
-    Loser,
-    Outcome,
     Partition,
     Reads,
 )
-from tablectl.model.live import Client
+from tablectl.delta.protocol import Client
 from tablectl.model.operations import ClusterBy, SetProperties
 from tests.conflicts.log_records import Log
 from tests.interleaving import Hold, Writer
@@ -142,7 +142,7 @@ class Lake:
 
 Write = str | Callable[[Any, str], object]
 """SQL in which ``$t`` is the table, or a function of the writer's session and the table's path."""
-Describe = Callable[[Layout, Log], Loser]
+Describe = Callable[[Layout, Log], CurrentTransaction]
 
 
 def live_files(log: Log) -> tuple[str, ...]:
@@ -165,30 +165,30 @@ def _reads(layout: Layout, log: Log, letter: str | None) -> Reads:
     return Reads(partitions=partitions, files=_files(log, letter))
 
 
-def _blind(layout: Layout, log: Log) -> Loser:
-    return Loser(kind=Kind.APPEND, client=DELTA, level=layout.level, partitioned=layout.partitioned)
+def _blind(layout: Layout, log: Log) -> CurrentTransaction:
+    return CurrentTransaction(kind=Kind.APPEND, client=DELTA, level=layout.level, partitioned=layout.partitioned)
 
 
 def _rewrites(kind: Kind, letter: str | None) -> Describe:
-    def describe(layout: Layout, log: Log) -> Loser:
+    def describe(layout: Layout, log: Log) -> CurrentTransaction:
         reads = _reads(layout, log, letter)
         return replace(_blind(layout, log), kind=kind, reads=reads, removes=reads.files)
 
     return describe
 
 
-def _reading(layout: Layout, log: Log) -> Loser:
+def _reading(layout: Layout, log: Log) -> CurrentTransaction:
     return replace(_blind(layout, log), kind=Kind.READING_INSERT, reads=_reads(layout, log, "a"))
 
 
-def _overwrites(layout: Layout, log: Log) -> Loser:
+def _overwrites(layout: Layout, log: Log) -> CurrentTransaction:
     files = _files(log, None)
     domains = (CLUSTERING_DOMAIN,) if layout.clustered else ()
     reads = replace(EVERYTHING, files=files)
     return replace(_blind(layout, log), kind=Kind.OVERWRITE, reads=reads, removes=files, domains=domains)
 
 
-def _overwrites_dynamically(layout: Layout, log: Log) -> Loser:
+def _overwrites_dynamically(layout: Layout, log: Log) -> CurrentTransaction:
     """It reads the partitions that it writes, and no file of them."""
     files = _files(log, "a")
     reads = Reads(partitions=(("a",),))
@@ -313,7 +313,7 @@ def _alters(kind: Kind, **more: Any) -> Describe:
 def _scans(kind: Kind, **more: Any) -> Describe:
     """It reads the whole table before it changes metadata."""
 
-    def describe(layout: Layout, log: Log) -> Loser:
+    def describe(layout: Layout, log: Log) -> CurrentTransaction:
         return replace(_alters(kind, **more)(layout, log), reads=replace(EVERYTHING, files=_files(log, None)))
 
     return describe
@@ -322,7 +322,7 @@ def _scans(kind: Kind, **more: Any) -> Describe:
 def _rearranges(kind: Kind, **more: Any) -> Describe:
     """Of all files; those with a deletion vector alone where it merges these."""
 
-    def describe(layout: Layout, log: Log) -> Loser:
+    def describe(layout: Layout, log: Log) -> CurrentTransaction:
         files = _files(log, None)[:1] if kind is Kind.REORG else _files(log, None)
         if layout.partitioned and "zorder" not in more:
             files = _files(log, "a")  # a partition with one file is left as it is, but by ZORDER BY
@@ -475,7 +475,7 @@ class Lab:
         self._spark = spark
         self._lake = lake
 
-    def run(self, case: Case, place: Path, *, winners: list[str] | None = None) -> tuple[str, Outcome, str]:
+    def run(self, case: Case, place: Path, *, winners: list[str] | None = None) -> tuple[str, ConflictOutcome, str]:
         """Delta's error class, empty where the loser committed; what the rules say; and what to show if they differ."""
         layout = self._lake.copy(case.layout, place / "t")
         table, log = f"delta.`{place / 't'}`", Log(place / "t")
@@ -526,14 +526,14 @@ def remember(case: Case, happened: str) -> None:
     assert before is None or before == happened, f"{case.id}: {before!r} was measured before, and now {happened!r}"
 
 
-_SETTINGS: Mapping[str, Setting] = {
-    "plain": Setting(client=DELTA),
-    "partitioned": Setting(client=DELTA, partitioned=True),
-    "clustered": Setting(client=DELTA).after([ClusterBy((("id",),))]),
-    "vectors": Setting(client=DELTA).after([SetProperties((("delta.enableDeletionVectors", "true"),))]),
-    "identity": Setting(client=DELTA, partitioned=True, identity=True),
-    "weak": Setting(client=DELTA).after([SetProperties((("delta.isolationLevel", "WriteSerializable"),))]),
-    "weak partitioned": Setting(client=DELTA, partitioned=True).after(
+_SETTINGS: Mapping[str, ConflictContext] = {
+    "plain": ConflictContext(client=DELTA),
+    "partitioned": ConflictContext(client=DELTA, partitioned=True),
+    "clustered": ConflictContext(client=DELTA).after([ClusterBy((("id",),))]),
+    "vectors": ConflictContext(client=DELTA).after([SetProperties((("delta.enableDeletionVectors", "true"),))]),
+    "identity": ConflictContext(client=DELTA, partitioned=True, identity=True),
+    "weak": ConflictContext(client=DELTA).after([SetProperties((("delta.isolationLevel", "WriteSerializable"),))]),
+    "weak partitioned": ConflictContext(client=DELTA, partitioned=True).after(
         [SetProperties((("delta.isolationLevel", "WriteSerializable"),))]
     ),
 }

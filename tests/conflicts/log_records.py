@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
-from tablectl.conflicts.transactions import File, Kind, MetadataChange, ProtocolChange, Winner
-from tablectl.model.live import Protocol
+from tablectl.conflicts.transactions import CommittedTransaction, File, Kind, MetadataChange, ProtocolChange
+from tablectl.delta.protocol import Protocol
 
 _KINDS = {
     "STREAMING UPDATE": Kind.STREAMING_APPEND,
@@ -72,14 +72,14 @@ class Log:
                     return found
         raise AssertionError(f"no {kind} before version {before}")
 
-    def winner(self, version: int) -> Winner:
+    def winner(self, version: int) -> CommittedTransaction:
         """One commit, as the rules take it."""
         actions = self.actions(version)
         kinds = {kind for action in actions for kind in action}
         info = next(action["commitInfo"] for action in actions if "commitInfo" in action)
         files = [action[kind] for action in actions for kind in action if kind in {"add", "remove"}]
         columns = self.last("metaData", version + 1)["partitionColumns"]
-        return Winner(
+        return CommittedTransaction(
             kind=_kind(info),
             metadata=self._metadata(version, info) if "metaData" in kinds else None,
             protocol=self._protocol(version) if "protocol" in kinds else None,

@@ -9,15 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tablectl.conflicts.matrix import Cell, Matrix, Verdict, compare, matrix
-from tablectl.conflicts.operations import OPERATIONS, Group, TableOperation
-from tablectl.conflicts.readers import Effect, Stop, stream_reader
+from tablectl.conflicts.context import VECTORS, ConflictContext
+from tablectl.conflicts.matrix import Cell, CellVerdict, Matrix, compare, matrix
+from tablectl.conflicts.operations import OPERATIONS, OperationGroup, TableOperation
 from tablectl.conflicts.row_level import STATEMENTS, row_levels
-from tablectl.conflicts.rules_oss import RELEASES
-from tablectl.conflicts.setting import VECTORS, Setting
+from tablectl.conflicts.rules.delta_spark import RELEASES
 from tablectl.conflicts.sources import FACTS, SECTIONS, facts_in
+from tablectl.conflicts.streaming_readers import ReaderEffect, ReaderStop, stream_reader
 from tablectl.conflicts.transactions import Level
-from tablectl.model.live import Client
+from tablectl.delta.protocol import Client
 from tablectl.model.operations import ClusterBy, SetProperties
 from tablectl.reports.conflicts_text import in_words, pairs_lines, reason_lines
 from tablectl.reports.style import Style
@@ -25,7 +25,7 @@ from tests.conflicts.interleavings import CASES, Case, cell_of, measured
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "conflicts.md"
 _STYLE = Style(width=118)
-_LETTERS = {Verdict.COMMITS: "c", Verdict.DEPENDS: "d", Verdict.UNKNOWN: "?", Verdict.FAILS: "f"}
+_LETTERS = {CellVerdict.COMMITS: "c", CellVerdict.DEPENDS: "d", CellVerdict.UNKNOWN: "?", CellVerdict.FAILS: "f"}
 _NEWEST = RELEASES[-1]
 _RUNTIMES: tuple[tuple[str, tuple[int, ...], bool | None, bool], ...] = (
     ("13.3", (13, 3), True, False),
@@ -95,10 +95,10 @@ def _open_source() -> Iterator[str]:
         yield "```\n\n</details>\n"
 
 
-def _layouts() -> Mapping[str, tuple[str, Setting]]:
-    plain = Setting(client=_NEWEST)
+def _layouts() -> Mapping[str, tuple[str, ConflictContext]]:
+    plain = ConflictContext(client=_NEWEST)
     weak = SetProperties((("delta.isolationLevel", "WriteSerializable"),))
-    split = Setting(client=_NEWEST, partitioned=True)
+    split = ConflictContext(client=_NEWEST, partitioned=True)
     return {
         "plain": ("Without partitions", plain),
         "partitioned": ("Partitioned", split),
@@ -106,7 +106,10 @@ def _layouts() -> Mapping[str, tuple[str, Setting]]:
         "vectors": ("With deletion vectors", plain.with_property(VECTORS, "true")),
         "weak": ("With a stored WriteSerializable", plain.after([weak])),
         "weak partitioned": ("Partitioned, with a stored WriteSerializable", split.after([weak])),
-        "identity": ("Partitioned, with identity columns", Setting(client=_NEWEST, partitioned=True, identity=True)),
+        "identity": (
+            "Partitioned, with identity columns",
+            ConflictContext(client=_NEWEST, partitioned=True, identity=True),
+        ),
     }
 
 
@@ -144,11 +147,11 @@ def _letter(cell: Cell, proven: set[tuple[str, str]]) -> str:
 def _other_clients() -> Iterator[str]:
     yield "\n## Other clients\n"
     yield f"What differs from {_NEWEST.text()}, without partitions; the client is that of the row.\n"
-    base = matrix(Setting(client=_NEWEST))
+    base = matrix(ConflictContext(client=_NEWEST))
     older = [(f"Delta Spark {_span(index)}", client) for index, client in enumerate(RELEASES[:-1])]
     others = [(client.text(), client) for client in (Client("kernel"), Client("delta-rs"))]
     for title, client in (*older, *others):
-        found = matrix(Setting(client=client, blind=client.engine == "delta-spark"))
+        found = matrix(ConflictContext(client=client, blind=client.engine == "delta-spark"))
         different, equal = compare(base, found)
         yield f"### {title}\n"
         yield f"{equal} pairs fare alike{'.' if different else ', all of them.'}\n"
@@ -157,7 +160,7 @@ def _other_clients() -> Iterator[str]:
             if each.before and each.after:
                 how = each.after.meeting
                 conflict = f" with {how.conflict.exception}" if how.conflict else ""
-                verdict = "depends" if each.after.verdict is Verdict.DEPENDS else how.result.value
+                verdict = "depends" if each.after.verdict is CellVerdict.DEPENDS else how.result.value
                 text = f"{verdict}{conflict}: {how.reason} ({how.source})"
                 groups.setdefault(text, {}).setdefault(each.after.loser, []).append(each.after.winner)
         for text, pairs in groups.items():
@@ -183,7 +186,7 @@ def _databricks() -> Iterator[str]:
     shown: dict[tuple[str, ...], list[str]] = {}
     reasons: dict[tuple[str, ...], Matrix] = {}
     for title, setting in _databricks_settings():
-        cut = matrix(setting, {Group.ROWS, Group.FILES})
+        cut = matrix(setting, {OperationGroup.ROWS, OperationGroup.FILES})
         lines = tuple(_grid(cut, set()))
         shown.setdefault(lines, []).append(title)
         reasons.setdefault(lines, cut)
@@ -199,22 +202,22 @@ def _databricks() -> Iterator[str]:
     yield from _row_levels()
 
 
-def _tables() -> Iterator[tuple[str, Setting]]:
-    plain = Setting(client=Client("databricks"))
+def _tables() -> Iterator[tuple[str, ConflictContext]]:
+    plain = ConflictContext(client=Client("databricks"))
     marked = plain.with_property(VECTORS, "true")
     clustered = marked.after([ClusterBy((("id",),))])
     yield "no deletion vectors", plain
     yield "deletion vectors", marked
     yield "clustered", clustered
     yield "clustered, deletion vectors disabled", clustered.with_property(VECTORS, "false")
-    yield "partitioned", Setting(client=Client("databricks"), partitioned=True)
+    yield "partitioned", ConflictContext(client=Client("databricks"), partitioned=True)
     yield (
         "partitioned, deletion vectors",
-        Setting(client=Client("databricks"), partitioned=True).after([SetProperties(((VECTORS, "true"),))]),
+        ConflictContext(client=Client("databricks"), partitioned=True).after([SetProperties(((VECTORS, "true"),))]),
     )
 
 
-def _databricks_settings() -> Iterator[tuple[str, Setting]]:
+def _databricks_settings() -> Iterator[tuple[str, ConflictContext]]:
     for level in (Level.WRITE_SERIALIZABLE, Level.SERIALIZABLE):
         for table, setting in _tables():
             for runtime, version, photon, preview in _RUNTIMES:
@@ -255,7 +258,7 @@ def _row_levels() -> Iterator[str]:
 def _streams() -> Iterator[str]:
     yield "\n## Streams that read the table\n"
     yield "| what commits | open-source Delta | Databricks | with a schemaTrackingLocation |\n|---|---|---|---|"
-    setting = Setting(client=_NEWEST)
+    setting = ConflictContext(client=_NEWEST)
     for each in (each for each in OPERATIONS if each.fits(setting)):
         made = [transaction.winner for transaction in each.transactions(setting, "a")]
         answers = (
@@ -266,8 +269,8 @@ def _streams() -> Iterator[str]:
         yield f"| {each.name} | {' | '.join(map(_stop, answers))} |"
 
 
-def _stop(stop: Stop) -> str:
-    words = {Effect.GOES_ON: "goes on", Effect.RESTARTS: "stops once", Effect.STOPS: "**stops**"}
+def _stop(stop: ReaderStop) -> str:
+    words = {ReaderEffect.GOES_ON: "goes on", ReaderEffect.RESTARTS: "stops once", ReaderEffect.STOPS: "**stops**"}
     condition = f" `{stop.condition}`" if stop.condition else ""
     return f"{words[stop.effect]}{condition} ({stop.source})"
 
@@ -303,7 +306,10 @@ def _sources() -> Iterator[str]:
 def unknown_facts() -> set[str]:
     """Ids that some outcome names and the page does not explain."""
     settings = [setting for _, setting in _databricks_settings()]
-    found = [matrix(settings[0]), *(matrix(setting, {Group.ROWS, Group.FILES}) for setting in settings)]
+    found = [
+        matrix(settings[0]),
+        *(matrix(setting, {OperationGroup.ROWS, OperationGroup.FILES}) for setting in settings),
+    ]
     sources = {each.source for made in found for cell in made.cells for each in (cell.meeting, cell.apart)}
     sources |= {each.sources for setting in settings for each in row_levels(setting)}
     return {fact for source in sources for fact in facts_in(source)} - FACTS.keys()

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from tablectl.conflicts.setting import Setting
+from tablectl.conflicts.context import ConflictContext
 from tablectl.model.operations import ClusterBy, SetProperties
 from tests.conflicts.examples import client
 
 
 def setting(
     who: str = "delta-spark 4.4", *, properties: dict[str, str] | None = None, clustered: bool = False, **more: Any
-) -> Setting:
+) -> ConflictContext:
     """A table whose protocol supports what its properties and its clustering need."""
     operations = [SetProperties(((key, value),)) for key, value in (properties or {}).items()]
-    return Setting(client=client(who), **more).after([*operations, *([ClusterBy((("id",),))] if clustered else [])])
+    return ConflictContext(client=client(who), **more).after(
+        [*operations, *([ClusterBy((("id",),))] if clustered else [])]
+    )
 
 
 VECTORS = {"delta.enableDeletionVectors": "true"}

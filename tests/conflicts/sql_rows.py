@@ -11,15 +11,15 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from tablectl.conflicts.subject import Subject
-from tablectl.model.names import TableName
-from tablectl.model.schema import Field, Schema
+from tablectl.delta.names import TableName
+from tablectl.delta.schema import Field, Schema
+from tablectl.statements.target import StatementTable
 
 Row = tuple[object, ...]
 
 COLUMNS = ("p", "n", "d", "b", "x")
 """A text, a number, a date, a boolean, and a number that is no partition column."""
-SUBJECT = Subject(
+SUBJECT = StatementTable(
     name=TableName("spark_catalog", ("s", "t")),
     location="/lake/t",
     schema=Schema(

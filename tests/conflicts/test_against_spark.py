@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from tablectl.conflicts.effects import commits_of, effect_of
-from tablectl.conflicts.rules import decide_all
+from tablectl.conflicts.rules.decide import decide_all
+from tablectl.conflicts.statement_commits import commits_of, effect_of
 from tablectl.conflicts.transactions import Conflict
-from tablectl.live.reader import read_table
-from tablectl.model.names import TableName
+from tablectl.delta.names import TableName
+from tablectl.log.reader import read_table
 from tablectl.model.operations import ClusterBy, Operation, Purge, SetProperties, UnsetProperties, render
 from tablectl.model.plan import Basis
 from tests.conflicts.interleavings import (

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from tablectl.conflicts.between import between
-from tablectl.conflicts.setting import Setting
-from tablectl.conflicts.statements import parse_statement
-from tablectl.conflicts.subject import Subject
-from tablectl.conflicts.transactions import Conflict, Result
-from tablectl.live.reader import read_table
-from tablectl.model.live import Client
-from tablectl.model.names import TableName
+from tablectl.conflicts.context import ConflictContext
+from tablectl.conflicts.transactions import Conflict, ConflictResult
+from tablectl.delta.names import TableName
+from tablectl.delta.protocol import Client
+from tablectl.log.reader import read_table
+from tablectl.statements.pair import between
+from tablectl.statements.parse import parse_statement
+from tablectl.statements.target import StatementTable
 from tests.interleaving import Writer
 
 pytestmark = pytest.mark.spark
@@ -30,7 +30,7 @@ _APPEND_A = "INSERT INTO $t VALUES (8, 'a', DATE '2026-01-01', 8)"
 _APPEND_B = "INSERT INTO $t VALUES (8, 'b', DATE '2026-01-02', 8)"
 _APPEND_EMPTY = "INSERT INTO $t VALUES (8, '', DATE '2026-01-03', 8)"
 _MATCHED = "WHEN MATCHED THEN UPDATE SET v = 9"
-_COMMITS, _FAILS, _MAY = Result.COMMITS, Result.FAILS, Result.MAY_FAIL
+_COMMITS, _FAILS, _MAY = ConflictResult.COMMITS, ConflictResult.FAILS, ConflictResult.MAY_FAIL
 _CA, _DR = Conflict.APPEND, Conflict.DELETE_READ
 
 
@@ -48,19 +48,21 @@ class Pairs:
         rows += "(4, 'b', DATE '2026-01-02', 4), (5, NULL, DATE '2026-01-03', 5)"
         self._spark.sql(f"INSERT INTO delta.`{folder}/t` SELECT /*+ COALESCE(1) */ * FROM VALUES {rows}")
 
-    def check(self, place: Path, loser: str, winner: str) -> tuple[Result, str]:
+    def check(self, place: Path, loser: str, winner: str) -> tuple[ConflictResult, str]:
         """What is said of the loser, and the condition with which it ended; they must agree."""
         shutil.copytree(self._folder / "t", place / "t")
         table = TableName("", (str(place / "t"),))
         live = read_table(table, str(place / "t"))
         first, second = (sql.replace("$t", table.sql) for sql in (loser, winner))
-        pair = between(parse_statement(first), parse_statement(second), Subject.of(live), Setting.of(live, _DELTA))
+        pair = between(
+            parse_statement(first), parse_statement(second), StatementTable.of(live), ConflictContext.of(live, _DELTA)
+        )
         fate = pair.fates[0]
         with Writer(self._spark, first) as writer:
             writer.wait_inside()
             self._spark.sql(second)
             happened = writer.release().condition.partition(".")[0]
-        assert happened in {*fate.conflicts, *([""] if fate.result is not Result.FAILS else [])}, fate
+        assert happened in {*fate.conflicts, *([""] if fate.result is not ConflictResult.FAILS else [])}, fate
         return fate.result, happened
 
 
@@ -147,11 +149,11 @@ _MORE = [
 
 
 @pytest.mark.parametrize(("loser", "winner", "said", "happened"), _QUICK)
-def test_a_pair(pairs: Pairs, tmp_path: Path, loser: str, winner: str, said: Result, happened: str) -> None:
+def test_a_pair(pairs: Pairs, tmp_path: Path, loser: str, winner: str, said: ConflictResult, happened: str) -> None:
     assert pairs.check(tmp_path, loser, winner) == (said, happened)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("loser", "winner", "said", "happened"), _MORE)
-def test_more_pairs(pairs: Pairs, tmp_path: Path, loser: str, winner: str, said: Result, happened: str) -> None:
+def test_more_pairs(pairs: Pairs, tmp_path: Path, loser: str, winner: str, said: ConflictResult, happened: str) -> None:
     assert pairs.check(tmp_path, loser, winner) == (said, happened)

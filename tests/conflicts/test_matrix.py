@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.conflicts.matrix import Verdict, compare, matrix
-from tablectl.conflicts.operations import OPERATIONS, Group, operations_of
-from tablectl.conflicts.setting import Setting
-from tablectl.conflicts.transactions import Conflict, Result
+from tablectl.conflicts.context import ConflictContext
+from tablectl.conflicts.matrix import CellVerdict, compare, matrix
+from tablectl.conflicts.operations import OPERATIONS, OperationGroup, operations_of
+from tablectl.conflicts.transactions import Conflict, ConflictResult
 from tests.conflicts.settings import EVERYWHERE, VECTORS, setting
 
 
-def marks(where: Setting, losers: str, winners: str) -> list[str]:
+def marks(where: ConflictContext, losers: str, winners: str) -> list[str]:
     found = matrix(where)
     return ["".join(found.cell(loser, winner).verdict.mark for winner in winners.split()) for loser in losers.split()]
 
@@ -65,12 +65,12 @@ def test_changes_of_settings_by_client(who: str, expected: list[str]) -> None:
 
 
 @pytest.mark.parametrize("where", [setting("databricks 14.3", properties=VECTORS), setting("databricks 12.2")])
-def test_on_databricks_every_change_of_metadata_fails_every_write(where: Setting) -> None:
+def test_on_databricks_every_change_of_metadata_fails_every_write(where: ConflictContext) -> None:
     found = matrix(where)
     for winner in operations_of(where):
-        if winner.group is Group.SETTINGS and winner.key != "cluster":
+        if winner.group is OperationGroup.SETTINGS and winner.key != "cluster":
             assert {found.cell(loser, winner.key).verdict for loser in ("insert", "merge", "optimize")} == {
-                Verdict.FAILS
+                CellVerdict.FAILS
             }
 
 
@@ -96,7 +96,7 @@ WITH_ROWS = "insert update optimize zorder"
         (setting("databricks 14.3", properties=VECTORS, partitioned=True), ["....", ".~.~", "...~", ".~~~"]),
     ],
 )
-def test_databricks(where: Setting, expected: list[str]) -> None:
+def test_databricks(where: ConflictContext, expected: list[str]) -> None:
     assert marks(where, WITH_ROWS, WITH_ROWS) == expected
 
 
@@ -123,24 +123,24 @@ def test_one_stream_that_runs_twice_fails_and_two_streams_do_not() -> None:
 
 
 @pytest.mark.parametrize("where", EVERYWHERE)
-def test_who_keeps_apart_fares_no_worse(where: Setting) -> None:
+def test_who_keeps_apart_fares_no_worse(where: ConflictContext) -> None:
     for cell in matrix(where).cells:
-        unknown = cell.apart.result is Result.UNKNOWN  # whether to keep apart helps is not documented either
+        unknown = cell.apart.result is ConflictResult.UNKNOWN  # whether to keep apart helps is not documented either
         assert unknown or cell.apart.rank <= cell.meeting.rank, cell
 
 
 @pytest.mark.parametrize("where", EVERYWHERE)
-def test_every_cell_has_a_reason_and_a_source_and_a_failure_its_class(where: Setting) -> None:
+def test_every_cell_has_a_reason_and_a_source_and_a_failure_its_class(where: ConflictContext) -> None:
     for cell in matrix(where).cells:
         for outcome in (cell.meeting, cell.apart):
             assert outcome.reason
             assert outcome.source
             assert (outcome.conflict is None) or not outcome.survives
-            assert outcome.conflict or outcome.result is not Result.FAILS
+            assert outcome.conflict or outcome.result is not ConflictResult.FAILS
 
 
 def test_every_operation_is_somewhere() -> None:
-    from tablectl.model.live import Protocol
+    from tablectl.delta.protocol import Protocol
 
     rich = setting(
         protocol=Protocol(1, 7, writer_features=frozenset({"checkConstraints"})),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.conflicts.effects import commits_of, effect_of
-from tablectl.conflicts.operations import OPERATIONS, Group, operation, operations_of
-from tablectl.conflicts.setting import Setting
+from tablectl.conflicts.context import ConflictContext
+from tablectl.conflicts.operations import OPERATIONS, OperationGroup, operation, operations_of
+from tablectl.conflicts.statement_commits import commits_of, effect_of
 from tablectl.conflicts.transactions import Kind
-from tablectl.model.live import Protocol
+from tablectl.delta.protocol import Protocol
 from tablectl.model.operations import SetProperties
 from tests.conflicts.settings import EVERYWHERE, VECTORS, setting
 
@@ -21,7 +21,7 @@ def test_keys_and_names_are_their_own() -> None:
 
 
 @pytest.mark.parametrize("where", EVERYWHERE)
-def test_partitions_have_as_many_values_as_the_table_has_columns(where: Setting) -> None:
+def test_partitions_have_as_many_values_as_the_table_has_columns(where: ConflictContext) -> None:
     for each in operations_of(where):
         for made in each.transactions(where, "a"):
             files = (*made.winner.added, *made.winner.removed)
@@ -29,7 +29,7 @@ def test_partitions_have_as_many_values_as_the_table_has_columns(where: Setting)
 
 
 @pytest.mark.parametrize("where", EVERYWHERE)
-def test_whoever_removes_a_file_has_read_it_or_its_partition(where: Setting) -> None:
+def test_whoever_removes_a_file_has_read_it_or_its_partition(where: ConflictContext) -> None:
     for each in operations_of(where):
         for made in each.transactions(where, "b"):
             for file in made.winner.removed:
@@ -38,12 +38,12 @@ def test_whoever_removes_a_file_has_read_it_or_its_partition(where: Setting) -> 
 
 
 @pytest.mark.parametrize("where", EVERYWHERE)
-def test_only_what_rearranges_files_changes_no_row(where: Setting) -> None:
+def test_only_what_rearranges_files_changes_no_row(where: ConflictContext) -> None:
     for each in operations_of(where):
         changes = [made.winner.data_change for made in each.transactions(where, "a")]
-        if each.group is Group.ROWS:
+        if each.group is OperationGroup.ROWS:
             assert all(changes)
-        elif each.group in {Group.FILES, Group.SETTINGS}:
+        elif each.group in {OperationGroup.FILES, OperationGroup.SETTINGS}:
             assert not any(changes)
 
 
@@ -54,7 +54,7 @@ def test_what_tablectl_sends_is_what_it_says_elsewhere() -> None:
 
 
 def test_a_table_is_offered_what_changes_it() -> None:
-    def keys(where: Setting) -> set[str]:
+    def keys(where: ConflictContext) -> set[str]:
         return {each.key for each in operations_of(where)}
 
     assert "vectors-on" in keys(setting())

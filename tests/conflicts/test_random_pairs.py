@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tablectl.conflicts.rules import decide_all
-from tablectl.conflicts.transactions import EVERYTHING, NOTHING, Kind, Loser, Partition, Reads
+from tablectl.conflicts.rules.decide import decide_all
+from tablectl.conflicts.transactions import EVERYTHING, NOTHING, CurrentTransaction, Kind, Partition, Reads
 from tests.conflicts.interleavings import DELTA, LETTERS, Lake, Layout, live_files
 from tests.conflicts.log_records import Log
 from tests.interleaving import Hold, Writer
@@ -81,7 +81,7 @@ class Statement:
             case _:
                 return "ALTER TABLE $t SET TBLPROPERTIES ('owner.team' = 'x')"
 
-    def loser(self, layout: Layout, log: Log) -> Loser:
+    def loser(self, layout: Layout, log: Log) -> CurrentTransaction:
         """The same as the rules take it, on a table that nobody changed yet."""
         paths = live_files(log)
         partitions: tuple[Partition, ...] | None = None
@@ -102,7 +102,7 @@ class Statement:
                 reads, removes = replace(EVERYTHING, files=paths), paths
             case _:
                 pass
-        return Loser(
+        return CurrentTransaction(
             kind=self.kind,
             client=DELTA,
             level=layout.level,

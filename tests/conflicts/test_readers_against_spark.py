@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.conflicts.readers import Effect, stream_reader
+from tablectl.conflicts.streaming_readers import ReaderEffect, stream_reader
 from tests.conflicts.interleavings import WINNERS, Lake
 from tests.conflicts.log_records import Log
 
@@ -95,6 +95,6 @@ def test_what_a_stream_does_is_what_the_rules_say(spark: Any, lake: Lake, tmp_pa
     finally:
         stream.stop()
     told = f"{expected} after {made}: {first!r}, then {again!r}"
-    assert (first == "") == (expected.effect is Effect.GOES_ON), told
-    assert (again == "") == (expected.effect is not Effect.STOPS), told
+    assert (first == "") == (expected.effect is ReaderEffect.GOES_ON), told
+    assert (again == "") == (expected.effect is not ReaderEffect.STOPS), told
     assert first == expected.condition, told

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
+from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.row_level import row_levels
-from tablectl.conflicts.setting import Setting
 from tests.conflicts.settings import VECTORS, setting
 
 
-def holds(where: Setting) -> list[bool | None]:
+def holds(where: ConflictContext) -> list[bool | None]:
     return [each.holds for each in row_levels(where)]
 
 
@@ -28,7 +28,7 @@ def holds(where: Setting) -> list[bool | None]:
         (setting("databricks", properties=VECTORS), [None, None, None]),
     ],
 )
-def test_by_runtime_and_table(where: Setting, expected: list[bool | None]) -> None:
+def test_by_runtime_and_table(where: ConflictContext, expected: list[bool | None]) -> None:
     assert holds(where) == expected
 
 
@@ -43,7 +43,7 @@ def test_by_runtime_and_table(where: Setting, expected: list[bool | None]) -> No
         (setting("databricks 14.2", properties=VECTORS, photon=False), "on 14.2 a MERGE needs Photon"),
     ],
 )
-def test_what_stands_in_its_way(where: Setting, says: str) -> None:
+def test_what_stands_in_its_way(where: ConflictContext, says: str) -> None:
     assert says in row_levels(where)[-1].why_not
 
 

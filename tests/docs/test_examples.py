@@ -23,8 +23,8 @@ import yaml
 
 from tablectl.cli.app import app
 from tablectl.model.errors import InputError
-from tablectl.specs.config import load_config
-from tablectl.specs.policies import load_specs
+from tablectl.policies.config import load_config
+from tablectl.policies.policy_document import load_specs
 from tests.ci.hand import bash_reads
 from tests.docs.conftest import CONFIG, Place
 from tests.docs.pages import PAGES, ROOT, Block, anchors, blocks, like, transcript

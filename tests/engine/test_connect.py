@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tablectl.engine.connect import shown
-from tablectl.live.reader import read_commits
+from tablectl.log.reader import read_commits
 
 pytestmark = pytest.mark.spark
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from tablectl.attributes.policy import Policy
+from tablectl.delta.names import TableName, parse_column
 from tablectl.engine.spark import SparkEngine, wrap_spark
-from tablectl.live.reader import read_table
+from tablectl.log.reader import read_table
 from tablectl.model.errors import EngineError
-from tablectl.model.names import TableName, parse_column
 from tablectl.model.operations import ClusterBy, SetProperties, render
 from tablectl.model.plan import TablePlan
-from tablectl.planning.table import plan_table
+from tablectl.planning.plan_table import plan_table
 
 pytestmark = pytest.mark.spark
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tablectl.delta.names import TableName, parse_table
 from tablectl.engine.connect import is_connect
 from tablectl.engine.spark import (
     INSTALL,
@@ -24,9 +25,8 @@ from tablectl.engine.spark import (
     packages,
     wrap_spark,
 )
-from tablectl.live.reader import read_commits, read_table
+from tablectl.log.reader import read_commits, read_table
 from tablectl.model.errors import EngineError, LiveError
-from tablectl.model.names import TableName, parse_table
 from tablectl.model.operations import ClusterBy, SetProperties, UnsetProperties, render
 
 pytestmark = pytest.mark.spark

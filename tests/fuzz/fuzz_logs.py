@@ -12,17 +12,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from obstore.store import MemoryStore
 
-from tablectl.live.buckets import StoreOptions
-from tablectl.live.checked_parquet import Spent, open_checked
-from tablectl.live.pages import read_footer, walk_pages
-from tablectl.live.reader import read_table
+from tablectl.delta.names import TableName
+from tablectl.log.checked_parquet import Spent, open_checked
+from tablectl.log.pages import read_footer, walk_pages
+from tablectl.log.reader import read_table
 from tablectl.model.errors import LiveError
-from tablectl.model.live import LiveTable
-from tablectl.model.names import TableName
+from tablectl.model.table import LiveTable
+from tablectl.storage.object_stores import StoreOptions
 from tests.fuzz.damage import damaged_bytes, damaged_json
 from tests.fuzz.subject import Subject
-from tests.live.checkpoint_files import STATE, adds, parquet
-from tests.live.log_actions import CLUSTERED, LOCATION, add, checksum, clustering, info, metadata
+from tests.log.checkpoint_files import STATE, adds, parquet
+from tests.log.log_actions import CLUSTERED, LOCATION, add, checksum, clustering, info, metadata
 
 _ACTIONS = [
     [info("x-0"), CLUSTERED, metadata(x="1"), clustering("a"), add("f", 5)],

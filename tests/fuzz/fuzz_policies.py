@@ -7,10 +7,10 @@ from random import Random
 
 from tablectl.model.errors import InputError
 from tablectl.model.inert import inert
-from tablectl.specs.policies import read_specs
-from tablectl.specs.reading import Reading
-from tablectl.specs.spec import Specs
-from tablectl.specs.variables import Variables
+from tablectl.policies.policy_document import read_specs
+from tablectl.policies.spec import Specs
+from tablectl.policies.value_reader import ValueReader
+from tablectl.policies.variables import Variables
 from tests.fuzz.damage import damaged_bytes
 from tests.fuzz.hostile import hostile_text
 from tests.fuzz.subject import Subject
@@ -98,7 +98,7 @@ def _check_problems(error: InputError) -> None:
 
 
 def _specs(data: bytes) -> Specs:
-    return read_specs([("p.yaml", data)], Reading(Variables({"WHERE": "here"}), "oss", "spark_catalog", []))
+    return read_specs([("p.yaml", data)], ValueReader(Variables({"WHERE": "here"}), "oss", "spark_catalog", []))
 
 
 SUBJECTS = (

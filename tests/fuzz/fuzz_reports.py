@@ -23,7 +23,7 @@ from markdown_it import MarkdownIt
 from tablectl.model.inert import inert
 from tablectl.model.plan import Plan
 from tablectl.reports.context import Context
-from tablectl.reports.form import Form
+from tablectl.reports.formats import ReportFormat
 from tablectl.reports.mask import Mask
 from tablectl.reports.render import render_plan
 from tablectl.reports.style import Style
@@ -52,7 +52,7 @@ class _Tags(HTMLParser):
 
 
 @cache
-def _clean(form: Form) -> frozenset[tuple[str, str]]:
+def _clean(form: ReportFormat) -> frozenset[tuple[str, str]]:
     """The attributes of a report without anything hostile."""
     return frozenset(_Tags(render_plan(_hostile("x"), form, Style(), Mask(), _CONTEXT)).attributes)
 
@@ -63,20 +63,20 @@ def _hostile(text: str) -> Plan:
 
 def rendered(random: Random) -> str:
     plan = _hostile(hostile_text(random))
-    form = random.choice(list(Form))
+    form = random.choice(list(ReportFormat))
     text = inert(render_plan(plan, form, Style(), Mask(), _CONTEXT))
     assert obeyed(text) == []
     match form:
-        case Form.MARKDOWN:
+        case ReportFormat.MARKDOWN:
             reader = _check_markdown(text)
             return f"Markdown, read by {reader}"
-        case Form.HTML:
+        case ReportFormat.HTML:
             _check_html(text)
-        case Form.JUNIT:
+        case ReportFormat.JUNIT:
             assert ET.fromstring(text).tag == "testsuites"
-        case Form.JSON | Form.SARIF:
+        case ReportFormat.JSON | ReportFormat.SARIF:
             json.loads(text)
-        case Form.TEXT:
+        case ReportFormat.TEXT:
             pass
     return str(form)
 
@@ -96,7 +96,7 @@ def _check_html(text: str) -> None:
     page = _Tags(text)
     assert page.tags.count("script") == 1
     assert page.tags.count("style") == 1
-    assert set(page.attributes) <= _clean(Form.HTML), set(page.attributes) - _clean(Form.HTML)
+    assert set(page.attributes) <= _clean(ReportFormat.HTML), set(page.attributes) - _clean(ReportFormat.HTML)
 
 
 @cache
@@ -112,7 +112,7 @@ def opened(random: Random) -> str:
         return "skipped: no Chromium is installed"
     browser, folder = _browser()
     file = folder / "page.html"
-    text = render_plan(_hostile(hostile_text(random)), Form.HTML, Style(), Mask(), _CONTEXT)
+    text = render_plan(_hostile(hostile_text(random)), ReportFormat.HTML, Style(), Mask(), _CONTEXT)
     file.write_text(text, encoding="utf-8")
     page = chromium.Page.open(browser, file)
     assert page.value("document.scripts.length") == 1

@@ -10,7 +10,7 @@ from functools import cache
 from random import Random
 from typing import Any
 
-from tablectl.model.names import TableName
+from tablectl.delta.names import TableName
 from tablectl.model.operations import (
     ClusterBy,
     DropFeature,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tablectl.delta.names import parse_table
 from tablectl.model.calendar import Calendar, Rule, check_cron, check_zone
-from tablectl.model.names import parse_table
 
 MINUTE = timedelta(minutes=1)
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tablectl.delta.names import TableName
 from tablectl.model.code import read_code
-from tablectl.model.names import TableName
 from tablectl.model.operations import (
     ClusterBy,
     DropFeature,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.model.names import parse_table
+from tablectl.delta.names import parse_table
 from tablectl.model.operations import (
     ClusterBy,
     DropFeature,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablectl.model.names import NameSyntaxError, TableName, parse_table
+from tablectl.delta.names import NameSyntaxError, TableName, parse_table
 from tablectl.model.pattern_index import index_patterns
 from tablectl.model.patterns import TablePattern, make_catalog_pattern, make_path_pattern
 

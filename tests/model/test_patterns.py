@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablectl.model.names import NameSyntaxError, TableName, canonical_location
+from tablectl.delta.names import NameSyntaxError, TableName, canonical_location
 from tablectl.model.patterns import (
     CatalogPattern,
     PathPattern,

@@ -7,11 +7,12 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from tablectl.model.as_json import plain, read_record
-from tablectl.model.live import Client, LiveTable, Protocol
-from tablectl.model.names import parse_table
+from tablectl.delta.names import parse_table
+from tablectl.delta.protocol import Client, Protocol
+from tablectl.delta.schema import Field, Schema
+from tablectl.model.json_codec import plain, read_record
 from tablectl.model.plan import Basis, Change, Phase, ProtocolFact, Statement, strictest
-from tablectl.model.schema import Field, Schema
+from tablectl.model.table import LiveTable
 from tests.look_back import look_back
 
 

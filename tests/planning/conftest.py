@@ -9,12 +9,13 @@ import pytest
 
 from tablectl import __version__
 from tablectl.attributes.policy import Policy
-from tablectl.model.live import Client, LiveTable, Protocol
-from tablectl.model.names import parse_table
+from tablectl.delta.names import parse_table
+from tablectl.delta.protocol import Client, Protocol
+from tablectl.delta.schema import Field, Schema
 from tablectl.model.plan import Plan, TableFailure, TablePlan
-from tablectl.model.schema import Field, Schema
+from tablectl.model.table import LiveTable
 from tablectl.planning.plan_file import FORMAT
-from tablectl.planning.table import plan_table
+from tablectl.planning.plan_table import plan_table
 from tests.look_back import with_look_back
 
 VECTORS = Protocol(3, 7, frozenset({"deletionVectors"}), frozenset({"deletionVectors"}))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tablectl.attributes.base import Step
 from tablectl.attributes.policy import ATTRIBUTES, Policy
-from tablectl.model.live import NOTHING_SET, Client, LiveTable, MarkedPart, Marks, Protocol, Truncation
+from tablectl.delta.protocol import Client, Protocol
 from tablectl.model.operations import (
     ATOMIC_KEY,
     FORMATS_KEY,
@@ -28,14 +28,15 @@ from tablectl.model.operations import (
     UpgradeUniform,
     compat_key,
 )
-from tablectl.model.options import Options
 from tablectl.model.plan import Basis, Phase, Statement, TablePlan
-from tablectl.planning.decide import actions_for
+from tablectl.model.table import NOTHING_SET, ClusteringState, FileGroup, HistoryTruncation, LiveTable
+from tablectl.model.table_options import TableOptions
+from tablectl.planning.actions import actions_for
+from tablectl.planning.change_state import ChangeState, change_state, current
 from tablectl.planning.diff import diff
-from tablectl.planning.freshness import Standing, current, standing
-from tablectl.planning.table import derive, plan_table
-from tablectl.specs.shapes import CONTRADICTIONS
-from tests.window.fake_lake import changed_properties, parse_sql
+from tablectl.planning.plan_table import derive, plan_table
+from tablectl.policies.attribute_types import CONTRADICTIONS
+from tests.applying.fake_lake import changed_properties, parse_sql
 
 Live = Callable[..., LiveTable]
 
@@ -60,7 +61,7 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "owner.team": ("web", "Web", "it's"),
     "Owner.Team": ("web",),
 }
-REWRITE = Options(rewrite="allowed")
+REWRITE = TableOptions(rewrite="allowed")
 _VECTORS = "delta.enableDeletionVectors"
 _LEVEL = "delta.isolationLevel"
 _MANIFEST = "delta.compatibility.symlinkFormatManifest.enabled"
@@ -83,12 +84,12 @@ clients = st.lists(
 
 
 counted = st.integers(0, 5)
-parts = st.builds(MarkedPart, columns=st.none() | columns, files=counted, bytes=counted)
+parts = st.builds(FileGroup, columns=st.none() | columns, files=counted, bytes=counted)
 every_marks = st.lists(parts, max_size=3, unique_by=lambda part: part.columns).map(
-    lambda each: Marks(parts=tuple(each), older=Marks(parts=tuple(each)).loose())
+    lambda each: ClusteringState(parts=tuple(each), older=ClusteringState(parts=tuple(each)).loose())
 )
 options = st.builds(
-    Options,
+    TableOptions,
     optimize=st.sampled_from(["never", "incremental", "full"]),
     truncate_history=st.booleans(),
     rewrite=st.just("allowed"),
@@ -159,14 +160,14 @@ def tables(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-def clustered(table: LiveTable, *, full: bool) -> Marks:
+def clustered(table: LiveTable, *, full: bool) -> ClusteringState:
     """What an OPTIMIZE leaves of a table's parts."""
     assert table.marks is not None
     columns = tuple(".".join(path) for path in table.clustering or ())
     kept = () if full else tuple(part for part in table.marks.parts if part.columns not in {None, columns})
     total = sum(part.files for part in table.marks.parts if part not in kept)
-    done = MarkedPart(columns=columns, files=total, bytes=total)
-    return Marks(parts=(*kept, done))
+    done = FileGroup(columns=columns, files=total, bytes=total)
+    return ClusteringState(parts=(*kept, done))
 
 
 def with_properties(table: LiveTable, pairs: tuple[tuple[str, str], ...]) -> LiveTable:
@@ -233,14 +234,14 @@ def execute(table: LiveTable, statement: Statement, plan: TablePlan) -> LiveTabl
     return replace(table, protocol=raised, version=table.version + 1)
 
 
-def asked(table: LiveTable, options: Options) -> LiveTable:
+def asked(table: LiveTable, options: TableOptions) -> LiveTable:
     """The table as it is read for a policy with these options."""
     marked = table.protocol.has("deletionVectors") or table.protocol.has("checkpointProtection")
-    truncation = Truncation() if options.truncate_history and marked else None
+    truncation = HistoryTruncation() if options.truncate_history and marked else None
     return replace(table, optimize=options.optimize, truncation=truncation)
 
 
-def converged(policy: Policy, table: LiveTable, options: Options = REWRITE) -> LiveTable | None:
+def converged(policy: Policy, table: LiveTable, options: TableOptions = REWRITE) -> LiveTable | None:
     """The table once a plan ran; ``None`` where the plan refuses the table."""
     table = asked(table, options)
     plan = plan_table(policy, table, "oss", options)
@@ -256,7 +257,7 @@ def converged(policy: Policy, table: LiveTable, options: Options = REWRITE) -> L
 @settings(max_examples=150, deadline=None)
 @given(facts=tables(), policy=policies(), options=options)
 def test_after_all_statements_nothing_is_left(
-    live: Live, facts: dict[str, Any], policy: Policy, options: Options
+    live: Live, facts: dict[str, Any], policy: Policy, options: TableOptions
 ) -> None:
     before = asked(live(**facts), options)
     after = converged(policy, before, options)
@@ -307,7 +308,7 @@ def test_statements_run_in_phases_each_change_served_and_no_key_twice(
 @settings(max_examples=150, deadline=None)
 @given(facts=tables(), policy=policies(), options=options, data=st.data())
 def test_a_run_stopped_anywhere_goes_on_from_there(
-    live: Live, facts: dict[str, Any], policy: Policy, options: Options, data: st.DataObject
+    live: Live, facts: dict[str, Any], policy: Policy, options: TableOptions, data: st.DataObject
 ) -> None:
     table = asked(live(**facts), options)
     plan = plan_table(policy, table, "oss", options)
@@ -315,9 +316,9 @@ def test_a_run_stopped_anywhere_goes_on_from_there(
         return
     for statement in plan.statements[: data.draw(st.integers(0, len(plan.statements)))]:
         table = asked(execute(table, statement, plan), options)
-    standings = {change.id: standing(change, table) for change in plan.changes}
-    assert Standing.STALE not in standings.values()
-    pending = tuple(current(change, table) for change in plan.changes if standings[change.id] is Standing.PENDING)
+    standings = {change.id: change_state(change, table) for change in plan.changes}
+    assert ChangeState.STALE not in standings.values()
+    pending = tuple(current(change, table) for change in plan.changes if standings[change.id] is ChangeState.PENDING)
     basis = Basis.of(table, options)
     rest = replace(plan, changes=pending, basis=basis, statements=derive(pending, basis, table.name, "oss"))
     for statement in rest.statements:

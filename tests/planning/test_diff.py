@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tablectl.attributes.policy import Policy
-from tablectl.model.live import LiveTable
+from tablectl.model.table import LiveTable
 from tablectl.planning.diff import diff
 
 Live = Callable[..., LiveTable]

@@ -9,25 +9,25 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tablectl.attributes.policy import Policy
-from tablectl.live.origin import Origin
-from tablectl.model.live import LiveTable
+from tablectl.log.blame import Origin
 from tablectl.model.plan import Value
+from tablectl.model.table import LiveTable
 from tablectl.planning.diff import diff
 from tablectl.planning.drift import Drift, questions, table_drift, wishes
-from tablectl.specs.adopt import Adopter, Texts
-from tablectl.specs.explain import spec_for
-from tablectl.specs.policies import read_specs
-from tablectl.specs.reading import Reading
-from tablectl.specs.spec import Specs
-from tablectl.specs.variables import Variables
-from tablectl.specs.writing import write_key, write_value
+from tablectl.policies.adopt import Adopter, Texts
+from tablectl.policies.effective_policy import spec_for
+from tablectl.policies.policy_document import read_specs
+from tablectl.policies.spec import Specs
+from tablectl.policies.value_reader import ValueReader
+from tablectl.policies.variables import Variables
+from tablectl.policies.yaml_text import write_key, write_value
 from tests.planning.test_convergence import policies, tables
 
 Declared = list[tuple[str, str, Value]]
 
 
 def read(texts: Texts) -> Specs:
-    reading = Reading(Variables(), "oss", "spark_catalog", [])
+    reading = ValueReader(Variables(), "oss", "spark_catalog", [])
     return read_specs(((file, text.encode()) for file, text in texts.items()), reading)
 
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tablectl.model.live import Client, LiveTable, Protocol
+from tablectl.delta.protocol import Client, Protocol
 from tablectl.model.plan import Phase, TablePlan
+from tablectl.model.table import LiveTable
 
 Live = Callable[..., LiveTable]
 TablePlanner = Callable[..., TablePlan]

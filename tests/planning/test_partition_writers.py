@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from tablectl.attributes.policy import Policy
+from tablectl.delta.protocol import Client
 from tablectl.model.errors import PlanFileError
-from tablectl.model.live import AppTransaction, Client, Commit, LiveTable
-from tablectl.model.options import Options
 from tablectl.model.plan import Plan, TablePlan
+from tablectl.model.table import AppTransaction, Commit, LiveTable
+from tablectl.model.table_options import TableOptions
 from tablectl.planning.plan_file import dump_plan, load_plan
-from tablectl.planning.table import plan_table
+from tablectl.planning.plan_table import plan_table
 
 _SPARK = Client("delta-spark", (4, 4, 0))
 _BY_DAY = '["day"]'
@@ -35,7 +36,7 @@ def planned(
 ) -> TablePlan:
     table = replace(live(partition_columns=by), history=history)
     after: Any = "none" if by else ("day",)
-    plan = plan_table(Policy(partitioning=after), table, "oss", Options(rewrite="allowed", **options))
+    plan = plan_table(Policy(partitioning=after), table, "oss", TableOptions(rewrite="allowed", **options))
     assert plan
     return plan
 
@@ -95,7 +96,7 @@ def test_with_consent_it_is_a_finding(live: Callable[..., LiveTable], rich: Plan
     ]
     whole = replace(rich, tables=(plan,), failures=())
     assert load_plan(dump_plan(whole), "p.json").tables == (plan,)
-    forged = replace(plan, basis=replace(plan.basis, options=Options(rewrite="allowed")))
+    forged = replace(plan, basis=replace(plan.basis, options=TableOptions(rewrite="allowed")))
     with pytest.raises(PlanFileError, match="not what follows from its changes"):
         load_plan(dump_plan(replace(whole, tables=(forged,))), "p.json")
 

@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 
 from tablectl.attributes.policy import Policy
+from tablectl.delta.protocol import Client, Protocol
 from tablectl.model.errors import PlanFileError
-from tablectl.model.lint import LintSetting, Severities
-from tablectl.model.live import Client, Commit, LiveTable, Protocol
-from tablectl.model.options import Options
+from tablectl.model.lint_rules import LintSetting, Severities
 from tablectl.model.plan import Plan, TablePlan
+from tablectl.model.table import Commit, LiveTable
+from tablectl.model.table_options import TableOptions
 from tablectl.planning.plan_file import dump_plan, load_plan
+from tablectl.planning.plan_table import plan_table
 from tablectl.planning.protocol import protocol_raise
-from tablectl.planning.table import plan_table
 
 _NUMBERED = Protocol(1, 2)
 
@@ -62,7 +63,7 @@ def test_a_raised_protocol_is_found(before: Protocol, features: set[str], found:
 
 def planned(live: LiveTable, severities: Severities | None = None, **options: object) -> TablePlan:
     policy = Policy(isolation="Serializable", deletion_vectors="enabled")
-    plan = plan_table(policy, live, "oss", Options(**options), severities or Severities())  # type: ignore[arg-type]
+    plan = plan_table(policy, live, "oss", TableOptions(**options), severities or Severities())  # type: ignore[arg-type]
     assert plan is not None
     return plan
 
@@ -153,7 +154,7 @@ def test_a_plan_file_that_claims_the_consent_of_nobody_is_not_believed(
     live: Callable[..., LiveTable], rich: Plan
 ) -> None:
     allowed = planned(live(clients=(_DELTA_RS,)), allow=("lockout",))
-    forged = replace(allowed, basis=replace(allowed.basis, options=Options()))
+    forged = replace(allowed, basis=replace(allowed.basis, options=TableOptions()))
     with pytest.raises(PlanFileError, match="not what follows from its changes"):
         load_plan(dump_plan(whole(forged, rich)), "p.json")
 
@@ -205,7 +206,7 @@ def test_a_consent_to_lock_out_does_not_go_over_clients(live: Callable[..., Live
 
 def _off(live: Callable[..., LiveTable], protocol: Protocol, vectors: int | None, client: str) -> TablePlan:
     table = live(protocol=protocol, vectors=vectors, properties={"delta.enableDeletionVectors": "true"})
-    plan = plan_table(Policy(deletion_vectors="purged"), table, "oss", Options(clients=((client, "470"),)))
+    plan = plan_table(Policy(deletion_vectors="purged"), table, "oss", TableOptions(clients=((client, "470"),)))
     assert plan
     return plan
 
@@ -240,7 +241,7 @@ def test_a_plan_file_that_forgets_a_client_is_not_believed(live: Callable[..., L
     assert load_plan(dump_plan(whole(honest, rich)), "p.json").tables == (honest,)
     # All that an unguarded plan holds, and the client in its basis: only deriving it again finds it out.
     free = planned(live())
-    forged = replace(free, basis=replace(free.basis, options=Options(clients=clients)))
+    forged = replace(free, basis=replace(free.basis, options=TableOptions(clients=clients)))
     with pytest.raises(PlanFileError, match="does not follow from its changes"):
         load_plan(dump_plan(whole(forged, rich)), "p.json")
 

@@ -13,13 +13,23 @@ from typing import Any
 
 import pytest
 
+from tablectl.applying.run_report import (
+    Casualty,
+    CommitRun,
+    GateRun,
+    RunOutcome,
+    RunReport,
+    StatementRun,
+    TableRun,
+    WriterRun,
+)
 from tablectl.attributes.policy import Policy
-from tablectl.model.live import Client, LiveTable, Protocol
-from tablectl.model.names import parse_table
+from tablectl.delta.names import parse_table
+from tablectl.delta.protocol import Client, Protocol
+from tablectl.delta.schema import Field, Schema
 from tablectl.model.plan import Phase, Plan, TableFailure, TablePlan
-from tablectl.model.schema import Field, Schema
-from tablectl.planning.table import plan_table
-from tablectl.window.report import Casualty, CommitRun, GateRun, Outcome, RunReport, StatementRun, TableRun, WriterRun
+from tablectl.model.table import LiveTable
+from tablectl.planning.plan_table import plan_table
 from tests.look_back import with_look_back
 
 _GOLDEN = Path(__file__).parent.parent / "golden"
@@ -157,7 +167,7 @@ def _run() -> RunReport:
         tables=(
             TableRun(
                 name="lake.sales.orders",
-                outcome=Outcome.APPLIED,
+                outcome=RunOutcome.APPLIED,
                 changed=("clustering", "properties.owner.team"),
                 statements=(
                     _statement(id="free-cluster", sql=cluster, phase=Phase.FREE, at=_START - 420, separate=1),
@@ -185,78 +195,80 @@ def _run() -> RunReport:
                 ),
                 watched=True,
             ),
-            TableRun(name="lake.sales.ledger", outcome=Outcome.ALREADY),
+            TableRun(name="lake.sales.ledger", outcome=RunOutcome.ALREADY),
             TableRun(
                 name="lake.sales.fees",
-                outcome=Outcome.WAITING,
+                outcome=RunOutcome.WAITING,
                 message="deletion_vectors: due at 2026-11-22 11:02:00 UTC, when history is old enough to be given up",
                 hint="apply again then",
                 commits=(_commit(4, "REORG"), _commit(5, "SET TBLPROPERTIES")),
             ),
             TableRun(
                 name="lake.sales.clicks",
-                outcome=Outcome.STALE,
+                outcome=RunOutcome.STALE,
                 message="clustering was none and is [page]",
                 hint="plan again, and see who changed it below",
                 foreign=(_commit(9, "CLUSTER BY", "bob"),),
             ),
             TableRun(
                 name="lake.sales.returns",
-                outcome=Outcome.FAILED,
+                outcome=RunOutcome.FAILED,
                 message="[DELTA_UNKNOWN_CONFIGURATION] Unknown configuration was specified: delta.someday. To disable "
                 "this check, set a configuration of the session that nobody should set.",
                 hint="this Delta version does not know the property: remove it, or upgrade the engine",
                 statements=(_statement(), _statement(error="unknown", condition="DELTA_UNKNOWN_CONFIGURATION")),
                 commits=(_commit(4),),
             ),
-            TableRun(name="lake.sales.sessions", outcome=Outcome.REFUSED, message="isolation: not on this engine"),
-            TableRun(name="lake.sales.events", outcome=Outcome.HELD, message="held by ann@host since 3 minutes"),
+            TableRun(name="lake.sales.sessions", outcome=RunOutcome.REFUSED, message="isolation: not on this engine"),
+            TableRun(name="lake.sales.events", outcome=RunOutcome.HELD, message="held by ann@host since 3 minutes"),
             TableRun(
                 name="lake.sales.visits",
-                outcome=Outcome.NOT_DRAINED,
+                outcome=RunOutcome.NOT_DRAINED,
                 message="waited 300 s for writers, since 2026-11-21 11:00:00 UTC: nightly load (any)",
                 hint="run again when they are done",
                 drain_ms=300_012,
             ),
             TableRun(
                 name="lake.sales.stock",
-                outcome=Outcome.OUTSIDE,
+                outcome=RunOutcome.OUTSIDE,
                 message="the window ended at 2026-11-21 06:00 UTC; the next one begins at 2026-11-21 22:00 UTC",
                 hint="run again then",
                 commits=(_commit(7, "CLUSTER BY"),),
             ),
             TableRun(
                 name="lake.sales.swapped",
-                outcome=Outcome.ELSEWHERE,
+                outcome=RunOutcome.ELSEWHERE,
                 message="SET TBLPROPERTIES went to ANOTHER TABLE: it is version 3 of s3://lake/green",
                 hint="undo it there by hand, and plan again",
             ),
             TableRun(
                 name="lake.sales.unanswered",
-                outcome=Outcome.UNKNOWN,
+                outcome=RunOutcome.UNKNOWN,
                 message="the connection was reset; what became of the statement is unknown",
                 hint="the same command again ends it in the engine first, or waits for its end",
             ),
             TableRun(
                 name="lake.sales.paused",
-                outcome=Outcome.LEASE_LOST,
+                outcome=RunOutcome.LEASE_LOST,
                 message="the lease was lost by epoch 2: it is held by ben on laptop (pid 7)",
             ),
             TableRun(
                 name="lake.sales.resumed",
-                outcome=Outcome.SUCCEEDED,
+                outcome=RunOutcome.SUCCEEDED,
                 message="the lease was taken over by ben on laptop (pid 7), which ran the same plan",
             ),
             TableRun(
                 name="lake.sales.leads",
-                outcome=Outcome.HOOK_FAILED,
+                outcome=RunOutcome.HOOK_FAILED,
                 message="the before-hook ./pause.sh nightly ended with exit code 3",
                 hint="its output is above",
                 owed=("./resume.sh",),
                 notes=("the after-hook ./resume.sh cannot be run: Permission denied; it stays owed",),
             ),
-            TableRun(name="lake.sales.carts", outcome=Outcome.UNVERIFIED, message="isolation was default and is x"),
-            TableRun(name="lake.sales.taxes", outcome=Outcome.INTERRUPTED, message="stopped before all statements ran"),
+            TableRun(name="lake.sales.carts", outcome=RunOutcome.UNVERIFIED, message="isolation was default and is x"),
+            TableRun(
+                name="lake.sales.taxes", outcome=RunOutcome.INTERRUPTED, message="stopped before all statements ran"
+            ),
         ),
         failures=(TableFailure(name="lake.sales.gone", message="not a Delta table", hint="check the location"),),
         proceed="the load hangs since Monday",

@@ -9,8 +9,9 @@ from collections.abc import Callable
 import pytest
 
 from tablectl.attributes.policy import Policy
-from tablectl.model.live import Client, LiveTable
-from tablectl.planning.outlook import Outlook, outlook
+from tablectl.delta.protocol import Client
+from tablectl.model.table import LiveTable
+from tablectl.planning.conflict_report import ConflictReport, conflict_report
 from tablectl.reports.conflicts_json import conflicts_json
 from tablectl.reports.conflicts_text import conflicts_text
 from tablectl.reports.style import Style
@@ -20,73 +21,75 @@ Live = Callable[..., LiveTable]
 
 
 @pytest.fixture
-def found(live: Live) -> Outlook:
+def found(live: Live) -> ConflictReport:
     policy = Policy(isolation="Serializable", deletion_vectors="enabled", clustering=("order_date",))
-    return outlook(live(), policy, "oss")
+    return conflict_report(live(), policy, "oss")
 
 
 @pytest.fixture
-def databricks(live: Live) -> Outlook:
+def databricks(live: Live) -> ConflictReport:
     policy = Policy(isolation="Serializable", deletion_vectors="enabled")
-    return outlook(live(), policy, "databricks", [(Client("databricks", (14, 3)), False)])
+    return conflict_report(live(), policy, "databricks", [(Client("databricks", (14, 3)), False)])
 
 
 @pytest.mark.parametrize("width", [60, 80])
-def test_plain(found: Outlook, golden: Golden, width: int) -> None:
+def test_plain(found: ConflictReport, golden: Golden, width: int) -> None:
     golden(f"conflicts-{width}.txt", conflicts_text(found, Style(width=width)))
 
 
-def test_databricks(databricks: Outlook, golden: Golden) -> None:
+def test_databricks(databricks: ConflictReport, golden: Golden) -> None:
     golden("conflicts-databricks.txt", conflicts_text(databricks, Style()))
 
 
-def test_one_operation(found: Outlook, golden: Golden) -> None:
+def test_one_operation(found: ConflictReport, golden: Golden) -> None:
     golden("conflicts-optimize.txt", conflicts_text(found, Style(), about="optimize"))
 
 
-def test_an_operation_that_the_table_cannot_take(found: Outlook) -> None:
+def test_an_operation_that_the_table_cannot_take(found: ConflictReport) -> None:
     assert "such a table cannot take it, or is so already" in conflicts_text(found, Style(), about="vectors-off")
 
 
 @pytest.mark.parametrize("width", [60, 80, 100])
 @pytest.mark.parametrize("everything", [True, False])
-def test_no_line_is_longer_than_the_width(found: Outlook, databricks: Outlook, width: int, everything: bool) -> None:
+def test_no_line_is_longer_than_the_width(
+    found: ConflictReport, databricks: ConflictReport, width: int, everything: bool
+) -> None:
     for each in (found, databricks):
         lines = conflicts_text(each, Style(width=width), everything=everything).splitlines()
         assert [line for line in lines if len(line) > width and " " in line.strip()] == []
 
 
-def test_colours_change_nothing_else(found: Outlook) -> None:
+def test_colours_change_nothing_else(found: ConflictReport) -> None:
     coloured = conflicts_text(found, Style(colour=True))
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == conflicts_text(found, Style())
     assert "\x1b[31mX" in coloured
 
 
-def test_every_pair_that_fails_is_in_the_long_form(found: Outlook) -> None:
+def test_every_pair_that_fails_is_in_the_long_form(found: ConflictReport) -> None:
     said = conflicts_text(found, Style(width=100), everything=True)
     assert "RESTORE takes the next version or fails" in said
     assert "ADD CONSTRAINT" in said
 
 
 def test_names_cannot_paint_the_terminal(live: Live) -> None:
-    said = conflicts_text(outlook(live(partition_columns=("\x1b[31mred",)), None, "oss"), Style())
+    said = conflicts_text(conflict_report(live(partition_columns=("\x1b[31mred",)), None, "oss"), Style())
     assert "\x1b" not in said
 
 
 def test_several_clients_have_a_part_each(live: Live) -> None:
     clients = (Client("delta-spark", (3, 2, 0)), Client("delta-spark", (4, 4, 0)))
-    said = conflicts_text(outlook(live(clients=clients), Policy(deletion_vectors="enabled"), "oss"), Style())
+    said = conflicts_text(conflict_report(live(clients=clients), Policy(deletion_vectors="enabled"), "oss"), Style())
     assert "Where Delta Spark 3.2.0 loses, at Serializable (not set):" in said
     assert "Where Delta Spark 4.4.0 loses, at Serializable (not set):" in said
 
 
 def test_no_policy_and_nothing_to_change(live: Live) -> None:
-    assert conflicts_text(outlook(live(), None, "oss"), Style()).endswith("No policy speaks for this table.\n")
-    said = conflicts_text(outlook(live(), Policy(isolation="default"), "oss"), Style())
+    assert conflicts_text(conflict_report(live(), None, "oss"), Style()).endswith("No policy speaks for this table.\n")
+    said = conflicts_text(conflict_report(live(), Policy(isolation="default"), "oss"), Style())
     assert said.endswith("The table is as its policy asks: nothing changes.\n")
 
 
-def test_for_machines(found: Outlook, databricks: Outlook) -> None:
+def test_for_machines(found: ConflictReport, databricks: ConflictReport) -> None:
     plain = json.loads(json.dumps(conflicts_json(found)))
     (view,) = plain["views"]
     pairs = {(each["loser"], each["winner"]): each for each in view["pairs"]}

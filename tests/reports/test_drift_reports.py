@@ -9,24 +9,25 @@ from dataclasses import replace
 import pytest
 from jsonschema import Draft202012Validator
 
-from tablectl.live.origin import Origin
-from tablectl.model.live import Client, Commit, LiveTable, Protocol
-from tablectl.model.names import parse_table
+from tablectl.delta.names import parse_table
+from tablectl.delta.protocol import Client, Protocol
+from tablectl.delta.schema import Schema
+from tablectl.log.blame import Origin
 from tablectl.model.plan import Change, TableFailure
-from tablectl.model.schema import Schema
+from tablectl.model.table import Commit, LiveTable
 from tablectl.model.text import printable
 from tablectl.planning.drift import Difference, Drift, TableDrift, wishes
+from tablectl.policies.adopt import Adoption
+from tablectl.policies.policy_document import read_specs
+from tablectl.policies.value_reader import ValueReader
+from tablectl.policies.variables import Variables
+from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
 from tablectl.reports.drift_json import adoption_fact
-from tablectl.reports.form import Form
+from tablectl.reports.formats import ReportFormat
 from tablectl.reports.render import render_drift
 from tablectl.reports.schema import drift_schema
 from tablectl.reports.style import Style
-from tablectl.specs.adopt import Adoption
-from tablectl.specs.policies import read_specs
-from tablectl.specs.reading import Reading
-from tablectl.specs.tree import Source
-from tablectl.specs.variables import Variables
 from tests.reports.hostile import EVIL
 from tests.reports.test_html import Read
 from tests.reports.test_junit import cases, results
@@ -38,18 +39,18 @@ Golden = Callable[[str, str], None]
 
 def table(name: str = "lake.sales.orders", text: str = "WRITE") -> TableDrift:
     policy = f"version: 1\ntables: {{{name}: {{isolation: Serializable}}}}\n"
-    (spec,) = read_specs([("p.yaml", policy.encode())], Reading(Variables(), "oss", "lake", [])).tables
+    (spec,) = read_specs([("p.yaml", policy.encode())], ValueReader(Variables(), "oss", "lake", [])).tables
     commit = Commit(13, 1_795_000_000_000, text, user=text, client=Client("unknown"), job={"jobName": text})
     key = "owner.team" if text == "WRITE" else text
     differences = (
         Difference(
             change=Change(attribute="isolation", before="default", after="Serializable"),
-            source=Source("p.yaml", 2, 30),
+            source=SourceFile("p.yaml", 2, 30),
             origin=Origin(commit, "Serializable", known=True),
         ),
         Difference(
             change=Change(attribute="properties", key=key, before=text, after="web"),
-            source=Source("p.yaml", 3, 7),
+            source=SourceFile("p.yaml", 3, 7),
             origin=Origin(before=4),
         ),
     )
@@ -65,17 +66,17 @@ def drift() -> Drift:
     )
 
 
-def rendered(drift: Drift, form: Form) -> str:
+def rendered(drift: Drift, form: ReportFormat) -> str:
     return render_drift(drift, form, Style(), Context())
 
 
 def test_markdown(drift: Drift, golden: Golden) -> None:
-    golden("drift.md", rendered(drift, Form.MARKDOWN))
+    golden("drift.md", rendered(drift, ReportFormat.MARKDOWN))
 
 
 def test_verdicts(drift: Drift) -> None:
     def first(drift: Drift) -> str:
-        return rendered(drift, Form.MARKDOWN).splitlines()[0]
+        return rendered(drift, ReportFormat.MARKDOWN).splitlines()[0]
 
     assert first(drift) == (
         "**⛔ Drift: Not all tables can be read** · 1 table differs in 2 values; 1 not readable; 1 as declared"
@@ -86,7 +87,7 @@ def test_verdicts(drift: Drift) -> None:
 
 
 def test_sarif_names_the_lines_that_declare(drift: Drift) -> None:
-    run = run_of(rendered(drift, Form.SARIF))
+    run = run_of(rendered(drift, ReportFormat.SARIF))
     found = [
         (each["ruleId"], each["level"], each["locations"][0]["physicalLocation"].get("region", {}).get("startLine"))
         for each in run["results"]
@@ -99,7 +100,7 @@ def test_sarif_names_the_lines_that_declare(drift: Drift) -> None:
 
 
 def test_junit(drift: Drift) -> None:
-    assert results(rendered(drift, Form.JUNIT)) == {
+    assert results(rendered(drift, ReportFormat.JUNIT)) == {
         "lake.sales.orders": "failure",
         "lake.sales.gone": "error",
         "lake.old.*": "skipped",
@@ -108,21 +109,21 @@ def test_junit(drift: Drift) -> None:
 
 
 def test_html(drift: Drift) -> None:
-    page = Read(rendered(drift, Form.HTML))
+    page = Read(rendered(drift, ReportFormat.HTML))
     said = " ".join(" ".join(page.text).split())
     assert page.loose == []
     assert "isolation default Serializable p.yaml:2" in said
     assert "since version 13, 2026-11-18 11:06:40 UTC: WRITE; before that it was Serializable" in said
     assert "before version 4, where the history in reach begins" in said
-    assert "No drift" in rendered(Drift(), Form.HTML)
+    assert "No drift" in rendered(Drift(), ReportFormat.HTML)
 
 
 def test_json_tells_what_was_adopted(drift: Drift) -> None:
     left = ((wishes(drift)[0], "it is inherited"),)
     adoption = adoption_fact(Adoption({"p.yaml": "…"}, wishes(drift)[1:], left), written=True)
-    told = json.loads(render_drift(drift, Form.JSON, Style(), Context(), adoption))["adoption"]
+    told = json.loads(render_drift(drift, ReportFormat.JSON, Style(), Context(), adoption))["adoption"]
     assert (told["written"], told["files"], told["left"][0]["reason"]) == (True, ["p.yaml"], "it is inherited")
-    assert json.loads(rendered(drift, Form.JSON))["adoption"] is None
+    assert json.loads(rendered(drift, ReportFormat.JSON))["adoption"] is None
 
 
 def test_the_schema_takes_what_is_printed_and_nothing_else(drift: Drift, golden: Golden) -> None:
@@ -131,7 +132,10 @@ def test_the_schema_takes_what_is_printed_and_nothing_else(drift: Drift, golden:
     golden("drift.schema.json", json.dumps(schema, indent=2) + "\n")
     taken = Draft202012Validator(schema)
     adoption = adoption_fact(Adoption({}, wishes(drift), ()), written=False)
-    for text in (rendered(drift, Form.JSON), render_drift(drift, Form.JSON, Style(), Context(), adoption)):
+    for text in (
+        rendered(drift, ReportFormat.JSON),
+        render_drift(drift, ReportFormat.JSON, Style(), Context(), adoption),
+    ):
         body = json.loads(text)
         taken.validate(body)
         assert not taken.is_valid({**body, "more": 1})
@@ -143,10 +147,10 @@ def test_the_schema_takes_what_is_printed_and_nothing_else(drift: Drift, golden:
 def test_nothing_of_others_means_anything(text: str) -> None:
     failure = TableFailure(name=text, message=text, hint=text)
     evil = Drift(tables=(table(text=text),), failures=(failure,), as_declared=(text,), unmatched=(text,))
-    page = Page(rendered(evil, Form.MARKDOWN))
+    page = Page(rendered(evil, ReportFormat.MARKDOWN))
     assert set(page.tags) <= OURS
     assert page.links == []
     assert printable(text) in page.code
-    assert Read(rendered(evil, Form.HTML)).loose == []
-    assert len(run_of(rendered(evil, Form.SARIF))["results"]) == 3
-    assert len(cases(rendered(evil, Form.JUNIT))) == 4
+    assert Read(rendered(evil, ReportFormat.HTML)).loose == []
+    assert len(run_of(rendered(evil, ReportFormat.SARIF))["results"]) == 3
+    assert len(cases(rendered(evil, ReportFormat.JUNIT))) == 4

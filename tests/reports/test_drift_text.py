@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import json
 
-from tablectl.live.origin import Origin
-from tablectl.model.live import Client, Commit, LiveTable, Protocol
-from tablectl.model.names import parse_table
+from tablectl.delta.names import parse_table
+from tablectl.delta.protocol import Client, Protocol
+from tablectl.delta.schema import Schema
+from tablectl.log.blame import Origin
 from tablectl.model.plan import Change, TableFailure
-from tablectl.model.schema import Schema
+from tablectl.model.table import Commit, LiveTable
 from tablectl.model.text import time_text
 from tablectl.planning.drift import Difference, Drift, TableDrift
+from tablectl.policies.policy_document import read_specs
+from tablectl.policies.value_reader import ValueReader
+from tablectl.policies.variables import Variables
+from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.drift_json import drift_json
 from tablectl.reports.drift_text import drift_text
 from tablectl.reports.style import Style
-from tablectl.specs.policies import read_specs
-from tablectl.specs.reading import Reading
-from tablectl.specs.tree import Source
-from tablectl.specs.variables import Variables
 
 
 def drift(commit: Commit | None, **more: object) -> Drift:
-    reading = Reading(Variables(), "oss", "spark_catalog", [])
+    reading = ValueReader(Variables(), "oss", "spark_catalog", [])
     (spec,) = read_specs([("p.yaml", b"version: 1\ntables: {a.b: {isolation: Serializable}}\n")], reading).tables
     change = Change(attribute="isolation", before="default", after="Serializable")
     origin = Origin(commit, "Serializable", known=True) if commit else Origin(before=4)
-    difference = Difference(change=change, source=Source("p.yaml", 2, 1), origin=origin)
+    difference = Difference(change=change, source=SourceFile("p.yaml", 2, 1), origin=origin)
     live = LiveTable(parse_table("a.b"), "/lake/b", 7, "id", Protocol(1, 2), Schema())
     return Drift(tables=(TableDrift(spec=spec, live=live, differences=(difference,)),), **more)  # type: ignore[arg-type]
 

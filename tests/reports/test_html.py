@@ -12,11 +12,11 @@ from time import perf_counter
 
 import pytest
 
+from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport, TableRun
 from tablectl.model.plan import Plan
 from tablectl.model.text import printable
 from tablectl.reports.context import Context
 from tablectl.reports.html import plan_html, run_html
-from tablectl.window.report import CommitRun, Outcome, RunReport, TableRun
 from tests.reports.hostile import EVIL
 from tests.reports.test_plan_markdown import hostile_plan, many
 
@@ -155,7 +155,9 @@ def test_nothing_of_others_means_anything(plan: Plan, run_report: RunReport, tex
     assert not [name for _, attrs in page.found for name in attrs if name.startswith("on")]
     assert any(printable(text) == each for each in page.text)
     commit = CommitRun(version=1, operation=text, user=text, at=10**20, run=text)
-    run = TableRun(name=text, outcome=Outcome.FAILED, message=text, commits=(commit,), foreign=(commit,), notes=(text,))
+    run = TableRun(
+        name=text, outcome=RunOutcome.FAILED, message=text, commits=(commit,), foreign=(commit,), notes=(text,)
+    )
     page = Read(run_html(replace(run_report, run=text, tables=(run, run_report.tables[0]), proceed=text), Context()))
     assert page.loose == []
     assert not [name for _, attrs in page.found for name in attrs if name.startswith("on")]

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from tablectl.applying.run_report import RunReport
 from tablectl.model.plan import Plan
+from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
 from tablectl.reports.html import plan_html, run_html
-from tablectl.specs.tree import Source
-from tablectl.window.report import RunReport
 from tests.reports import chromium
 from tests.reports.chromium import Browser, Page
 from tests.reports.hostile import EVIL
@@ -55,7 +55,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def plan_file(plan: Plan, tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("pages") / "plan.html"
-    sources = {"lake.sales.orders": {"": Source("policies/sales.yaml", 7, 3)}}
+    sources = {"lake.sales.orders": {"": SourceFile("policies/sales.yaml", 7, 3)}}
     file.write_text(plan_html(plan, Context(digest="5f" * 32, sources=sources, plan_file="plans/today.json")))
     return file
 

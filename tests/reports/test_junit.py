@@ -11,11 +11,11 @@ from xml.etree import ElementTree as ET
 import pytest
 from hypothesis import given, settings
 
+from tablectl.applying.run_report import RunOutcome, RunReport, TableRun
 from tablectl.model.plan import Plan
+from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
 from tablectl.reports.junit import plan_junit, run_junit
-from tablectl.specs.tree import Source
-from tablectl.window.report import Outcome, RunReport, TableRun
 from tests.reports.hostile import EVIL, TEXTS
 from tests.reports.test_plan_markdown import hostile_plan, many
 
@@ -46,7 +46,7 @@ def results(xml: str) -> dict[str, str]:
 
 
 def test_a_plan(plan: Plan, golden: Golden) -> None:
-    sources = {"lake.sales.orders": {"": Source("policies/sales.yaml", 7, 3)}}
+    sources = {"lake.sales.orders": {"": SourceFile("policies/sales.yaml", 7, 3)}}
     golden("plan.junit.xml", plan_junit(replace(plan, unmatched=("lake.old.*",)), Context(sources=sources)))
 
 
@@ -73,18 +73,18 @@ def test_what_becomes_of_a_planned_table(plan: Plan) -> None:
 @pytest.mark.parametrize(
     ("outcome", "result"),
     [
-        (Outcome.APPLIED, "passed"),
-        (Outcome.ALREADY, "passed"),
-        (Outcome.STALE, "failure"),
-        (Outcome.REFUSED, "failure"),
-        (Outcome.HELD, "failure"),
-        (Outcome.NOT_DRAINED, "failure"),
-        (Outcome.FAILED, "error"),
-        (Outcome.UNVERIFIED, "error"),
-        (Outcome.INTERRUPTED, "error"),
+        (RunOutcome.APPLIED, "passed"),
+        (RunOutcome.ALREADY, "passed"),
+        (RunOutcome.STALE, "failure"),
+        (RunOutcome.REFUSED, "failure"),
+        (RunOutcome.HELD, "failure"),
+        (RunOutcome.NOT_DRAINED, "failure"),
+        (RunOutcome.FAILED, "error"),
+        (RunOutcome.UNVERIFIED, "error"),
+        (RunOutcome.INTERRUPTED, "error"),
     ],
 )
-def test_what_becomes_of_a_table_of_a_run(outcome: Outcome, result: str) -> None:
+def test_what_becomes_of_a_table_of_a_run(outcome: RunOutcome, result: str) -> None:
     report = RunReport(run="1", plan="2", tables=(TableRun(name="a", outcome=outcome),))
     assert results(run_junit(report, Context())) == {"a": result}
 
@@ -98,7 +98,7 @@ def test_any_text_makes_xml(plan: Plan, text: str) -> None:
 @settings(max_examples=100, deadline=None)
 @given(TEXTS)
 def test_any_text_of_a_run_makes_xml(text: str) -> None:
-    table = TableRun(name=text, outcome=Outcome.FAILED, message=text, hint=text, notes=(text,))
+    table = TableRun(name=text, outcome=RunOutcome.FAILED, message=text, hint=text, notes=(text,))
     assert list(results(run_junit(RunReport(run="1", plan="2", tables=(table,)), Context())).values()) == ["error"]
 
 

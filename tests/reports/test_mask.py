@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tablectl.applying.run_report import RunOutcome, RunReport, StatementRun, TableRun
 from tablectl.attributes.masked import HIDDEN
+from tablectl.delta.sql import quote_name, quote_text
 from tablectl.model.errors import PlanFileError
-from tablectl.model.live import Commit
 from tablectl.model.plan import Finding, Phase, Plan, Refusal, TablePlan
-from tablectl.model.sql import quote_name, quote_text
+from tablectl.model.table import Commit
 from tablectl.planning.lint import Linted, LintedTable
 from tablectl.planning.plan_file import dump_plan, load_plan
 from tablectl.reports.context import Context
-from tablectl.reports.form import Form
+from tablectl.reports.formats import ReportFormat
 from tablectl.reports.mask import Mask
 from tablectl.reports.render import render_plan, render_run
 from tablectl.reports.style import Style
-from tablectl.window.report import Outcome, RunReport, StatementRun, TableRun
 
 OLD, NEW = "hunter2-old", "it's \\ hunter2-new"
 MASK = Mask(("*password*", "owner.?ey"))
@@ -49,14 +49,14 @@ def secret_run(secret: Plan) -> RunReport:
         run="1",
         plan="2",
         tables=(
-            TableRun(name="a", outcome=Outcome.FAILED, message=f"cannot take {NEW}: no", statements=(statement,)),
-            TableRun(name="b", outcome=Outcome.STALE, message=f"isolation was default and is x; {stale}"),
+            TableRun(name="a", outcome=RunOutcome.FAILED, message=f"cannot take {NEW}: no", statements=(statement,)),
+            TableRun(name="b", outcome=RunOutcome.STALE, message=f"isolation was default and is x; {stale}"),
         ),
     )
 
 
-@pytest.mark.parametrize("form", list(Form))
-def test_no_report_of_a_plan_shows_them(secret: Plan, form: Form) -> None:
+@pytest.mark.parametrize("form", list(ReportFormat))
+def test_no_report_of_a_plan_shows_them(secret: Plan, form: ReportFormat) -> None:
     text = render_plan(secret, form, Style(), MASK, Context(pending_fails=True))
     assert "hunter2" not in text
     assert HIDDEN in text or HIDDEN.encode("ascii", "backslashreplace").decode() in text
@@ -64,8 +64,8 @@ def test_no_report_of_a_plan_shows_them(secret: Plan, form: Form) -> None:
     assert "hunter2" in render_plan(secret, form, Style(), Mask(), Context(pending_fails=True))
 
 
-@pytest.mark.parametrize("form", list(Form))
-def test_no_report_of_a_run_shows_them(secret_run: RunReport, form: Form) -> None:
+@pytest.mark.parametrize("form", list(ReportFormat))
+def test_no_report_of_a_run_shows_them(secret_run: RunReport, form: ReportFormat) -> None:
     text = render_run(secret_run, form, Style(), MASK, Context())
     assert "hunter2" not in text
     assert "somebody's" not in text
@@ -73,7 +73,7 @@ def test_no_report_of_a_run_shows_them(secret_run: RunReport, form: Form) -> Non
 
 
 def test_that_nothing_is_set_is_seen(secret: Plan) -> None:
-    text = render_plan(secret, Form.TEXT, Style(), MASK, Context())
+    text = render_plan(secret, ReportFormat.TEXT, Style(), MASK, Context())
     assert f"properties.owner.key    {HIDDEN} → not set" in text
     assert f"properties.db.Password  {HIDDEN} → {HIDDEN}" in text
 
@@ -85,7 +85,7 @@ def test_the_plan_itself_keeps_them(secret: Plan) -> None:
 
 
 def test_masked_json_names_its_plan_and_is_none(secret: Plan) -> None:
-    body = json.loads(render_plan(secret, Form.JSON, Style(), MASK, Context()))
+    body = json.loads(render_plan(secret, ReportFormat.JSON, Style(), MASK, Context()))
     assert body["sha256"] == json.loads(dump_plan(secret))["sha256"]
     assert body["masked"] == ["*password*", "owner.?ey"]
     with pytest.raises(PlanFileError, match="a report with masked values, and no plan"):
@@ -93,7 +93,7 @@ def test_masked_json_names_its_plan_and_is_none(secret: Plan) -> None:
 
 
 def test_what_no_pattern_matches_is_the_plan_file(secret: Plan) -> None:
-    assert render_plan(secret, Form.JSON, Style(), Mask(("nothing",)), Context()).encode() == dump_plan(secret)
+    assert render_plan(secret, ReportFormat.JSON, Style(), Mask(("nothing",)), Context()).encode() == dump_plan(secret)
 
 
 @given(st.text(max_size=20), st.text(max_size=20), st.text(max_size=20))
@@ -115,7 +115,7 @@ def test_an_attribute_that_speaks_for_a_masked_key_is_hidden(
     table = table_planned(
         "lake.s.t", {"properties": {"delta.isolationLevel": "WriteSerializable"}}, {"isolation": "Serializable"}
     )
-    for form in Form:
+    for form in ReportFormat:
         shown = render_plan(
             replace(plan, tables=(table,), failures=()),
             form,

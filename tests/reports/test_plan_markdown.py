@@ -15,10 +15,10 @@ from markdown_it import MarkdownIt
 from tablectl.model.code import read_code
 from tablectl.model.plan import Change, Plan, TableFailure, TablePlan
 from tablectl.model.text import printable
+from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
 from tablectl.reports.markdown import LIMIT, fence, words
 from tablectl.reports.plan_markdown import plan_markdown
-from tablectl.specs.tree import Source
 from tests.reports.hostile import EVIL, TEXTS
 
 Golden = Callable[[str, str], None]
@@ -74,7 +74,7 @@ class Page(HTMLParser):
 
 
 def test_the_whole_of_it(plan: Plan, golden: Golden) -> None:
-    source = Source("policies/sales.yaml", 7, 5)
+    source = SourceFile("policies/sales.yaml", 7, 5)
     sources = {"lake.sales.orders": {"isolation": source, "": replace(source, line=6)}}
     run = "https://github.com/acme/lake/actions/runs/7"
     context = Context(digest="5f" * 32, sources=sources, plan_file="plans/today.json", ci=run)
@@ -186,7 +186,7 @@ def test_its_time_does_not_grow_with_what_is_left_out(plan: Plan) -> None:
 
 def test_a_table_tells_the_lines_that_ask_for_its_changes(plan: Plan, table_planned: Callable[..., TablePlan]) -> None:
     planned = table_planned("lake.s.t", {}, {"isolation": "Serializable"})
-    source = Source("policies/a|b.yaml", 3, 1)
+    source = SourceFile("policies/a|b.yaml", 3, 1)
     one = replace(plan, tables=(planned,), failures=())
     assert "declared at" not in plan_markdown(one, Context())
     text = plan_markdown(one, Context(sources={"lake.s.t": {"isolation": source}}))

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from tablectl.applying.run_report import Casualty, CommitRun, RunOutcome, RunReport, StatementRun, TableRun
 from tablectl.reports.context import Context
 from tablectl.reports.markdown import LIMIT
 from tablectl.reports.run_markdown import run_markdown
-from tablectl.window.report import Casualty, CommitRun, Outcome, RunReport, StatementRun, TableRun
 from tests.reports.hostile import EVIL
 from tests.reports.test_plan_markdown import OURS, Page
 
@@ -36,7 +36,7 @@ def test_nothing_of_others_means_anything(run_report: RunReport, text: str) -> N
     )
     run = TableRun(
         name=text,
-        outcome=Outcome.FAILED,
+        outcome=RunOutcome.FAILED,
         message=text,
         hint=text,
         statements=(statement,),

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
+from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport
 from tablectl.reports.run_text import run_text
 from tablectl.reports.style import Style
 from tablectl.reports.wording import commit_text
-from tablectl.window.report import CommitRun, Outcome, RunReport
 
 Golden = Callable[[str, str], None]
 
@@ -36,7 +36,7 @@ def test_no_line_of_prose_is_longer_than_the_width(run_report: RunReport) -> Non
 
 
 def test_every_outcome_has_its_words(run_report: RunReport) -> None:
-    assert {table.outcome for table in run_report.tables} == set(Outcome)
+    assert {table.outcome for table in run_report.tables} == set(RunOutcome)
 
 
 def test_nothing_to_do() -> None:

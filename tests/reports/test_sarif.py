@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from pydantic_sarif.model import StaticAnalysisResultsFormatSarifVersion210JsonSchema as Sarif
 
+from tablectl.applying.run_report import RunOutcome, RunReport, TableRun
 from tablectl.model.errors import Problem
-from tablectl.model.lint import RULES as CODES
+from tablectl.model.lint_rules import RULES as CODES
 from tablectl.model.plan import Finding, Plan, Refusal
+from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
 from tablectl.reports.sarif import MOST, RULES, plan_sarif, problems_sarif, run_sarif
-from tablectl.specs.tree import Source
-from tablectl.window.report import Outcome, RunReport, TableRun
 from tests.reports.hostile import EVIL, TEXTS
 from tests.reports.test_plan_markdown import hostile_plan, many
 
@@ -45,7 +45,7 @@ def results(text: str) -> list[tuple[str, str, str]]:
 
 
 def test_a_plan(plan: Plan, golden: Golden) -> None:
-    line = Source("policies/sales.yaml", 7, 5)
+    line = SourceFile("policies/sales.yaml", 7, 5)
     context = Context(sources={"lake.sales.orders": {"isolation": line, "": replace(line, line=6, column=3)}})
     text = plan_sarif(plan, context)
     run_of(text)
@@ -74,10 +74,10 @@ def test_a_run(run_report: RunReport) -> None:
     assert "lake.sales.ledger" not in {table for _, _, table in found}
 
 
-@pytest.mark.parametrize("outcome", list(Outcome))
-def test_only_what_is_as_declared_is_not_told(outcome: Outcome) -> None:
+@pytest.mark.parametrize("outcome", list(RunOutcome))
+def test_only_what_is_as_declared_is_not_told(outcome: RunOutcome) -> None:
     report = RunReport(run="1", plan="2", tables=(TableRun(name="a", outcome=outcome),))
-    silent = outcome in {Outcome.APPLIED, Outcome.ALREADY, Outcome.WAITING, Outcome.SUCCEEDED}
+    silent = outcome in {RunOutcome.APPLIED, RunOutcome.ALREADY, RunOutcome.WAITING, RunOutcome.SUCCEEDED}
     assert len(run_of(run_sarif(report, Context()))["results"]) == (0 if silent else 1)
 
 
@@ -92,7 +92,7 @@ def test_only_what_is_as_declared_is_not_told(outcome: Outcome) -> None:
     ],
 )
 def test_the_line_that_asked_for_it(plan: Plan, file: str, root: str, artifact: dict[str, str]) -> None:
-    sources = {"lake.sales.sessions": {"isolation": Source(file, 9, 4), "": Source(file, 8, 1)}}
+    sources = {"lake.sales.sessions": {"isolation": SourceFile(file, 9, 4), "": SourceFile(file, 8, 1)}}
     run = run_of(plan_sarif(plan, Context(sources=sources, root=root)))
     isolation, partitioning = (each["locations"][0] for each in run["results"] if each["ruleId"] == "refused")
     assert isolation["physicalLocation"] == {"artifactLocation": artifact, "region": {"startLine": 9, "startColumn": 4}}
@@ -119,7 +119,7 @@ def test_problems_of_files() -> None:
 
 def test_the_same_thing_is_known_again(plan: Plan) -> None:
     def prints(plan: Plan, line: int) -> list[str]:
-        source = Source("a.yaml", line, 1)
+        source = SourceFile("a.yaml", line, 1)
         run = run_of(plan_sarif(plan, Context(sources={"lake.sales.orders": {"": source}})))
         return [each["partialFingerprints"]["tablectl/v1"] for each in run["results"]]
 
@@ -129,7 +129,7 @@ def test_the_same_thing_is_known_again(plan: Plan) -> None:
 
 @pytest.mark.parametrize("text", EVIL)
 def test_any_text_makes_a_valid_file(plan: Plan, text: str) -> None:
-    sources = {text: {text: Source(text, 0, 0)}}
+    sources = {text: {text: SourceFile(text, 0, 0)}}
     run = run_of(plan_sarif(hostile_plan(plan, text), Context(sources=sources)))
     assert len(run["results"]) == 10
 
@@ -137,7 +137,7 @@ def test_any_text_makes_a_valid_file(plan: Plan, text: str) -> None:
 @settings(max_examples=50, deadline=None)
 @given(TEXTS)
 def test_no_text_is_a_link_or_a_placeholder(text: str) -> None:
-    table = TableRun(name=text, outcome=Outcome.FAILED, message=text, hint=text)
+    table = TableRun(name=text, outcome=RunOutcome.FAILED, message=text, hint=text)
     (result,) = run_of(run_sarif(RunReport(run="1", plan="2", tables=(table,)), Context()))["results"]
     said = result["message"]["text"]
     assert "](" not in said

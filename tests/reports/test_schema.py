@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from tablectl.applying.run_report import RunReport
 from tablectl.model.plan import Plan
 from tablectl.reports.context import Context
-from tablectl.reports.form import Form
+from tablectl.reports.formats import ReportFormat
 from tablectl.reports.mask import Mask
 from tablectl.reports.render import render_plan, render_run
 from tablectl.reports.schema import plan_schema, run_schema
 from tablectl.reports.style import Style
-from tablectl.window.report import RunReport
 
 Golden = Callable[[str, str], None]
 
@@ -27,12 +27,12 @@ def problems(schema: dict[str, Any], body: Any) -> list[str]:
 
 @pytest.fixture
 def plan_body(plan: Plan) -> Any:
-    return json.loads(render_plan(plan, Form.JSON, Style(), Mask(), Context()))
+    return json.loads(render_plan(plan, ReportFormat.JSON, Style(), Mask(), Context()))
 
 
 @pytest.fixture
 def run_body(run_report: RunReport) -> Any:
-    return json.loads(render_run(run_report, Form.JSON, Style(), Mask(), Context()))
+    return json.loads(render_run(run_report, ReportFormat.JSON, Style(), Mask(), Context()))
 
 
 def test_they_are_published(golden: Golden) -> None:
@@ -43,7 +43,7 @@ def test_they_are_published(golden: Golden) -> None:
 
 def test_a_plan(plan: Plan, plan_body: Any) -> None:
     assert problems(plan_schema(), plan_body) == []
-    masked = json.loads(render_plan(plan, Form.JSON, Style(), Mask(("owner.*",)), Context()))
+    masked = json.loads(render_plan(plan, ReportFormat.JSON, Style(), Mask(("owner.*",)), Context()))
     assert problems(plan_schema(), masked) == []
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tablectl.applying.run_report import CommitRun, GateRun, RunOutcome, StatementRun, TableRun
 from tablectl.model.plan import Phase
 from tablectl.reports.timeline import timeline
-from tablectl.window.report import CommitRun, GateRun, Outcome, StatementRun, TableRun
 
 START = 1_795_000_000_000
 
@@ -17,7 +17,7 @@ def run(**facts: object) -> TableRun:
     gate = GateRun(gate="closed", since=START, until=START + 1000)
     statement = StatementRun(id="closed-set", sql="SET", phase=Phase.CLOSED, milliseconds=500, at=START + 250)
     plain: dict[str, object] = {"gates": (gate,), "statements": (statement,), "commits": (commit(3, 700),), **facts}
-    return TableRun(name="a", outcome=Outcome.APPLIED, **plain)  # type: ignore[arg-type]
+    return TableRun(name="a", outcome=RunOutcome.APPLIED, **plain)  # type: ignore[arg-type]
 
 
 def test_places_are_shares_of_the_width() -> None:
@@ -59,7 +59,7 @@ def test_one_commit_alone_is_no_picture() -> None:
     alone = timeline(run(gates=(), statements=()))
     assert (alone.drawn, len(alone.events)) == (False, 1)
     assert timeline(run(gates=(), statements=(), foreign=(commit(4, 10),))).drawn
-    assert not timeline(TableRun(name="a", outcome=Outcome.HELD)).drawn
+    assert not timeline(TableRun(name="a", outcome=RunOutcome.HELD)).drawn
 
 
 def test_a_statement_that_nobody_timed() -> None:

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tablectl
-from tablectl.live.reader import read_table
-from tablectl.model.live import LiveTable
-from tablectl.model.names import TableName
+from tablectl.delta.names import TableName
+from tablectl.log.reader import read_table
+from tablectl.model.table import LiveTable
 
 pytestmark = pytest.mark.spark
 

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 import tablectl
-from tablectl.live.reader import read_commits
-from tablectl.window.events import Event
-from tablectl.window.report import RunReport
+from tablectl.applying.events import RunEvent
+from tablectl.applying.run_report import RunReport
+from tablectl.log.reader import read_commits
 from tablectl.workflow import Control
 from tests.interleaving import TIMEOUT, Writer
 
@@ -87,7 +87,7 @@ class Apply:
         self._thread.start()
 
     def _run(self) -> None:
-        def notify(event: Event) -> None:
+        def notify(event: RunEvent) -> None:
             self.steps.put(event.step)
 
         try:

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 import tablectl
-from tablectl.live.reader import read_table
-from tablectl.model.names import TableName
-from tablectl.window.report import Outcome
+from tablectl.applying.run_report import RunOutcome
+from tablectl.delta.names import TableName
+from tablectl.log.reader import read_table
 from tablectl.workflow import Control
 from tests.scenarios.conftest import operations
 
@@ -106,7 +106,7 @@ def test_a_run_killed_at_any_step_is_finished_by_the_same_command(
     (run,) = again.tables
     assert operations(log(table)[2:]) == ["REORG", "SET TBLPROPERTIES", "UNSET TBLPROPERTIES"]
     assert len(run.commits) == 3 - len(landed), "no second commit for what had landed"
-    assert run.outcome is (Outcome.ALREADY if len(landed) == 3 else Outcome.APPLIED)
+    assert run.outcome is (RunOutcome.ALREADY if len(landed) == 3 else RunOutcome.APPLIED)
     stamps = [json.loads(commit["commitInfo"]["userMetadata"])["tablectl"] for commit in log(table)[2:]]
     assert {stamp["plan"] for stamp in stamps} == {again.plan}
     assert spark.sql(f"SELECT count(*), sum(id) FROM delta.`{table}`").first() == (

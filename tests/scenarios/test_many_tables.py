@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import tablectl
-from tablectl.live.reader import read_commits, read_table
-from tablectl.model.names import TableName
-from tablectl.window.events import Event
-from tablectl.window.report import RunReport
-from tablectl.window.stamp import read_stamp
+from tablectl.applying.events import RunEvent
+from tablectl.applying.run_report import RunReport
+from tablectl.applying.stamp import read_stamp
+from tablectl.delta.names import TableName
+from tablectl.log.reader import read_commits, read_table
 from tablectl.workflow import Control
 
 pytestmark = pytest.mark.spark
@@ -67,7 +67,7 @@ def test_tables_that_share_a_window_are_closed_together_and_changed_one_after_th
     steps: list[str] = []
     lock = threading.Lock()
 
-    def notify(event: Event) -> None:
+    def notify(event: RunEvent) -> None:
         with lock:
             steps.append(event.step)
 

@@ -14,14 +14,14 @@ import pytest
 from deltalake import DeltaTable
 
 import tablectl
+from tablectl.applying.events import RunEvent
+from tablectl.applying.run_report import RunOutcome
+from tablectl.delta.columns import differences, own_metadata
+from tablectl.delta.names import parse_table
+from tablectl.delta.sql import quote_name
 from tablectl.engine.spark import wrap_spark
-from tablectl.live.reader import read_table
-from tablectl.model.columns import differences, own_metadata
+from tablectl.log.reader import read_table
 from tablectl.model.errors import EngineError
-from tablectl.model.names import parse_table
-from tablectl.model.sql import quote_name
-from tablectl.window.events import Event
-from tablectl.window.report import Outcome
 from tablectl.workflow import Control
 from tests.interleaving import Hold, Writer
 
@@ -173,14 +173,14 @@ def test_a_column_added_at_the_last_moment_is_not_written_away(
     spark.sql(f"CREATE TABLE delta.`{path}` USING delta AS SELECT id, id % 3 AS day FROM range(30)")
     policies(f"  delta.`{path}`: {{partitioning: [day], rewrite: allowed}}\n")
 
-    def notify(event: Event) -> None:
+    def notify(event: RunEvent) -> None:
         if event.step == "before closed-overwrite":
             spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMN late STRING")
             spark.sql(f"INSERT INTO delta.`{path}` VALUES (99, 1, 'mine')")
 
     report = tablectl.apply(spark=spark, control=Control(notify=notify))
     (run,) = report.tables
-    assert (run.outcome, report.exit_code) == (Outcome.FAILED, 1)
+    assert (run.outcome, report.exit_code) == (RunOutcome.FAILED, 1)
     assert run.message.endswith("are not those that were decided on: late")
     assert spark.table(f"delta.`{path}`").where("late = 'mine'").count() == 1
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import tablectl
+from tablectl.applying.events import RunEvent
+from tablectl.applying.run_report import RunOutcome, RunReport
 from tablectl.engine import spark as engine_module
 from tablectl.engine.spark import SparkEngine
 from tablectl.model.errors import EngineError
-from tablectl.window.events import Event
-from tablectl.window.report import Outcome, RunReport
 from tablectl.workflow import Control
 
 pytestmark = pytest.mark.spark
@@ -43,7 +43,7 @@ class Lake:
         self.policies(f"  swap.orders: {policy}\n")
         done = False
 
-        def notify(event: Event) -> None:
+        def notify(event: RunEvent) -> None:
             nonlocal done
             if event.step == at and not done:
                 done = True
@@ -78,7 +78,7 @@ OVERWRITE = "{partitioning: [m], rewrite: allowed}"
 def test_a_swap_while_the_gate_is_closed_touches_no_other_table(lake: Lake, policy: str) -> None:
     report = lake.apply(policy, "gate closed", lake.swap)
     (run,) = report.tables
-    assert (run.outcome, report.exit_code) == (Outcome.STALE, 3)
+    assert (run.outcome, report.exit_code) == (RunOutcome.STALE, 3)
     assert str(lake.green) in run.message
     assert (len(lake.history(lake.blue)), len(lake.history(lake.green))) == (1, 1)
     assert lake.columns(lake.green) == ["id", "m", "extra"]
@@ -89,7 +89,7 @@ def test_a_swap_at_the_last_moment_takes_no_overwrite_along(lake: Lake) -> None:
     report = lake.apply(OVERWRITE, "before closed-overwrite", lake.swap)
     (run,) = report.tables
     assert lake.columns(lake.green) == ["id", "m", "extra"]
-    assert (len(lake.history(lake.green)), run.outcome) == (1, Outcome.APPLIED)
+    assert (len(lake.history(lake.green)), run.outcome) == (1, RunOutcome.APPLIED)
     detail = lake.spark.sql(f"DESCRIBE DETAIL delta.`{lake.blue}`").collect()[0]
     assert (detail.partitionColumns, lake.columns(lake.blue)) == (["m"], ["id", "m"])
 
@@ -99,7 +99,7 @@ def test_a_statement_that_a_swap_took_along_is_named_loudly(lake: Lake) -> None:
     (run,) = report.tables
     if lake.history(lake.green) == ["CREATE TABLE AS SELECT"]:
         pytest.fail("the engine did not follow the name: this test shows nothing")
-    assert (run.outcome, report.exit_code) == (Outcome.ELSEWHERE, 5)
+    assert (run.outcome, report.exit_code) == (RunOutcome.ELSEWHERE, 5)
     assert "ANOTHER TABLE" in run.message
     assert f"version 1 of file:{lake.green}" in run.message
 
@@ -110,7 +110,7 @@ def test_a_renamed_table_is_left_alone(lake: Lake) -> None:
 
     report = lake.apply(SET, "gate closed", rename)
     (run,) = report.tables
-    assert run.outcome is Outcome.FAILED
+    assert run.outcome is RunOutcome.FAILED
     assert "does not exist" in run.message
     assert len(lake.history(lake.blue)) == 1
 
@@ -121,7 +121,7 @@ def test_somebody_elses_change_of_the_key_at_the_last_moment_is_reported(lake: L
 
     report = lake.apply(SET, "before closed-set", theirs)
     (run,) = report.tables
-    assert (run.outcome, report.exit_code) == (Outcome.UNVERIFIED, 5)
+    assert (run.outcome, report.exit_code) == (RunOutcome.UNVERIFIED, 5)
     assert "went over somebody else's change" in run.message
     assert "version 1 (SET TBLPROPERTIES)" in run.message
 
@@ -140,7 +140,7 @@ def test_a_lost_answer_is_found_in_the_log(lake: Lake, monkeypatch: pytest.Monke
     lake.policies(f"  swap.orders: {SET}\n")
     report = tablectl.apply(spark=lake.spark)
     (run,) = report.tables
-    assert run.outcome is (Outcome.APPLIED if landed else Outcome.FAILED)
+    assert run.outcome is (RunOutcome.APPLIED if landed else RunOutcome.FAILED)
     assert len(lake.history(lake.blue)) == 1 + landed
 
 
@@ -156,7 +156,7 @@ def test_a_nested_type_that_was_widened_before_is_no_difference(lake: Lake) -> N
         lake.spark.sql(f"ALTER TABLE delta.`{path}` ALTER COLUMN {column} TYPE BIGINT")
     lake.policies(f"  delta.`{path}`: {OVERWRITE}\n")
     report = tablectl.apply(spark=lake.spark)
-    assert [(run.outcome, run.message) for run in report.tables] == [(Outcome.APPLIED, "")]
+    assert [(run.outcome, run.message) for run in report.tables] == [(RunOutcome.APPLIED, "")]
 
 
 def test_a_saved_plan_applied_again_after_vacuum_finds_nothing_wrong(lake: Lake) -> None:
@@ -170,4 +170,4 @@ def test_a_saved_plan_applied_again_after_vacuum_finds_nothing_wrong(lake: Lake)
     finally:
         lake.spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
     report = tablectl.apply(plan, spark=lake.spark)
-    assert (report.exit_code, [run.outcome for run in report.tables]) == (0, [Outcome.ALREADY])
+    assert (report.exit_code, [run.outcome for run in report.tables]) == (0, [RunOutcome.ALREADY])

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import tablectl
-from tablectl.live.reader import read_table
-from tablectl.model.names import TableName
+from tablectl.delta.names import TableName
+from tablectl.log.reader import read_table
 
 pytestmark = pytest.mark.spark
 

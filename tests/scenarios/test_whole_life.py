@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tablectl.ci.job import Ran
+from tablectl.ci.job import CommandResult
 from tests.ci.conftest import REPOSITORY, FakeGitHub, Runner, github
 from tests.ci.hand import Hand
 
@@ -135,9 +135,9 @@ def test_from_an_empty_folder_to_drift_and_back(  # noqa: PLR0915  # a story
 def runner_in(root: Path, cli: Callable[..., Any], github: FakeGitHub) -> Runner:
     """A runner whose commands run in this process, beside the shared session."""
 
-    def run(args: Sequence[str]) -> Ran:
+    def run(args: Sequence[str]) -> CommandResult:
         ran = cli(*args)
-        return Ran(ran.code, ran.err)
+        return CommandResult(ran.code, ran.err)
 
     root.mkdir()
     environ = {

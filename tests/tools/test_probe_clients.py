@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.attributes.clients import read_clients
+from tablectl.delta.clients import read_clients
 from tools.client_probe import APPENDS, READS
 from tools.probe_clients import DATA, ENTRIES, PACKAGES, TABLES, entries, merged, read_outcome, rendered
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.window.acquire import Claim, Held, try_acquire
-from tablectl.window.clock import SystemClock
-from tablectl.window.guards import newest_beats
-from tablectl.window.lease import Lease
-from tablectl.window.owner import Owner
-from tablectl.window.records import RecordStore, open_records
+from tablectl.applying.acquire import Claim, Held, try_acquire
+from tablectl.applying.clock import SystemClock
+from tablectl.applying.guards import newest_beats
+from tablectl.applying.lease import Lease
+from tablectl.applying.owner import Owner
+from tablectl.storage.records import RecordStore, open_records
 
 
 @dataclass(frozen=True)

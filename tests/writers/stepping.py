@@ -12,24 +12,24 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any, TypeVar
 
+from tablectl.applying.acquire import Claim, Held, acquire
+from tablectl.applying.context import RunContext
+from tablectl.applying.gate import GATES
+from tablectl.applying.guards import GuardMode, GuardRecord
+from tablectl.applying.lease import Lease
+from tablectl.applying.lease_log import Gate, LeaseRecord
+from tablectl.applying.owner import Owner
+from tablectl.applying.run_report import TableRun
+from tablectl.applying.run_table import run_table
+from tablectl.applying.stamp import Stamp
 from tablectl.attributes.policy import Policy
-from tablectl.model.as_json import read_record
 from tablectl.model.errors import WindowError
+from tablectl.model.json_codec import read_record
 from tablectl.model.plan import TablePlan
-from tablectl.planning.table import plan_table
-from tablectl.window.acquire import Claim, Held, acquire
-from tablectl.window.gate import GATES
-from tablectl.window.guards import GuardRecord, Mode
-from tablectl.window.lease import Lease
-from tablectl.window.lease_log import Gate, LeaseRecord
-from tablectl.window.owner import Owner
-from tablectl.window.report import TableRun
-from tablectl.window.setting import Window
-from tablectl.window.stamp import Stamp
-from tablectl.window.table import run_table
-from tablectl.writers.passage import Passage, StoredGuard
-from tests.window.fake_lake import FakeEngine, FakeLake, FakeTable
-from tests.window.lease_fakes import MemoryRecords
+from tablectl.planning.plan_table import plan_table
+from tablectl.writers.gate_entry import GateEntry, StoredGuard
+from tests.applying.fake_lake import FakeEngine, FakeLake, FakeTable
+from tests.applying.lease_fakes import MemoryRecords
 
 TTL = 60.0
 _STUCK = 60.0
@@ -233,11 +233,11 @@ class TimedGuard(StoredGuard):
 
 
 class Writer(Actor):
-    """A process that writes under a guard, with the real ``Passage``."""
+    """A process that writes under a guard, with the real ``GateEntry``."""
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
-        self.mode = Mode.ANY
+        self.mode = GuardMode.ANY
         self.inside = False
         self.lapsed = False
         self.failed_open = False
@@ -251,7 +251,7 @@ class Writer(Actor):
             return False
         return self.guard is not None and self.monotonic() < self.guard.holds_until
 
-    def begin(self, mode: Mode) -> None:
+    def begin(self, mode: GuardMode) -> None:
         self.mode = mode
         self.start(self._write)
 
@@ -259,7 +259,7 @@ class Writer(Actor):
         guard = TimedGuard(self, GuardRecord(f"{next(self.world.ids):08x}", 0, self.name, self.mode, TTL))
         self.guard, self.lapsed, self.failed_open, self.inside = guard, False, False, False
         try:
-            Passage(guard, "orders", None, self, _ask).enter()
+            GateEntry(guard, "orders", None, self, _ask).enter()
         except WindowError:
             self.failed_open = True
         try:
@@ -324,7 +324,7 @@ class Apply(Actor):
         engine = FakeEngine(self.world.lake, stamp)
         engine.before = lambda _table, sql: self._execute(gates[sql])
         engine.after = lambda _table, _sql: self._executed()
-        window = Window(engine, self.world.lake, self, stamp, threading.Event(), lambda _event: None, TTL / 4)
+        window = RunContext(engine, self.world.lake, self, stamp, threading.Event(), lambda _event: None, TTL / 4)
         try:
             run = run_table(window, plan, got)
             self.runs.append(run)

@@ -6,7 +6,7 @@ is paused may go on or stand still. The engine goes on with a statement whose ap
 answer and land later. In no state may a writer that gives signs of life be inside its write while a statement runs
 whose gate stops that writer. Each rule is also switched off, to show that the exploration would find what it is for.
 
-That a pruned number of the lease is never taken again is for the machine of ``tests/window/test_lease_machine.py``:
+That a pruned number of the lease is never taken again is for the machine of ``tests/applying/test_lease_machine.py``:
 here the lease is one value.
 """
 
@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tablectl.window.guards import Mode
-from tablectl.window.lease_log import Gate
+from tablectl.applying.guards import GuardMode
+from tablectl.applying.lease_log import Gate
 
 GATES = (Gate.NO_SCHEMA, Gate.APPENDS_ONLY, Gate.CLOSED)
 
@@ -55,7 +55,7 @@ class Rules:
 
 
 class Writer(NamedTuple):
-    mode: Mode
+    mode: GuardMode
     at: str = "start"
     """The step that comes next; between ``begin`` and ``end`` it is inside its write."""
     guard: bool = False
@@ -280,7 +280,7 @@ class Explored:
     """The shortest way to what was looked for; empty where there is none."""
 
 
-def explore(rules: Rules, modes: tuple[Mode, ...], wrong: Callable[[State], bool] = harmed) -> Explored:
+def explore(rules: Rules, modes: tuple[GuardMode, ...], wrong: Callable[[State], bool] = harmed) -> Explored:
     start = State(Gate.OPEN, Apply(), tuple(Writer(mode) for mode in modes))
     came_from: dict[State, tuple[State, str] | None] = {start: None}
     todo = deque([start])
@@ -303,16 +303,16 @@ def trace(came_from: dict[State, tuple[State, str] | None], state: State) -> tup
     return tuple(reversed(labels))
 
 
-_QUICK = {(Mode.ANY, Mode.APPEND), (Mode.REWRITE, Mode.REWRITE)}
+_QUICK = {(GuardMode.ANY, GuardMode.APPEND), (GuardMode.REWRITE, GuardMode.REWRITE)}
 PAIRS = [
     pytest.param(pair, id="-".join(pair), marks=() if pair in _QUICK else pytest.mark.slow)
-    for pair in combinations_with_replacement(Mode, 2)
+    for pair in combinations_with_replacement(GuardMode, 2)
 ]
 """Each has some 200,000 states; two of them, in which each mode comes up, are among the quick tests."""
 
 
 @pytest.mark.parametrize("modes", PAIRS)
-def test_no_interleaving_harms_a_writer_and_nobody_waits_for_ever(modes: tuple[Mode, Mode]) -> None:
+def test_no_interleaving_harms_a_writer_and_nobody_waits_for_ever(modes: tuple[GuardMode, GuardMode]) -> None:
     """Not for a dead one, and no two for each other."""
     rules = Rules()
     explored = explore(rules, modes, lambda state: harmed(state) or stuck(rules, state))
@@ -322,8 +322,8 @@ def test_no_interleaving_harms_a_writer_and_nobody_waits_for_ever(modes: tuple[M
 
 def test_a_lease_that_ran_out_is_found_by_the_log_alone() -> None:
     """The holder's own clock only ends its work earlier."""
-    assert explore(Rules(proven_lease=False), (Mode.ANY,)).trace == ()
-    assert explore(Rules(proven_lease=False), (Mode.APPEND,)).trace == ()
+    assert explore(Rules(proven_lease=False), (GuardMode.ANY,)).trace == ()
+    assert explore(Rules(proven_lease=False), (GuardMode.APPEND,)).trace == ()
 
 
 SAFETY = (
@@ -339,19 +339,19 @@ SAFETY = (
 
 @pytest.mark.parametrize("rule", SAFETY)
 def test_each_rule_of_safety_is_needed(rule: str) -> None:
-    found = explore(Rules(**{rule: False}), (Mode.REWRITE,))
+    found = explore(Rules(**{rule: False}), (GuardMode.REWRITE,))
     assert found.trace, f"without {rule} the exploration finds nothing wrong"
 
 
 @pytest.mark.parametrize("rule", ["dead_gate", "dead_guard", "wanted_gate"])
 def test_each_rule_of_liveness_is_needed(rule: str) -> None:
     rules = Rules(**{rule: False})
-    assert explore(rules, (Mode.ANY,), lambda state: stuck(rules, state)).trace
+    assert explore(rules, (GuardMode.ANY,), lambda state: stuck(rules, state)).trace
 
 
 def test_a_gate_that_is_read_before_the_guard_is_put_misses_the_apply() -> None:
     """The counterexample that the order of the two is there for."""
-    assert explore(Rules(guard_then_gate=False), (Mode.ANY,)).trace == (
+    assert explore(Rules(guard_then_gate=False), (GuardMode.ANY,)).trace == (
         "writer 0 passes the gate",
         "apply shuts the gate: no-schema",
         "apply lists the guards",
@@ -362,7 +362,7 @@ def test_a_gate_that_is_read_before_the_guard_is_put_misses_the_apply() -> None:
 
 
 def test_guards_that_are_listed_before_the_gate_is_shut_miss_a_writer() -> None:
-    assert explore(Rules(gate_then_guards=False), (Mode.ANY,)).trace == (
+    assert explore(Rules(gate_then_guards=False), (GuardMode.ANY,)).trace == (
         "apply lists the guards",
         "writer 0 puts its guard",
         "writer 0 passes the gate",

@@ -17,11 +17,11 @@ from typing import Any, Literal
 import pytest
 
 import tablectl
+from tablectl.applying.clock import SystemClock
+from tablectl.applying.guards import read_guard
+from tablectl.applying.lease_log import Gate
 from tablectl.model.errors import WindowError
-from tablectl.window.clock import SystemClock
-from tablectl.window.guards import read_guard
-from tablectl.window.lease_log import Gate
-from tablectl.window.records import DiskRecords, open_records
+from tablectl.storage.records import DiskRecords, open_records
 from tests.writers.conftest import Place, lease_of
 
 MODES: tuple[Literal["any", "rewrite", "append"], ...] = ("any", "rewrite", "append")
@@ -174,7 +174,7 @@ def test_an_interrupt_while_it_waits_leaves_nothing(place: Place, monkeypatch: p
     def interrupt(_clock: object, _seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tablectl.window.clock.SystemClock.sleep", interrupt)
+    monkeypatch.setattr("tablectl.applying.clock.SystemClock.sleep", interrupt)
     with pytest.raises(KeyboardInterrupt), tablectl.guard(None, str(place)):
         pytest.fail("it went through")
     assert place.guards == {}
@@ -250,7 +250,7 @@ def test_a_store_that_hangs_holds_the_write_up_in_bounds(
     place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     for patience in ("ANSWER", "SHORT_ANSWER"):
-        monkeypatch.setattr(f"tablectl.writers.attendant.{patience}", 0.05)
+        monkeypatch.setattr(f"tablectl.writers.keepalive.{patience}", 0.05)
     answers = threading.Event()
     names = DiskRecords.names
 
@@ -465,8 +465,8 @@ def test_under_state_the_records_lie_where_the_apply_puts_them(
 
 
 def test_the_apply_uses_the_same_place(place: Place, tmp_path: Path) -> None:
-    from tablectl.specs.config import Config
-    from tablectl.window.stamp import Stamp
+    from tablectl.applying.stamp import Stamp
+    from tablectl.policies.config import Config
     from tablectl.workflow import _schedule
 
     state = str(tmp_path / "state")

@@ -13,9 +13,9 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from tablectl.window.guards import Mode
-from tablectl.window.lease_log import record_name
-from tests.window.lease_fakes import Fault
+from tablectl.applying.guards import GuardMode
+from tablectl.applying.lease_log import record_name
+from tests.applying.lease_fakes import Fault
 from tests.writers.stepping import Actor, Apply, World, Writer
 
 APPLIES = ("ann", "ben")
@@ -45,8 +45,8 @@ class GuardMachine(RuleBasedStateMachine):
             me.begin(**policy, **({"deletion_vectors": vectors} if vectors else {}))
         self.go(me, to)
 
-    @rule(who=st.sampled_from(WRITERS), mode=st.sampled_from(Mode), to=WRITER_GOES)
-    def write(self, who: str, mode: Mode, to: str) -> None:
+    @rule(who=st.sampled_from(WRITERS), mode=st.sampled_from(GuardMode), to=WRITER_GOES)
+    def write(self, who: str, mode: GuardMode, to: str) -> None:
         me = self.writers[who]
         if me.ended and not me.paused:
             me.begin(mode)

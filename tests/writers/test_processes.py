@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.window.clock import SystemClock
-from tablectl.window.drain import drain
-from tablectl.window.lease_log import Gate
+from tablectl.applying.clock import SystemClock
+from tablectl.applying.drain import drain
+from tablectl.applying.lease_log import Gate
 from tests.writers.conftest import Place
 
 ROOT = Path(__file__).parents[2]
@@ -133,8 +133,8 @@ def test_an_apply_waits_for_a_writer_as_long_as_it_lives_and_not_for_one_that_wa
 _FORKS = """
 import os, sys
 import tablectl
-from tablectl.window.guards import newest_beats
-from tablectl.window.records import open_records
+from tablectl.applying.guards import newest_beats
+from tablectl.storage.records import open_records
 
 place = sys.argv[1]
 count = lambda: len(newest_beats(open_records(place)))

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import pytest
 
 import tablectl
-from tablectl.window.guards import newest_beats
-from tablectl.window.lease_log import Gate
-from tablectl.window.records import open_records
+from tablectl.applying.guards import newest_beats
+from tablectl.applying.lease_log import Gate
+from tablectl.storage.records import open_records
 from tests.s3 import S3Server
 from tests.writers.conftest import lease_of
 
@@ -90,8 +90,8 @@ def test_a_store_that_never_answers_delays_a_write_in_bounds(
     orders: str, silent: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", silent)
-    monkeypatch.setattr("tablectl.writers.attendant.ANSWER", 0.5)
-    monkeypatch.setattr("tablectl.writers.attendant.SHORT_ANSWER", 0.1)
+    monkeypatch.setattr("tablectl.writers.keepalive.ANSWER", 0.5)
+    monkeypatch.setattr("tablectl.writers.keepalive.SHORT_ANSWER", 0.1)
     began = time.monotonic()
     with tablectl.guard(None, orders):
         entered = time.monotonic()

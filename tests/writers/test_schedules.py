@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from tablectl.window.guards import Mode
-from tablectl.window.lease_log import LeaseRecord
-from tablectl.window.report import Outcome
-from tablectl.writers.passage import StoredGuard
+from tablectl.applying.guards import GuardMode
+from tablectl.applying.lease_log import LeaseRecord
+from tablectl.applying.run_report import RunOutcome
+from tablectl.writers.gate_entry import StoredGuard
 from tests.writers.stepping import Actor, Apply, World, Writer
 
 _WRITER_STOPS = re.compile(r"create guards/.*|names lease/|begin|commit|delete guards/.*")
@@ -32,11 +32,11 @@ class Ran:
     choices: tuple[int, ...]
     """How many could have gone on at each step."""
     harmed: list[str]
-    outcomes: list[Outcome]
+    outcomes: list[RunOutcome]
     wrote: int
 
 
-def run(mode: Mode, policy: dict[str, Any], schedule: tuple[int, ...]) -> Ran:
+def run(mode: GuardMode, policy: dict[str, Any], schedule: tuple[int, ...]) -> Ran:
     """The schedule, and the first who can go on wherever it says nothing more."""
     world = World()
     apply = Apply(world, "apply", stops=lambda at: _APPLY_STOPS.fullmatch(at) is not None)
@@ -63,7 +63,7 @@ def run(mode: Mode, policy: dict[str, Any], schedule: tuple[int, ...]) -> Ran:
             actor.kill()
 
 
-def schedules(mode: Mode, policy: dict[str, Any]) -> Iterator[Ran]:
+def schedules(mode: GuardMode, policy: dict[str, Any]) -> Iterator[Ran]:
     """All of them, depth first."""
     schedule: tuple[int, ...] | None = ()
     while schedule is not None:
@@ -80,12 +80,12 @@ def schedules(mode: Mode, policy: dict[str, Any]) -> Iterator[Ran]:
         )
 
 
-@pytest.mark.parametrize(("mode", "policy"), [(Mode.APPEND, _CLOSED), (Mode.ANY, _FREE)])
-def test_no_schedule_harms_the_writer_and_all_come_to_their_end(mode: Mode, policy: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("mode", "policy"), [(GuardMode.APPEND, _CLOSED), (GuardMode.ANY, _FREE)])
+def test_no_schedule_harms_the_writer_and_all_come_to_their_end(mode: GuardMode, policy: dict[str, Any]) -> None:
     number = 0
     for ran in schedules(mode, policy):
         number += 1
-        assert (ran.harmed, ran.outcomes, ran.wrote) == ([], [Outcome.APPLIED], 1)
+        assert (ran.harmed, ran.outcomes, ran.wrote) == ([], [RunOutcome.APPLIED], 1)
     assert number > 1000
 
 
@@ -105,9 +105,9 @@ def test_otherwise_some_schedule_harms_the_writer(
     wrong: Callable[[StoredGuard], LeaseRecord | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(StoredGuard, "knock", wrong)
-    assert any(ran.harmed for ran in schedules(Mode.APPEND, _CLOSED))
+    assert any(ran.harmed for ran in schedules(GuardMode.APPEND, _CLOSED))
 
 
 def test_an_apply_that_does_not_drain_harms_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tablectl.window.drain.newest_beats", lambda _store: {})
-    assert any(ran.harmed for ran in schedules(Mode.APPEND, _CLOSED))
+    monkeypatch.setattr("tablectl.applying.drain.newest_beats", lambda _store: {})
+    assert any(ran.harmed for ran in schedules(GuardMode.APPEND, _CLOSED))

@@ -9,16 +9,17 @@ from typing import Any
 
 import pytest
 
-from tablectl.attributes.clients import find_client
 from tablectl.attributes.policy import Policy
-from tablectl.model.lint import RULES, LintSetting, Seen, Severities
-from tablectl.model.live import AppTransaction, Client, Commit, Layout, LiveTable
-from tablectl.model.names import parse_table
-from tablectl.model.options import Options
-from tablectl.model.schema import Field, Schema
+from tablectl.delta.clients import find_client
+from tablectl.delta.names import parse_table
+from tablectl.delta.protocol import Client
+from tablectl.delta.schema import Field, Schema
+from tablectl.model.lint_rules import RULES, LintSetting, Seen, Severities
+from tablectl.model.table import AppTransaction, Commit, LiveTable, PartitionLayout
+from tablectl.model.table_options import TableOptions
 from tablectl.planning.diff import diff
 from tablectl.planning.lint import CHECKS, lint, refused_by
-from tablectl.planning.rules.subject import Subject, table_subject
+from tablectl.planning.lint_rules.linted_state import LintedState, table_subject
 
 Live = Callable[..., LiveTable]
 
@@ -56,13 +57,13 @@ def found(
 ) -> dict[str, str]:
     """What is found on a table under a policy: message by code."""
     declared = Policy(**(policy or {}))
-    subject = table_subject(declared, live, diff(declared, live), "oss", options=Options(**options))
+    subject = table_subject(declared, live, diff(declared, live), "oss", options=TableOptions(**options))
     return {each.code: each.message for each in lint(subject, _NAME, seen)}
 
 
 def alone(**policy: Any) -> dict[str, str]:
     """What is found in a policy without a table."""
-    return {each.code: each.message for each in lint(Subject.of_policy(Policy(**policy), "oss"), _NAME, "validate")}
+    return {each.code: each.message for each in lint(LintedState.of_policy(Policy(**policy), "oss"), _NAME, "validate")}
 
 
 def test_nothing_is_found_on_a_plain_table(live: Live) -> None:
@@ -119,12 +120,17 @@ def test_every_code_has_a_rule_but_those_of_the_protocol() -> None:
         ({"properties": {_TOMBSTONES: "interval 0 hours"}}, {}, "L006", "deleted files are kept 0 hours only"),
         ({"properties": {_TOMBSTONES: "interval 1 days"}}, {}, "L006", "deleted files are kept 1 day only"),
         (
-            {"layout": Layout(20_000, 200_000_000, (("id", 20_000), ("day", 30)))},
+            {"layout": PartitionLayout(20_000, 200_000_000, (("id", 20_000), ("day", 30)))},
             {},
             "L007",
             "the partition column id has 20,000 values",
         ),
-        ({"layout": Layout(50, 1_500, (("day", 50),))}, {}, "L008", "50 partitions, half of which hold at most 1.5 kB"),
+        (
+            {"layout": PartitionLayout(50, 1_500, (("day", 50),))},
+            {},
+            "L008",
+            "50 partitions, half of which hold at most 1.5 kB",
+        ),
         (
             {"history": commits("MERGE", *["append"] * 5), "properties": {"delta.isolationLevel": "serializable"}},
             {},
@@ -206,8 +212,8 @@ def _plain(live: Live) -> dict[str, Any]:
         ({}, {"properties": {_LOG: "interval 7 days"}}),
         ({}, {"properties": {_TOMBSTONES: "interval 168 hours"}}),
         ({"properties": {_LOG: "nonsense", _TOMBSTONES: "interval 2 months"}}, {}),
-        ({"layout": Layout(49, 10, (("day", 49),))}, {}),
-        ({"layout": Layout(60, 2_000_000_000, (("day", 60),))}, {}),
+        ({"layout": PartitionLayout(49, 10, (("day", 49),))}, {}),
+        ({"layout": PartitionLayout(60, 2_000_000_000, (("day", 60),))}, {}),
         ({"history": commits("MERGE", *["append"] * 5)}, {}),  # nobody pinned the level
         ({"history": commits(*["append"] * 9), "properties": {"delta.isolationLevel": "Serializable"}}, {}),
         ({"history": commits("append"), "properties": {_STREAMS: "interval 1 day"}}, {}),

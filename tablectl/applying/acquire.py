@@ -1,0 +1,211 @@
+"""How a lease changes hands: taken, taken over from a dead holder, or broken by an operator (docs/window.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+from tablectl.applying.clock import Clock
+from tablectl.applying.lease import Lease, random_id
+from tablectl.applying.lease_log import ATTEMPTS, Gate, LeaseRecord, contended, prune, put, tail
+from tablectl.applying.owner import Owner
+from tablectl.model.errors import WindowError
+from tablectl.storage.records import RecordStore
+
+LONGEST_PAUSE = 5.0
+"""Seconds between two looks at a lease that is held."""
+_LONGEST_REASON = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What one run says of itself in every lease that it takes."""
+
+    owner: Owner
+    run: str
+    digest: str
+    """The digest of the plan."""
+    ttl: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The lease was not taken, since its holder may be alive: ``record`` is the holder's newest."""
+
+    record: LeaseRecord
+
+    def __str__(self) -> str:
+        return f"held by {self.record}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """What was seen of a lease's holder, from one look at the tail to the next."""
+
+    record: LeaseRecord
+    """The tail, as it was at the last look."""
+    since: float
+    """When it was seen first, on our clock."""
+    alive: bool = False
+    """Whether the tail has changed while we looked: its holder is at work, or another one has come."""
+
+    def is_dead(self, now: float) -> bool:
+        """Whether the tail, read again after ``now``, has been the same for its ttl × 1.25 on our own clock.
+
+        Nobody needs to look in between: each record has an id of its own, so a tail that moved never comes back.
+        """
+        return now - self.since >= self.patience
+
+    @property
+    def patience(self) -> float:
+        """Seconds of silence after which the holder is dead."""
+        return self.record.silence
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """No lease was taken, because of these holders, by the keys of their tables."""
+
+    holders: Mapping[str, Sighting]
+
+
+def try_acquire(store: RecordStore, claim: Claim, clock: Clock, new_id: Callable[[], str] = random_id) -> Lease | Held:
+    """Takes the lease if nobody holds it; never waits."""
+    return _take(store, claim, clock, new_id, dead=frozenset())
+
+
+def acquire(store: RecordStore, claim: Claim, clock: Clock, new_id: Callable[[], str] = random_id) -> Lease | Held:
+    """Takes the lease, if need be after its holder has given no sign of life for as long as its record holds."""
+    seen: Mapping[str, Sighting] = {}
+    while True:
+        taken = acquire_all({"": store}, claim, clock, seen, new_id)
+        if not isinstance(taken, Blocked):
+            return taken[""]
+        holder = taken.holders[""]
+        if holder.alive:
+            return Held(holder.record)
+        seen = taken.holders
+        clock.sleep(min(LONGEST_PAUSE, holder.record.ttl / 12))
+
+
+def acquire_all(
+    stores: Mapping[str, RecordStore],
+    claim: Claim,
+    clock: Clock,
+    seen: Mapping[str, Sighting],
+    new_id: Callable[[], str] = random_id,
+) -> dict[str, Lease] | Blocked:
+    """Takes these leases, all or none, in the order of their keys. Never waits: whoever is blocked asks again later,
+    with what was ``seen`` by then.
+
+    All are looked at before the first is taken, so that only a race takes one in vain. A holder that has given no sign
+    of life for its ttl × 1.25 is dead. Whatever is raised on the way, nothing stays taken. Since nothing is held while
+    somebody waits, applies cannot wait for each other in a circle; and since all take leases in one order, of those
+    that meet the one that is furthest ahead gets on.
+    """
+    looks = {key: _look(stores[key], clock, seen.get(key)) for key in sorted(stores)}
+    blocked = {key: each.sighting for key, each in looks.items() if each.sighting and not each.dead}
+    if blocked:
+        return Blocked(blocked)
+    dead = frozenset(each.sighting.record.id for each in looks.values() if each.sighting)
+    taken: dict[str, Lease] = {}
+    with ExitStack() as undo:
+        for key in sorted(stores):
+            got = _take(stores[key], claim, clock, new_id, dead)
+            if isinstance(got, Held):
+                return Blocked({key: Sighting(got.record, clock.monotonic(), alive=True)})
+            undo.callback(got.release)
+            taken[key] = got
+        undo.pop_all()
+    return taken
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    sighting: Sighting | None
+    """``None`` where the lease is free."""
+    dead: bool = False
+
+
+def _look(store: RecordStore, clock: Clock, seen: Sighting | None) -> _Look:
+    before = clock.monotonic()
+    last = tail(store)
+    if last is None or not last.held:
+        return _Look(None)
+    if seen is None or seen.record.id != last.id:
+        # The time after the read: what we saw is at least as old as this.
+        return _Look(Sighting(last, clock.monotonic(), alive=seen is not None))
+    return _Look(seen, seen.is_dead(before))
+
+
+def break_lease(store: RecordStore, epoch: int, reason: str, owner: Owner, clock: Clock) -> LeaseRecord:
+    """Ends the ownership that the operator was shown, by force; gives the record of it.
+
+    The holder finds out before its next statement; one that runs already cannot be stopped. Raises ``WindowError``
+    without a reason, when nobody holds the lease, and when somebody else holds it by now.
+    """
+    if not reason.strip():
+        raise WindowError("breaking a lease wants a reason", "its holder and the next one will read it")
+    for _ in range(ATTEMPTS):
+        last = tail(store)
+        if last is None or not last.held:
+            raise WindowError(f"nobody holds the lease in {store}", "there is nothing to break: apply may run")
+        if last.epoch != epoch:
+            raise WindowError(
+                f"the lease in {store} has changed hands since epoch {epoch}: it is held by {last}",
+                f"to break that one, give epoch {last.epoch}",
+            )
+        record = replace(
+            last,
+            seq=last.seq + 1,
+            id=random_id(),
+            owner=owner,
+            kind="break",
+            gate=Gate.OPEN,
+            reason=reason.strip()[:_LONGEST_REASON],
+            at=clock.utc(),
+        )
+        if put(store, record, last):
+            return record
+    raise contended(store)
+
+
+def _take(
+    store: RecordStore, claim: Claim, clock: Clock, new_id: Callable[[], str], dead: frozenset[str]
+) -> Lease | Held:
+    """Appends our ``acquire`` unless the tail is held, by another than those whose last records are in ``dead``."""
+    for _ in range(ATTEMPTS):
+        last = tail(store)
+        if last is not None and last.held and last.id not in dead:
+            return Held(last)
+        started = clock.monotonic()
+        record = _first(claim, last, clock, new_id())
+        if put(store, record, last):
+            prune(store, record.seq)
+            return Lease(store, record, started + record.ttl, clock, new_id, last)
+    raise contended(store)
+
+
+def _first(claim: Claim, last: LeaseRecord | None, clock: Clock, new_id: str) -> LeaseRecord:
+    now = clock.utc()
+    # A statement that the dead holder left behind runs under the gate that was shut for it.
+    left = last if last is not None and last.statement_bound > 0 else None
+    return LeaseRecord(
+        seq=last.seq + 1 if last else 1,
+        epoch=last.epoch + 1 if last else 1,
+        id=new_id,
+        owner=claim.owner,
+        run=claim.run,
+        digest=claim.digest,
+        kind="acquire",
+        gate=left.gate if left is not None and left.held else Gate.OPEN,
+        ttl=claim.ttl,
+        owed=last.owed if last else (),
+        reason="",
+        since=now,
+        at=now,
+        running=left.running if left else None,
+        compared=last.compared if last else None,
+        dead_guards=last.dead_guards if last else (),
+    )

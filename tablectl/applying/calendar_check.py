@@ -1,0 +1,36 @@
+"""The calendar as a run heeds it: asked before a lease is taken and before each statement (docs/window.md)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from tablectl.applying.context import RunContext, StopTableError
+from tablectl.applying.run_report import RunOutcome
+from tablectl.model.plan import TablePlan
+
+
+def outside(window: RunContext, plan: TablePlan, begun: datetime | None = None) -> StopTableError | None:
+    """Why the calendar does not let a table be worked on now; ``None`` where it does, or an operator overrides it.
+
+    ``begun`` is when work on it began, by the wall clock, if it did.
+    """
+    calendar = window.terms.calendar.of(plan.table, plan.tags)
+    now = window.clock.utc()
+    if window.stamp.override or calendar.permits(now):
+        return None
+    ended = calendar.closing(begun) if begun is not None and calendar.permits(begun) else None
+    said = f"the window ended at {_text(ended)}" if ended else "the calendar does not allow it now"
+    opening = calendar.opening(now)
+    coming = f"the next one begins at {_text(opening)}" if opening else "there is none within a year"
+    hint = "run again then, or with `--wait MINUTES`; `--override REASON` runs at any time"
+    return StopTableError(RunOutcome.OUTSIDE, f"{said}; {coming}", hint)
+
+
+def opening(window: RunContext, plan: TablePlan) -> datetime | None:
+    """When the calendar lets a table be worked on, now or later; ``None`` where not within a year."""
+    now = window.clock.utc()
+    return now if window.stamp.override else window.terms.calendar.of(plan.table, plan.tags).opening(now)
+
+
+def _text(moment: datetime | None) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC" if moment else ""

@@ -1,0 +1,172 @@
+"""The drain: waiting until every guard that a gate stops is gone or dead (docs/guards.md, "What waits for whom")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tablectl.applying.clock import Clock
+from tablectl.applying.guards import HERE, GuardRecord, bury, newest_beats, read_guard
+from tablectl.applying.lease import LeaseLost
+from tablectl.applying.lease_log import PATIENCE, Gate
+from tablectl.model.errors import WindowError
+from tablectl.storage.records import RecordStore
+
+_SHORTEST_PAUSE = 0.05
+_LONGEST_PAUSE = 1.0
+_UNREAD = -1
+
+
+@dataclass(frozen=True, slots=True)
+class DrainWait:
+    """What a drain still waits for, or why it cannot tell."""
+
+    guards: tuple[GuardRecord, ...]
+    problem: str
+    """Why the guards or the lease could not be read; empty where they were."""
+    seconds: float
+    """Waited so far."""
+    guarded: bool = False
+    """Whether there was any guard, also of a writer that need not wait."""
+    waits_for: str = ""
+    """The place of another table at whose gate one of these writers waits, in the midst of its write."""
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left to wait for. What cannot be read is not drained."""
+        return not self.guards and not self.problem
+
+    @property
+    def text(self) -> str:
+        """Who is waited for, for people: ``nightly load (any), etl (append)``."""
+        named = [f"{guard.writer or 'a writer without a name'} ({guard.mode})" for guard in self.guards]
+        more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+        return ", ".join(named[:_NAMED]) + more or f"guards that cannot be read: {self.problem}"
+
+
+_NAMED = 5
+
+
+def drain(
+    store: RecordStore,
+    gate: Gate,
+    clock: Clock,
+    limit: float,
+    pulse: Callable[[DrainWait], None],
+    ignored: Collection[str] = (),
+    note_dead: Callable[[Sequence[str]], None] = lambda _guards: None,
+    is_stuck: Callable[[DrainWait], bool] = lambda _waiting: False,
+) -> DrainWait:
+    """Waits until the guards that wait at ``gate`` are gone or dead, at most ``limit`` seconds; says what is left.
+
+    The gate's record must be in the log before: a guard that comes later than the first listing saw the gate and waits
+    by itself, and so is not waited for. A guard is dead when its beat has not changed for its ttl × 1.25 on our clock;
+    ``note_dead`` writes that down before the drain ends, and then the dead are deleted. ``pulse`` is called before each
+    pause: it keeps the lease proven, and what it raises ends the drain, except a store's failure that may pass.
+    ``ignored`` are ids of guards that nobody waits for any more. The drain also ends where ``is_stuck`` says so.
+    """
+    guards = _Guards(store, gate, clock, ignored)
+    started, pause = clock.monotonic(), _SHORTEST_PAUSE
+    while True:
+        problem = ""
+        try:
+            guards.look()
+        except WindowError as error:
+            problem = error.message
+        waiting = DrainWait(
+            guards.alive, problem, clock.monotonic() - started, guards.any_seen, _elsewhere(guards.alive)
+        )
+        try:
+            if waiting.over:
+                note_dead(guards.dead)
+                guards.bury_dead()
+                return waiting
+            pulse(waiting)
+        except LeaseLost:
+            raise
+        except WindowError as error:
+            waiting = replace(waiting, problem=error.message)
+        if is_stuck(waiting):
+            return waiting
+        left = limit - waiting.seconds
+        if left < _SHORTEST_PAUSE:
+            return waiting
+        clock.sleep(min(pause, left))
+        pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def _elsewhere(guards: Iterable[GuardRecord]) -> str:
+    return next((guard.waits for guard in guards if guard.waits), "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    record: GuardRecord
+    beat: int
+    """The beat whose record was read; ``_UNREAD`` where it was gone by then, as it is when it was just renewed."""
+    since: float
+    """When that beat was seen first, on our clock."""
+    dead: bool = False
+
+
+class _Guards:
+    """The guards that are waited for, from one look to the next."""
+
+    def __init__(self, store: RecordStore, gate: Gate, clock: Clock, ignored: Collection[str]) -> None:
+        self._store = store
+        self._gate = gate
+        self._clock = clock
+        self._ignored = ignored
+        self._seen: Mapping[str, _Seen] | None = None
+        self.any_seen = False
+
+    @property
+    def alive(self) -> tuple[GuardRecord, ...]:
+        """Those that gave a sign of life lately, as far as was looked."""
+        return tuple(each.record for each in (self._seen or {}).values() if not each.dead)
+
+    @property
+    def dead(self) -> tuple[str, ...]:
+        """The ids of those that gave none for too long."""
+        return tuple(guard for guard, each in (self._seen or {}).items() if each.dead)
+
+    def bury_dead(self) -> None:
+        """Deletes those that are dead."""
+        for guard, each in (self._seen or {}).items():
+            if each.dead:
+                bury(self._store, guard, each.beat)
+
+    def look(self) -> None:
+        """At first all that are there, afterwards those that still are. What raises changes nothing."""
+        now = self._clock.monotonic()  # before the reads: what we saw then is at least as old by now
+        beats = _listed(self._store)
+        self.any_seen |= bool(beats)
+        looked_at = {}
+        for guard, beat in beats.items():
+            known = None if self._seen is None else self._seen.get(guard)
+            is_late = self._seen is not None and known is None
+            if guard not in self._ignored and not is_late:
+                looked_at[guard] = (
+                    self._aged(known, now) if known and known.beat == beat else self._read(guard, beat, known)
+                )
+        self._seen = {guard: each for guard, each in looked_at.items() if self._is_waited_for(each.record)}
+
+    def _is_waited_for(self, record: GuardRecord) -> bool:
+        # One that says that it waits here reads the gate again after its next beat.
+        return record.mode.waits(self._gate) and record.waits != HERE
+
+    def _read(self, guard: str, beat: int, known: _Seen | None) -> _Seen:
+        found = read_guard(self._store, guard, beat)
+        record = found or GuardRecord(guard, beat, known.record.writer if known else "")
+        return _Seen(record, beat if found else _UNREAD, self._clock.monotonic())
+
+    def _aged(self, known: _Seen, now: float) -> _Seen:
+        return replace(known, dead=now - known.since >= known.record.ttl * PATIENCE)
+
+
+def _listed(store: RecordStore) -> dict[str, int]:
+    """The guards of two listings in a row: one that is renewed while the store lists may be missing from one of them,
+    its old beat gone already and its new one not yet listed.
+    """
+    first, second = newest_beats(store), newest_beats(store)
+    return {guard: max(first.get(guard, 0), second.get(guard, 0)) for guard in {**first, **second}}

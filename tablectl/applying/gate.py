@@ -1,0 +1,301 @@
+"""One table's gate during one visit: it tightens ahead of the statements, and opens on every way out."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from types import MappingProxyType
+
+from tablectl.applying.clock import milliseconds, pause_briefly
+from tablectl.applying.context import RunContext, StopTableError, interrupted
+from tablectl.applying.drain import DrainWait, drain
+from tablectl.applying.events import RunEvent
+from tablectl.applying.guards import newest_beats
+from tablectl.applying.hooks import TableHooks
+from tablectl.applying.lease import RELEASE_PAUSES, Lease, LeaseLost
+from tablectl.applying.lease_log import Gate
+from tablectl.applying.run_report import Casualty, GateRun, RunOutcome
+from tablectl.applying.together import Meeting, Together
+from tablectl.applying.turns import SHORT_DRAIN, lane_of
+from tablectl.model.errors import WindowError
+from tablectl.model.plan import Phase, Statement
+
+GATES: Mapping[Phase, Gate] = MappingProxyType(
+    {Phase.FREE: Gate.NO_SCHEMA, Phase.REWRITE: Gate.APPENDS_ONLY, Phase.CLOSED: Gate.CLOSED}
+)
+"""The gate that a statement of each phase needs at least."""
+
+_FREE_FAILS = "a write that changes the schema, once, with MetadataChangedException"
+
+_STUCK = 2.0
+"""Seconds after which a writer that waits at another gate is not waited for at a gate that stays shut."""
+
+_log = logging.getLogger(__name__)
+
+
+class GateKeeper:
+    """Shuts a table's gate for statements and opens it again; remembers for how long, and over whom."""
+
+    def __init__(self, window: RunContext, table: str, lease: Lease, hooks: TableHooks) -> None:
+        self._window = window
+        self._table = table
+        self._lease = lease
+        self._hooks = hooks
+        self._turn = window.turns.of(table, window.clock)
+        self._together = window.together
+        self._drained = Gate.OPEN
+        self._tried = False
+        self._closed_at: float | None = None
+        self._shut_since: tuple[Gate, int] | None = None
+        self._given_up: set[str] = set()
+        self.closed_for = 0.0
+        """Seconds for which the gate was closed."""
+        self.drained_for = 0.0
+        """Seconds spent waiting for writers."""
+        self.spans: list[GateRun] = []
+        """What the gate was, for people to read."""
+        self.casualties: list[Casualty] = []
+        """Writers that were not waited for to their end."""
+        self.guarded = False
+        """Whether any guard was seen: the table's writers may be taken to use them."""
+
+    def admit(self, statement: Statement, phase: Phase) -> bool:
+        """Sees to it that no writer who cooperates is in the way of a statement.
+
+        True where the gate was tight enough already; False where it was shut just now and writers were waited for, who
+        may have committed meanwhile: then the statement must be decided again. ``StopTableError`` where they did not
+        end in time or a before-hook failed, and ``WindowError`` where the lease is lost or its store out of reach.
+        """
+        gate = GATES[phase]
+        self._check_others()
+        if gate.strictness <= self._drained.strictness:
+            if gate is Gate.CLOSED:
+                self._turn.take(lane_of(statement), self._wait_turn, shut=True)
+                self._check_others()
+            return True
+        if self._together is not None:
+            self._admit_together(self._together, gate, statement)
+            return False
+        if gate.strictness > Gate.NO_SCHEMA.strictness:
+            self._hooks.before()
+        if gate is Gate.CLOSED:
+            # After the hooks, which may take minutes, and before the gate shuts.
+            self._turn.take(lane_of(statement), self._wait_turn, shut=self._drained is not Gate.OPEN)
+        self._tighten(gate, statement)
+        return False
+
+    def _tighten(self, gate: Gate, statement: Statement) -> None:
+        limit, spent = self._window.terms.drain, 0.0
+        if gate is Gate.CLOSED and self._drained.strictness < Gate.APPENDS_ONLY.strictness and self._is_guarded():
+            # Appends still pass while the long ones, that read the table, come to their end.
+            left = self._shut_and_drain(Gate.APPENDS_ONLY, limit)
+            spent = left.seconds
+            if not (left.over or self._window.stamp.proceed):
+                self._give_up(left, statement)
+            if self._together is None:
+                self._turn.take(lane_of(statement), self._wait_turn, shut=True)  # given on, where that took long
+        left = self._shut_and_drain(gate, limit - spent)
+        if not left.over:
+            self._give_up(replace(left, seconds=left.seconds + spent), statement)
+        self._drained = gate
+
+    def _admit_together(self, together: Together, gate: Gate, statement: Statement) -> None:
+        """For a table that shares its window: it meets the others around each step of its gate.
+
+        No turn is taken here: the gates of all are shut at the same time, and each statement takes the turn by itself.
+        """
+        if gate.strictness > Gate.NO_SCHEMA.strictness:
+            together.once(self._hooks.before)
+        if self._drained is Gate.OPEN:
+            self._tighten(Gate.NO_SCHEMA if gate is Gate.CLOSED else gate, statement)
+            self._meet(together, Meeting.SHUT)
+        elif gate is Gate.CLOSED:
+            self._meet(together, Meeting.READY)
+            self._tighten(gate, statement)
+            self._meet(together, Meeting.CLOSED)
+        else:
+            self._tighten(gate, statement)
+
+    def _meet(self, together: Together, where: Meeting) -> None:
+        started = self._window.clock.monotonic()
+
+        def pulse(behind: str) -> None:
+            if self._window.stop.is_set():
+                raise interrupted()
+            waited = self._window.clock.monotonic() - started
+            self._tell("together", f"waiting for {behind}, which shares its window", waited)
+
+        if not together.arrive(self._table, where, pulse):
+            raise interrupted()
+
+    def finish(self) -> None:
+        """To be called when no statement is missing any more: tables that share a window open their gates together."""
+        self._turn.give()
+        if self._together is not None:
+            self._meet(self._together, Meeting.DONE)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the gate is closed, and who is stopped by that has ended."""
+        return self._drained is Gate.CLOSED
+
+    def leave(self) -> None:
+        """Gives back what other tables of the run wait for, whatever has ended this one."""
+        self._turn.give()
+
+    def open(self) -> None:
+        """Lets the writers go on. Never raises an ``Exception``: where it fails, the next renewal does it, or the
+        release, or the gate dies with the lease.
+        """
+        if self._together is None:
+            self._turn.give()
+            self._open()
+            return
+        self._together.stop_unless_done(self._table)  # before the next of them takes the turn
+        self._turn.give()
+        self._open()
+        self._together.leave(self._table)
+        if self._lease.record.owed:
+            self._together.wait_until_open()  # the hooks that come now are those of all
+
+    def _open(self) -> None:
+        self._drained = Gate.OPEN
+        if not self._tried and self._lease.record.gate is Gate.OPEN:
+            return
+        problem = self._try_open()
+        for pause in RELEASE_PAUSES:
+            if not problem:
+                break
+            pause_briefly(self._window.clock, pause)
+            problem = self._try_open()
+        if self._closed_at is not None:
+            self.closed_for += self._window.clock.monotonic() - self._closed_at
+            self._closed_at = None
+        self._end_span()
+        if problem:
+            _log.warning("the gate of %s was not opened yet: %s", self._table, problem)
+            self._tell("note", f"the gate is not open yet: {problem}; the next record of this run opens it")
+        else:
+            self._tell("gate open")
+
+    def _try_open(self) -> str:
+        """Why the gate is not open, and another try may help; empty where it is, or is not ours any more."""
+        try:
+            self._lease.gate(Gate.OPEN)
+        except LeaseLost as error:
+            _log.warning("the gate of %s was not opened: %s", self._table, error.message)
+        except WindowError as error:
+            return error.message
+        self._tried = False
+        return ""
+
+    def _is_guarded(self) -> bool:
+        """Whether there may be a guard: else a looser gate ahead of a closed one is a record for nothing."""
+        try:
+            return bool(newest_beats(self._lease.store))
+        except WindowError:
+            return True
+
+    def _shut_and_drain(self, gate: Gate, limit: float) -> DrainWait:
+        """First the gate, then the list of guards: whoever is not on the list saw the gate (docs/guards.md).
+
+        Where a writer that is waited for waits itself at the gate of another table, the gate opens for a moment: a
+        writer that waits at this one may be who holds up the other.
+        """
+        began = self._window.clock.monotonic()
+        while True:
+            self._shut(gate)
+            left = self._wait_for_writers(gate, limit - (self._window.clock.monotonic() - began))
+            left = replace(left, seconds=self._window.clock.monotonic() - began)
+            if left.over:
+                self._tell("drained")
+            if left.over or not left.waits_for or left.seconds + _STUCK > limit:
+                return left
+            self.open()
+            self._tell("draining", f"{left.text} waits at the gate of {left.waits_for}: this gate opens for a moment")
+            self._window.clock.sleep(_STUCK * random.uniform(0.5, 1))  # noqa: S311  # jitter, no secret
+
+    def _shut(self, gate: Gate) -> None:
+        started = self._window.clock.monotonic()
+        self._tried = True
+        self._lease.gate(gate)
+        if gate is Gate.CLOSED:
+            self._closed_at = started
+        self._shut_since = (gate, self._end_span())
+        self._tell(f"gate {gate}")
+
+    def _end_span(self) -> int:
+        """Notes until when the gate was what it was; gives that moment."""
+        now = milliseconds(self._window.clock.utc())
+        if self._shut_since is not None:
+            gate, since = self._shut_since
+            self.spans.append(GateRun(gate=gate, since=since, until=now))
+            self._shut_since = None
+        return now
+
+    def _wait_for_writers(self, gate: Gate, limit: float) -> DrainWait:
+        left = drain(
+            self._lease.store,
+            gate,
+            self._window.clock,
+            limit,
+            self._pulse,
+            self._given_up,
+            self._lease.note_dead,
+            lambda waiting: bool(waiting.waits_for) and waiting.seconds >= _STUCK,
+        )
+        self.drained_for += left.seconds
+        self.guarded |= left.guarded
+        return left
+
+    def _give_up(self, left: DrainWait, statement: Statement) -> None:
+        """Ends the table's part of the run, or goes on over the writers if that was asked for."""
+        since = self._window.clock.utc() - timedelta(seconds=left.seconds)
+        message = f"waited {left.seconds:.0f} s for writers, since {since:%Y-%m-%d %H:%M:%S} UTC: {left.text}"
+        if not self._window.stamp.proceed:
+            raise StopTableError(
+                RunOutcome.NOT_DRAINED,
+                message,
+                "run again when they are done, or wait longer (`window.drain`, `--wait MINUTES`); "
+                "`--proceed REASON` goes on over them",
+            )
+        self._proceed(left, statement, message)
+
+    def _proceed(self, left: DrainWait, statement: Statement, message: str) -> None:
+        self._lease.note(f"proceed: {self._window.stamp.proceed} ({message})")
+        self._given_up.update(guard.id for guard in left.guards)
+        fails = statement.fails or _FREE_FAILS
+        names = [f"{guard.writer or 'a writer without a name'} ({guard.mode})" for guard in left.guards]
+        reason = "did not end in time"
+        self.casualties += [Casualty(writer=name, reason=reason, fails=fails) for name in names or ["unknown"]]
+        self._tell("proceed", f"{message}; going on over them: {self._window.stamp.proceed}. What may fail: {fails}")
+
+    def _pulse(self, waiting: DrainWait) -> None:
+        if self._window.stop.is_set():
+            raise interrupted()
+        if waiting.seconds >= SHORT_DRAIN:
+            self._turn.give()  # a slow writer delays its own table alone
+        if not self._window.engine.alive():
+            # A gate is shut for an engine: without one nobody has to wait.
+            raise StopTableError(
+                RunOutcome.FAILED, "the engine does not answer", "run the same command again when it does"
+            )
+        gate = self._lease.record.gate
+        self._tell("draining", f"{gate} gate, waiting for {waiting.text}", waiting.seconds)
+        self._lease.prove(self._window.budget)
+
+    def _check_others(self) -> None:
+        if self._together is not None and not self._together.may_go_on(self._table):
+            raise interrupted()
+
+    def _wait_turn(self, ahead: str, waited: float) -> None:
+        if self._window.stop.is_set():
+            raise interrupted()
+        self._check_others()
+        self._tell("turn", f"waiting for its turn, after {ahead or 'another table'}", waited)
+
+    def _tell(self, step: str, words: str = "", waited: float | None = None) -> None:
+        self._window.notify(RunEvent(self._table, step, words, waited))

@@ -1,0 +1,169 @@
+"""Hooks: the user's commands around a table's window, and what is owed to others until they ran (docs/window.md).
+
+Whoever may write into a table's directory may write lease records. So an owed hook is a text to be compared with the
+present configuration, and never a command to be run because a record says so.
+"""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from collections.abc import Mapping, Sequence
+
+from tablectl.applying.context import RunContext, StopTableError, interrupted
+from tablectl.applying.events import RunEvent
+from tablectl.applying.lease import Lease
+from tablectl.applying.run_report import RunOutcome
+from tablectl.model.errors import WindowError
+
+UNFINISHED = "unfinished"
+"""``TABLECTL_OUTCOME`` for the hook of a run that died."""
+_MOST_SHOWN = 10
+_LONGEST_SHOWN = 200
+
+_log = logging.getLogger(__name__)
+
+
+class TableHooks:
+    """The hooks of one table during one visit; no method but ``before`` ends the table."""
+
+    def __init__(self, window: RunContext, table: str, location: str, lease: Lease) -> None:
+        self._window = window
+        self._table = table
+        self._location = location
+        self._lease = lease
+        self._begun = False
+        self._kept: tuple[str, ...] = ()  # owed by a run before, and not to be dropped
+        self.notes: list[str] = []
+        """What people must know: hooks that failed, and owed ones that nobody runs."""
+        self.owed: tuple[str, ...] = ()
+        """What is still owed, as commands."""
+
+    def settle(self) -> None:
+        """Does first what a run that died still owes.
+
+        ``StopTableError`` where it owes a command that ``window.after`` does not hold (any more): a record's text is
+        never run, and to drop it could leave jobs paused for good. ``--proceed REASON`` drops it.
+        """
+        owed = self._lease.record.owed
+        known = {shlex.join(command) for command in self._window.terms.after}
+        foreign = [text for text in owed if text not in known]
+        if foreign and not self._window.stamp.proceed:
+            self._kept = tuple(foreign)
+            self.owed = owed
+            raise StopTableError(
+                RunOutcome.REFUSED,
+                f"a run before owes {_few(foreign)}, which `window.after` does not hold: it was not run",
+                "put the command back into `window.after` and apply, and change it then; or run it by hand and apply "
+                "with `--proceed REASON`, which drops it",
+            )
+        self._run_owed(owed, UNFINISHED)
+
+    def before(self) -> None:
+        """Runs the before-hooks, once; what that will owe is in the lease record first.
+
+        ``StopTableError`` where one fails, and ``WindowError`` where the record cannot be written: nothing ran then.
+        """
+        terms = self._window.terms
+        if self._begun or not (terms.before or terms.after):
+            return
+        owed = tuple(dict.fromkeys([*self._lease.record.owed, *map(shlex.join, terms.after)]))
+        if owed != self._lease.record.owed:
+            self._lease.owe(owed)
+        self._begun = True
+        for command in terms.before:
+            self._tell("hook before", f"before: {shlex.join(command)}")
+            failed = terms.run_hook(command, self._environ("before"), self._said, self._window.stop.is_set)
+            if self._window.stop.is_set():
+                raise interrupted()
+            if failed:
+                message = f"the before-hook {shlex.join(command)} {failed}"
+                raise StopTableError(RunOutcome.HOOK_FAILED, message, "its output is above; no gate was closed for it")
+
+    def after(self, outcome: RunOutcome) -> None:
+        """Runs what is owed now, whatever became of the table and also where the lease has run out.
+
+        Where another run has taken the lease, the debt is its own: it may have paused the jobs again. The same where
+        that cannot be told, since the store is out of reach.
+        """
+        owed = self._lease.record.owed
+        if not owed:
+            return
+        try:
+            next_holder = self._lease.successor()
+        except WindowError as error:
+            if self._lease.lost:
+                self._leave(owed, f"the next apply of this table: {error.message}")
+                return
+            next_holder = None  # nobody can have taken it yet
+        if next_holder is not None:
+            self._leave(owed, str(next_holder))
+            return
+        self._run_owed(owed, outcome.value)
+
+    def _leave(self, owed: Sequence[str], whom: str) -> None:
+        self.owed = tuple(owed)
+        self._note(f"the lease was lost: {_few(owed)} is left to {whom}")
+
+    def _run_owed(self, owed: Sequence[str], outcome: str) -> None:
+        if not owed:
+            return
+        known = {shlex.join(command): command for command in self._window.terms.after}
+        self._drop([text for text in owed if text not in known and text not in self._kept])
+        left = [
+            text
+            for text in owed
+            if (text in known and not self._done(known[text], outcome)) or (text not in known and text in self._kept)
+        ]
+        self.owed = tuple(left)
+        try:
+            if self.owed != tuple(owed):
+                self._lease.owe(self.owed)
+        except WindowError as error:
+            # Its record says that it is still owed: the next apply runs it once more.
+            _log.warning("what %s owes could not be written: %s", self._table, error.message)
+
+    def _done(self, command: Sequence[str], outcome: str) -> bool:
+        self._tell("hook after", f"after: {shlex.join(command)}")
+        environ = {**self._environ("after"), "TABLECTL_OUTCOME": outcome}
+        failed = self._window.terms.run_hook(command, environ, self._said, lambda: False)
+        if failed:
+            self._note(
+                f"the after-hook {shlex.join(command)} {failed}; it stays owed until an apply of this table runs it"
+            )
+        return not failed
+
+    def _drop(self, texts: Sequence[str]) -> None:
+        for text in texts[:_MOST_SHOWN]:
+            self._note(f"a run before owes the hook {_short(text)}, which is not one of `window.after`: it was not run")
+        if len(texts) > _MOST_SHOWN:
+            self._note(f"and {len(texts) - _MOST_SHOWN} more such hooks")
+
+    def _note(self, text: str) -> None:
+        self.notes.append(text)
+        self._tell("note", text)
+
+    def _environ(self, hook: str) -> Mapping[str, str]:
+        return {
+            "TABLECTL_HOOK": hook,
+            "TABLECTL_TABLE": self._table,
+            "TABLECTL_LOCATION": self._location,
+            "TABLECTL_RUN": self._window.stamp.run,
+            "TABLECTL_PLAN": self._window.stamp.plan,
+        }
+
+    def _said(self, line: str) -> None:
+        self._tell("hook says", f"| {line}")
+
+    def _tell(self, step: str, words: str) -> None:
+        self._window.notify(RunEvent(self._table, step, words))
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…")
+
+
+def _few(texts: Sequence[str]) -> str:
+    """Some hooks, for people: never more than fits a line or two."""
+    more = f" and {len(texts) - 2} more" if len(texts) > 2 else ""
+    return ", ".join(map(_short, texts[:2])) + more

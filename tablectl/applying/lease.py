@@ -1,0 +1,422 @@
+"""A held lease: proven before each statement, renewed meanwhile, released at the end (docs/window.md, "Leases")."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self
+
+from tablectl.applying.clock import Clock, pause_briefly
+from tablectl.applying.lease_log import (
+    KEEP,
+    MOST_DEAD_GUARDS,
+    PATIENCE,
+    Gate,
+    LeaseRecord,
+    RunningStatement,
+    prune,
+    put,
+    record_at,
+    tail,
+)
+from tablectl.model.errors import WindowError
+from tablectl.storage.records import RecordStore
+
+MARGIN = 1 / 12
+"""The part of the ttl that must be left when a statement's budget is spent: 5 s of 60 s."""
+
+RENEW_EVERY = 1 / 6
+"""The part of the ttl between two renewals: 10 s of 60 s."""
+
+RETRY_EVERY = 1 / 24
+"""The part of the ttl after which a failed renewal is tried again: 2.5 s of 60 s."""
+
+RELEASE_PAUSES = (0.25, 0.5, 1.0, 2.0)
+"""Seconds before each further try to release: a store that fails for a moment must not cost others the ttl."""
+
+_LONGEST_NOTE = 1_000
+
+_log = logging.getLogger(__name__)
+
+
+def random_id() -> str:
+    """A new id for a record."""
+    return uuid.uuid4().hex
+
+
+class LeaseLost(WindowError):  # noqa: N818  (an event, as people name it)
+    """The lease is no longer ours: nothing more may be done under it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "run the same apply again: it goes on from the tables as they are then")
+
+
+class Lease:
+    """One ownership of one table's lease. Safe for use by several threads; made by ``acquire.acquire`` and the like.
+
+    It is lost for good as soon as another record follows ours, ours is gone, or its time has run out on our own clock
+    (writers may then have taken our gate for dead and gone on, 6.4). From then on every method raises ``LeaseLost``
+    and touches nothing, except ``release``. Every method raises ``WindowError`` where the store cannot be reached;
+    then the lease may still be ours, but nothing may be done until it is proven.
+    """
+
+    def __init__(
+        self,
+        store: RecordStore,
+        record: LeaseRecord,
+        deadline: float,
+        clock: Clock,
+        new_id: Callable[[], str],
+        predecessor: LeaseRecord | None = None,
+    ) -> None:
+        """``record`` is ours and in the log; ``deadline`` is the time before it was sent, plus its ttl.
+
+        ``predecessor`` is the tail that it was appended to.
+        """
+        self._store = store
+        self._record = record
+        self._predecessor = predecessor
+        self._wanted = record.gate
+        self._announced = deadline - record.ttl  # when ``record.running`` was announced, or seen by us
+        self._deadline = deadline
+        self._clock = clock
+        self._new_id = new_id
+        self._sent: set[str] = set()  # the ids of our records, also of those whose answer was lost
+        self._over: LeaseLost | None = None
+        self._released = False
+        # Reentrant: a signal handler that releases may interrupt its own thread in here.
+        self._lock = threading.RLock()
+
+    @property
+    def record(self) -> LeaseRecord:
+        """Our newest record: epoch, gate, what is owed."""
+        return self._record
+
+    @property
+    def predecessor(self) -> LeaseRecord | None:
+        """The last record before we took the lease, ``None`` where there was none.
+
+        Where its ``running`` names a statement, that may still be running: our records repeat it, and keep the gate as
+        it was then if its holder died, until ``statement_ended`` is called.
+        """
+        return self._predecessor
+
+    @property
+    def lost(self) -> bool:
+        """Whether it is known to be lost, or its time has run out by our own clock."""
+        return self._over is not None or self._left() <= 0
+
+    @property
+    def wanted(self) -> Gate:
+        """The gate that the next record has, a renewal too."""
+        return self._wanted
+
+    @property
+    def behind(self) -> bool:
+        """Whether the log may not have the gate that is wanted."""
+        return self._wanted is not self._record.gate
+
+    @property
+    def store(self) -> RecordStore:
+        """Where its records lie, and the guards beside them."""
+        return self._store
+
+    def prove(self, budget: float) -> None:
+        """Returns if a statement of ``budget`` seconds may start now: the tail is ours, and stays so long enough.
+
+        Renews first if less than budget and margin are left. A budget beyond the ttl is covered by renewals while the
+        statement runs (``Renewer``). A pause between this call and the statement is what the verification is for.
+        """
+        with self._alive():
+            self._check_tail()
+            if self._left() <= budget + MARGIN * self._record.ttl:
+                self._append("renew")
+
+    def renew(self) -> None:
+        """Makes the lease last for another ttl from now."""
+        with self._alive():
+            self._check_tail()
+            self._append("renew")
+
+    def gate(self, gate: Gate) -> None:
+        """Tells writers what they may do from now on: tighter than before, or open.
+
+        When it raised a plain ``WindowError``, writers may see either gate until the next record of ours. That one, a
+        renewal too, opens the gate if it was to open; if it was to be tighter, it stays as it was.
+        """
+        with self._alive():
+            if gate is not Gate.OPEN and gate.strictness < self._record.gate.strictness:
+                raise ValueError(f"a gate only tightens until it opens: {self._record.gate} → {gate}")
+            before, self._wanted = self._wanted, gate
+            try:
+                self._check_tail()
+                self._append("gate")
+            except WindowError:
+                if gate is not Gate.OPEN:
+                    self._wanted = before
+                raise
+
+    def announce(self, running: RunningStatement) -> None:
+        """Writes down which statement may be running from now on, before it is sent.
+
+        It must be sent before the lease is to be renewed next, or ``prove`` called again: observers count its bound
+        from the records that name it. Raises ``ValueError`` while another one may be running.
+        """
+        with self._alive():
+            if self._record.running is not None and self._record.running.tag != running.tag:
+                raise ValueError(f"{self._record.running.tag} may still be running: {running.tag} was not sent")
+            self._check_tail()
+            started = self._clock.monotonic()
+            self._append("statement", running=running)
+            self._announced = started
+
+    def statement_ended(self) -> None:
+        """Writes down that no statement is running any more, neither ours nor our predecessor's.
+
+        Whatever raised, renewals repeat the statement until a call succeeds.
+        """
+        with self._alive():
+            self._check_tail()
+            if self._record.running is not None:
+                if self._inherits:
+                    self._wanted = Gate.OPEN
+                self._append("statement", running=None)
+
+    def note_compared(self, version: int) -> None:
+        """Writes down that a version was compared with the one before it and found equal."""
+        with self._alive():
+            self._check_tail()
+            if version > (-1 if self._record.compared is None else self._record.compared):
+                self._append("note", compared=version, reason=f"version {version} was compared")
+
+    def note_dead(self, guards: Sequence[str]) -> None:
+        """Writes down that these guards are taken for dead, before anything is done over them."""
+        with self._alive():
+            known = set(self._record.dead_guards)
+            new = [guard for guard in guards if guard not in known]
+            self._check_tail()
+            if new:
+                all_dead = (*self._record.dead_guards, *new)[-MOST_DEAD_GUARDS:]
+                self._append("note", dead_guards=all_dead, reason=f"{len(new)} guards gave no sign of life")
+
+    def note(self, reason: str) -> None:
+        """Writes down a decision, such as to go on over writers that did not end in time, before it is acted on."""
+        with self._alive():
+            self._check_tail()
+            self._append("note", reason=reason[:_LONGEST_NOTE])
+
+    def successor(self) -> LeaseRecord | None:
+        """The record of who took the lease after us; ``None`` while nobody did. Raises ``WindowError``."""
+        last = tail(self._store)
+        if last is None or last.epoch <= self._record.epoch:
+            return None
+        return last
+
+    def owe(self, hooks: tuple[str, ...]) -> None:
+        """Writes down what is owed to others from now on, before it is done; the next holder inherits it."""
+        with self._alive():
+            self._check_tail()
+            self._append("renew", owed=hooks)
+
+    def release(self) -> bool:
+        """Gives the lease back, gate open; whether the log says so. Never raises ``WindowError``; may be repeated.
+
+        Also tried when the time has run out: if nobody took over, nobody has to wait for us. Tried again for a few
+        seconds where the store fails.
+        """
+        with self._lock:
+            problem = "" if self._released else self._try_release()
+            for pause in RELEASE_PAUSES:
+                if not problem:
+                    break
+                pause_briefly(self._clock, pause)
+                problem = self._try_release()
+            if problem:
+                _log.warning("the lease in %s was not released: %s", self._store, problem)
+            self._over = self._over or LeaseLost(f"the lease in {self._store} was released by its own run")
+            return self._released
+
+    def _try_release(self) -> str:
+        """Why the lease was not released, and another try may help; empty where it was, or is not ours any more."""
+        try:
+            self._check_tail()
+            self._wanted = Gate.OPEN
+            if self._record.kind != "release":  # else an earlier try had landed
+                self._append("release")
+            self._released = True
+        except LeaseLost as error:
+            _log.warning("the lease in %s was not released: %s", self._store, error.message)
+        except WindowError as error:
+            return error.message
+        return ""
+
+    @contextmanager
+    def _alive(self) -> Iterator[None]:
+        """One call under the lock, on a lease not known to be lost; a failure that outlasts the lease loses it."""
+        with self._lock:
+            self._check_over()
+            try:
+                yield
+            except LeaseLost:
+                raise
+            except WindowError as error:
+                if self._left() > 0:
+                    raise
+                raise self._ran_out() from error
+
+    def _check_over(self) -> None:
+        if self._over is not None:
+            raise LeaseLost(self._over.message)
+
+    def _check_time(self) -> None:
+        self._check_over()  # again: a signal handler may have released it meanwhile
+        if self._left() <= 0:
+            raise self._ran_out()
+
+    def _left(self) -> float:
+        return self._deadline - self._clock.monotonic()
+
+    def _check_tail(self) -> None:
+        """Loses the lease unless the tail is ours. Takes over records of ours whose answer was lost."""
+        ours = record_at(self._store, self._record.seq)
+        if ours is None or ours.id != self._record.id:
+            raise self._taken()  # pruned by a later holder, or the directory was deleted and numbers started again
+        while (later := record_at(self._store, self._record.seq + 1)) is not None:
+            if later.id not in self._sent:
+                raise self._taken()
+            self._record = later  # the deadline stays: when this one was sent is not remembered
+
+    def _append(self, kind: str, **changes: Any) -> None:
+        while True:
+            started = self._clock.monotonic()
+            if kind != "release":
+                self._check_time()
+            last, record = self._record, self._next(kind, changes)
+            self._sent.add(record.id)
+            if put(self._store, record, last):
+                break
+            self._check_tail()
+            if self._record.seq < record.seq:
+                raise WindowError(f"{self._store} says that a record exists, and then that it does not", "try again")
+        self._record = record
+        if kind != "release":
+            self._check_time()  # answered too late, writers may have taken the gate for dead before this record came
+        self._deadline = started + record.ttl
+        if record.seq % KEEP == 0:
+            prune(self._store, record.seq)
+
+    def _next(self, kind: str, changes: Mapping[str, Any]) -> LeaseRecord:
+        last = self._record
+        record = replace(
+            last,
+            seq=last.seq + 1,
+            id=self._new_id(),
+            kind=kind,
+            gate=self._wanted,
+            reason="",
+            running=self._still_running(),
+            at=self._clock.utc(),
+        )
+        return replace(record, **changes)
+
+    def _still_running(self) -> RunningStatement | None:
+        """The statement of our last record, its bound less what has surely passed since that was set."""
+        running = self._record.running
+        if running is None:
+            return None
+        now = self._clock.monotonic()
+        passed, self._announced = max(0.0, now - self._announced), now
+        return replace(running, until=max(0.0, running.until - passed / PATIENCE))
+
+    @property
+    def _inherits(self) -> bool:
+        """Whether the statement that may be running, and with it our gate, is our predecessor's."""
+        running, before = self._record.running, self._predecessor
+        return (
+            running is not None
+            and before is not None
+            and before.running is not None
+            and (running.tag == before.running.tag)
+        )
+
+    def _taken(self) -> LeaseLost:
+        try:
+            what = _fate(tail(self._store))
+        except WindowError as error:
+            what = f"has another owner, who cannot be named: {error.message}"
+        return self._lose(f"the lease in {self._store} was lost by epoch {self._record.epoch}: it {what}")
+
+    def _ran_out(self) -> LeaseLost:
+        return self._lose(
+            f"the lease in {self._store} was lost: for {self._record.ttl:g} s it could not be renewed, "
+            "because this process was paused or the store out of reach"
+        )
+
+    def _lose(self, message: str) -> LeaseLost:
+        self._over = LeaseLost(message)
+        return self._over
+
+
+def _fate(now: LeaseRecord | None) -> str:
+    """What became of a lease that is not ours any more."""
+    if now is None:
+        return "is gone: its records were deleted"
+    if now.kind == "break":
+        return f"was broken by {now.owner}: {now.reason}"
+    if now.kind == "dead":
+        return f"was taken for dead by {now.owner}: {now.reason}"
+    return f"{'is held' if now.held else 'was taken'} by {now}"
+
+
+def keep_renewed(
+    lease: Lease, wait: Callable[[float], bool], may_renew: Callable[[Lease], bool] = lambda _lease: True
+) -> None:
+    """Renews in time until ``wait(seconds)`` answers True, as ``Event.wait`` does, or the lease is lost.
+
+    A failure of any kind is tried again until the lease has run out. A renewal writes the gate that is wanted.
+    While ``may_renew`` says no (an engine that does not answer, behind a closed gate), the lease ages.
+    """
+    pause = RENEW_EVERY
+    while not wait(pause * lease.record.ttl):
+        try:
+            if may_renew(lease):
+                lease.renew()
+            pause = RENEW_EVERY
+        except LeaseLost as error:
+            _log.warning("%s", error.message)
+            return
+        except BaseException as error:  # noqa: BLE001  # Rust's panics, too: without its thread the lease dies
+            _log.warning("the lease is not renewed yet: %s", error if isinstance(error, WindowError) else repr(error))
+            pause = RETRY_EVERY
+
+
+class Renewer:
+    """``with Renewer(lease):`` keeps the lease renewed by a thread. Whether it still holds, ``Lease.prove`` tells."""
+
+    def __init__(
+        self,
+        lease: Lease,
+        wait: Callable[[float], bool] | None = None,
+        may_renew: Callable[[Lease], bool] = lambda _lease: True,
+    ) -> None:
+        """``may_renew`` as in ``keep_renewed``."""
+        self._stop = threading.Event()
+        # A daemon: a run that is torn down must not hang on a lease, which others can take over anyway.
+        self._thread = threading.Thread(
+            target=keep_renewed, args=(lease, wait or self._stop.wait, may_renew), name="tablectl-renewer", daemon=True
+        )
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()

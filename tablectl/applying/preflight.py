@@ -1,0 +1,42 @@
+"""One commit stream: where several drivers cannot commit exclusively, an apply must run in the writers' own.
+
+On S3 and on local disks Delta's default log store does not keep two drivers from taking the same version: the later one
+replaces the commit of the other, ours or a writer's (docs/object-stores.md).
+"""
+
+from __future__ import annotations
+
+from tablectl.applying.context import StopTableError
+from tablectl.applying.run_report import RunOutcome
+from tablectl.engine.port import Engine
+
+_S3 = frozenset({"s3", "s3a", "s3n"})
+_DISK = "file"
+_EXCLUSIVE = frozenset({"S3DynamoDBLogStore"})
+_HINT = (
+    'run it in the writers\' own driver (`spark=` with `driver="shared"`, `--remote`), or with the log store '
+    "S3DynamoDBLogStore; where commits are exclusive all the same, say so with `engine.exclusive_commits: true`"
+)
+
+
+def check_commits(engine: Engine, location: str, *, exclusive: bool) -> bool:
+    """Whether commits of an apply to a table may be lost, or lose a writer's, on a local disk: worth a warning.
+
+    On S3 ``StopTableError``. ``exclusive`` is what the configuration states. Raises ``EngineError`` where the
+    engine does not tell its log store.
+    """
+    # As the engine sees it, which picks its log store by it: s3a and s3 are two.
+    scheme = _DISK if location.startswith("/") else location.partition(":")[0].lower()
+    if scheme not in _S3 | {_DISK} or exclusive or engine.dialect == "databricks":
+        return False
+    # A session handed in may be any: on S3, where a commit could be lost, its caller says that it is the writers' own.
+    if engine.shared and (engine.stated or scheme == _DISK):
+        return False
+    store = engine.log_store(scheme)
+    if store.rpartition(".")[2] in _EXCLUSIVE:
+        return False
+    if scheme == _DISK:
+        return True
+    what = f"the log store {store}" if store else "Delta's default log store"
+    message = f"on S3, {what} does not keep this driver and the writers' from overwriting each other's commits"
+    raise StopTableError(RunOutcome.REFUSED, message, _HINT)

@@ -1,0 +1,122 @@
+"""What a table still misses of its plan, decided from the live table under the lease, and what of it may run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tablectl.applying.context import StopTableError
+from tablectl.applying.run_report import RunOutcome
+from tablectl.model.errors import EngineError
+from tablectl.model.plan import Basis, Change, Phase, Refusal, Statement, TablePlan, strictest
+from tablectl.model.table import LiveTable
+from tablectl.model.text import time_text
+from tablectl.planning.actions import refusals_for
+from tablectl.planning.change_state import ChangeState, change_state, current, why_stale
+from tablectl.planning.plan_table import derive
+from tablectl.planning.protocol import protocol_refusals
+
+
+def missing_statements(plan: TablePlan, live: LiveTable, dialect: str) -> list[Statement]:
+    """The statements still missing in the live table. Raises where the table went stale or turned refused."""
+    pending = _pending(plan, live)
+    options = plan.basis.options
+    _check(refusals_for(pending, live, dialect, options))
+    changes = [current(change, live) for change in pending]
+    basis = Basis.of(live, options)
+    derived = derive(changes, basis, plan.table, dialect)
+    _check(protocol_refusals(changes, derived, basis))
+    return [statement for statement in derived if not (statement.only_if and live.vectors == 0)]
+
+
+def _check(refusals: Sequence[Refusal]) -> None:
+    if refusals:
+        first = refusals[0]
+        raise StopTableError(RunOutcome.REFUSED, f"{first.change}: {first.reason}", first.way_out)
+
+
+def _pending(plan: TablePlan, live: LiveTable) -> list[Change]:
+    if live.table_id != plan.table_id:
+        raise StopTableError(
+            RunOutcome.STALE, "the table was replaced since the plan: it has a new table id", "plan again"
+        )
+    standings = [(change, change_state(change, live)) for change in plan.changes]
+    stale = [why_stale(change, live) for change, where in standings if where is ChangeState.STALE]
+    if stale:
+        raise StopTableError(RunOutcome.STALE, "; ".join(stale), "plan again, and see who changed it below")
+    return [change for change, where in standings if where is ChangeState.PENDING]
+
+
+def check_landed(statement: Statement, error: EngineError, missing: Sequence[Statement], unknown: str = "") -> None:
+    """A statement that gave an error may have taken effect all the same, its answer lost: then it is not missing.
+
+    Raises ``StopTableError`` where it is; ``unknown`` says why it may yet take effect.
+    """
+    served = set(statement.serves)
+    if not any(each.verb == statement.verb and served & set(each.serves) for each in missing):
+        return
+    if not unknown:
+        raise StopTableError(RunOutcome.FAILED, error_text(error), error.hint)
+    hint = "the same command again ends it in the engine first, or waits for its end"
+    raise StopTableError(
+        RunOutcome.UNKNOWN, f"{error_text(error)}; what became of the statement is unknown: {unknown}", hint
+    )
+
+
+_TOO_YOUNG = frozenset(
+    {
+        "DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD",
+        "DELTA_FEATURE_DROP_HISTORICAL_VERSIONS_EXIST",
+        "DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD",
+    }
+)
+"""How Delta says that history must age before a feature can leave it: progress, and no failure."""
+
+
+def is_too_young(statement: Statement, condition: str) -> bool:
+    """Whether a statement failed only because history is not old enough yet."""
+    return statement.effect.truncates_history and condition in _TOO_YOUNG
+
+
+def why_waiting(statement: Statement, now: int) -> str:
+    """Why a statement is not sent yet, ``now`` in milliseconds since the epoch; empty where it may be."""
+    if statement.due is None or statement.due <= now:
+        return ""
+    return f"due at {time_text(statement.due)}, when history is old enough to be given up"
+
+
+def error_text(error: EngineError) -> str:
+    """What the engine said, its error class first."""
+    shown = error.condition and error.condition not in error.message
+    return f"[{error.condition}] {error.message}" if shown else error.message
+
+
+def check_allowed(plan: TablePlan, statement: Statement) -> None:
+    """Nothing runs that the reviewed plan did not hold, and nothing that has come to harm more writers."""
+    for change in statement.serves:
+        phases = [each.phase for each in plan.statements if each.verb == statement.verb and change in each.serves]
+        if not phases:
+            raise StopTableError(
+                RunOutcome.REFUSED, f"{change} needs a {statement.verb} that the plan does not hold", "plan again"
+            )
+        latest = strictest(*phases)
+        if statement.phase.rank > latest.rank:
+            raise StopTableError(
+                RunOutcome.REFUSED,
+                f"{change} was planned for the {latest} phase and now needs {statement.phase}: {statement.reason}",
+                "plan again, so that the new casualties are reviewed",
+            )
+
+
+def planned_phase(plan: TablePlan, statement: Statement) -> Phase:
+    """The phase that was reviewed: what a statement needs may be done by now, which must not loosen its own."""
+    served = set(statement.serves)
+    akin = [each for each in plan.statements if each.verb == statement.verb and served & set(each.serves)]
+    # Of two REORGs, one before and one after vectors are off, each has its own phase.
+    same = [each for each in akin if each.id == statement.id]
+    return strictest(statement.phase, *(each.phase for each in same or akin))
+
+
+def separate_commits(statement: Statement) -> int:
+    """The metadata commits that one ALTER for each key and each columns list would make instead of this statement."""
+    effect = statement.effect
+    return len(effect.sets) + len(effect.removes) + len(effect.domains)

@@ -1,0 +1,53 @@
+"""``--watch``: after the run, its windows long open, who of the writers seen before comes back (docs/window.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tablectl.applying.clock import StoppedError
+from tablectl.applying.context import RunContext
+from tablectl.applying.events import RunEvent
+from tablectl.applying.observed_writers import expected, is_writer, name_of
+from tablectl.applying.run_report import TableRun
+from tablectl.model.errors import TablectlError
+from tablectl.model.plan import TablePlan
+
+_LOOK_EVERY = 5.0
+
+
+def watch(window: RunContext, tables: Sequence[TablePlan], runs: Mapping[str, TableRun]) -> dict[str, TableRun]:
+    """The runs of the tables that commits were made to, with the writers that came back within ``terms.watch``.
+
+    Ends as soon as all are back that may be expected, or the run is stopped. A table that cannot be read now is looked
+    at again.
+    """
+    watched = {table.name: runs[table.name] for table in tables if runs[table.name].commits}
+    started = window.clock.monotonic()
+    while window.terms.watch:
+        watched = {table.name: _look(window, table, watched[table.name]) for table in tables if table.name in watched}
+        waited = window.clock.monotonic() - started
+        silent = {name: missing for name, run in watched.items() if (missing := _missing(run))}
+        if not silent or window.terms.watch - waited < _LOOK_EVERY / 100 or window.stop.is_set():
+            break
+        for name, missing in silent.items():
+            words = f"done, watching for writers to come back: {', '.join(missing)}"
+            window.notify(RunEvent(name, "watch", words, waited))
+        try:
+            window.clock.sleep(min(_LOOK_EVERY, window.terms.watch - waited))
+        except StoppedError:
+            break
+    return {name: replace(run, watched=True) for name, run in watched.items()} if window.terms.watch else {}
+
+
+def _look(window: RunContext, table: TablePlan, run: TableRun) -> TableRun:
+    try:
+        commits = window.reader.commits(table.location, after=run.commits[-1].version)
+    except TablectlError:
+        return run
+    back = {name_of(commit) for commit in commits if is_writer(commit)}
+    return replace(run, writers=tuple(replace(each, back=each.back or each.name in back) for each in run.writers))
+
+
+def _missing(run: TableRun) -> list[str]:
+    return [writer.name for writer in expected(run.writers) if not writer.back]

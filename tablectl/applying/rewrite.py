@@ -1,0 +1,157 @@
+"""A whole table written again: what is looked at before it, and what must be equal after it, before the gate opens.
+
+Whatever happens, no row is lost: the version before stays in the table's history until it is vacuumed, and the
+messages name the statement that brings it back.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from tablectl.applying.context import StopTableError
+from tablectl.applying.lease import LeaseLost
+from tablectl.applying.run_report import RunOutcome
+from tablectl.applying.stamp import read_stamp
+from tablectl.applying.statement import target
+from tablectl.applying.table_session import TableSession
+from tablectl.delta.columns import columns_of, differences
+from tablectl.delta.names import column_sql
+from tablectl.model.errors import EngineError, LiveError, WindowError
+from tablectl.model.plan import Statement, TablePlan
+from tablectl.model.table import Commit, LiveTable
+
+_log = logging.getLogger(__name__)
+_NO_HASH = ("map", "variant")
+"""What ``xxhash64`` does not take, at whatever depth: such columns are compared as JSON."""
+
+
+def check_rewritable(visit: TableSession, statement: Statement, live: LiveTable) -> None:
+    """``StopTableError`` where the disk has no room for a second copy, or a partition would turn texts into NULL."""
+    if statement.repartition is None:
+        return
+    window, plan = visit.window, visit.plan
+    free = window.reader.free(plan.location)
+    if free is not None and live.bytes is not None and free < live.bytes:
+        message = f"the table's {live.bytes:,} bytes are written a second time, and its disk has {free:,} bytes left"
+        raise StopTableError(RunOutcome.REFUSED, message, "make room, and run the same command again")
+    texts = [name for name in statement.repartition if _is_text(live, name)]
+    if not texts:
+        return
+    counts = ", ".join(f"count_if({column_sql((name,))} = '')" for name in texts)
+    found = window.engine.row(f"SELECT {counts}\nFROM {target(window, plan).sql} VERSION AS OF {live.version}")
+    for name, count in zip(texts, found, strict=True):
+        if count != "0":
+            message = f"column {name} holds {count} empty texts, and Delta stores those as NULL in a partition column"
+            raise StopTableError(
+                RunOutcome.REFUSED, message, "partition by another column, or give these rows another value"
+            )
+
+
+def _is_text(live: LiveTable, name: str) -> bool:
+    found = live.schema.find((name,))
+    return found is not None and found[1].type.startswith(("string", "char", "varchar"))
+
+
+def check_rewrites(visit: TableSession) -> None:
+    """Compares the newest rewrite of this plan with the version that it replaced: columns, properties, number of rows,
+    and checksums of every column and of whole rows. ``StopTableError`` where anything differs, and where the two could
+    not be compared.
+
+    A run that was killed between its rewrite and this check is made good by the next: that a version was compared is
+    written into the lease record, and nothing else counts.
+    """
+    if not any(statement.repartition is not None for statement in visit.plan.statements):
+        return
+    window, plan = visit.window, visit.plan
+    mine = [
+        commit.version for commit in window.reader.commits(plan.location, after=plan.version) if _ours(visit, commit)
+    ]
+    made = max([visit.rewritten, *mine])
+    noted = visit.lease.record.compared
+    if made < 0 or made == visit.compared or (noted is not None and noted >= made):
+        return
+    visit.tell("compare", f"compare versions {made - 1} and {made}")
+    try:
+        wrong = _compared(visit, made)
+    except (EngineError, LiveError) as error:
+        raise _not_compared(plan, made, error.message) from error
+    except ValueError as error:
+        raise _not_compared(plan, made, str(error)) from error
+    if wrong:
+        back = f"RESTORE TABLE {plan.table.sql} TO VERSION AS OF {made - 1}"
+        message = f"version {made} is not what version {made - 1} was: {wrong}"
+        hint = f"`{back}` brings version {made - 1} back, and takes back every commit after {made}, if there are any"
+        raise StopTableError(RunOutcome.UNVERIFIED, message, hint)
+    visit.compared = made
+    try:
+        visit.lease.note_compared(made)
+    except LeaseLost:
+        raise
+    except WindowError as error:  # the next run compares once more
+        _log.warning("that version %s of %s was compared could not be noted: %s", made, plan.name, error.message)
+
+
+def _not_compared(plan: TablePlan, made: int, why: str) -> StopTableError:
+    """The third outcome: nothing is known to be wrong, so nothing is to be taken back."""
+    message = f"version {made} was not compared with version {made - 1}: {why}"
+    hint = (
+        f"nothing is known to be wrong with {plan.name}, and the rewrite stands; the same command compares again, as "
+        f"long as VACUUM has left the files of version {made - 1}"
+    )
+    return StopTableError(RunOutcome.UNVERIFIED, message, hint)
+
+
+def _ours(visit: TableSession, commit: Commit) -> bool:
+    stamp = read_stamp(commit.user_metadata)
+    return commit.overwrites and stamp is not None and stamp.plan == visit.window.stamp.plan
+
+
+def _compared(visit: TableSession, version: int) -> str:
+    """What differs between a version and the one before it; empty where nothing does.
+
+    Raises ``EngineError``, ``LiveError`` or ``ValueError`` where that cannot be told.
+    """
+    before, after = visit.read(version - 1), visit.read(version)
+    wrong = list(differences(before.schema.text, after.schema.text))
+    one, other = before.properties, after.properties
+    wrong += sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
+    if wrong:
+        return ", ".join(wrong)
+    names = [column_sql(column.path) for column in columns_of(before.schema.text) if len(column.path) == 1]
+    place = target(visit.window, visit.plan).sql
+    sums = [visit.window.engine.row(checksums(each, place)) for each in (before, after)]
+    pairs = list(zip(*sums, strict=True))
+    if pairs[0][0] != pairs[0][1]:
+        return f"it has {pairs[0][1]} rows instead of {pairs[0][0]}"
+    different = [index for index, (one, other) in enumerate(pairs) if one != other]
+    columns = dict.fromkeys(names[index // 2 - 1] for index in different if index > 1)
+    if columns:
+        return f"other values in {', '.join(columns)}"
+    return "the same values in other rows" if different else ""
+
+
+def checksums(live: LiveTable, table: str) -> str:
+    """The query for what two versions with the same rows have in common, in whatever order they come: the number of
+    rows, a checksum of whole rows, and for each top-level column the number of its values and their checksum.
+    """
+    columns = columns_of(live.schema.text)
+    hashed = {
+        column_sql(column.path): _hashable(
+            column_sql(column.path), [each.type for each in columns if each.path[0] == column.path[0]]
+        )
+        for column in columns
+        if len(column.path) == 1
+    }
+    parts = ["count(*)", _sum(", ".join(hashed.values()))]
+    for name, expression in hashed.items():
+        parts += [f"count({name})", _sum(expression)]
+    return f"SELECT {', '.join(parts)}\nFROM {table} VERSION AS OF {live.version}"
+
+
+def _hashable(column: str, types: list[str]) -> str:
+    return f"to_json(struct({column}))" if any(kind in _NO_HASH for kind in types) else column
+
+
+def _sum(expressions: str) -> str:
+    # A sum of hashes counts each row as often as it is there, as an exclusive or would not.
+    return f"sum(CAST(xxhash64({expressions}) AS DECIMAL(38, 0)))"

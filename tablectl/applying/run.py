@@ -1,0 +1,349 @@
+"""A whole apply: a queue of tables, each with a lease and a window of its own, given back on every way out.
+
+Tables do not wait for each other. What a table needs is taken in one order: a worker, its leases (all or none, and
+never waited for while any is held), its turn on the driver, its gate. Each wait on this way is for somebody outside of
+the run and has a bound (a lease is polled without a worker, writers get ``window.drain`` seconds), or is for a turn,
+which is given back without a further wait. So no two tables, and no two applies, wait for each other in a circle.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
+
+from tablectl.applying.acquire import Blocked, Claim, Sighting, acquire_all
+from tablectl.applying.clock import StoppedError
+from tablectl.applying.context import RunContext, StopTableError
+from tablectl.applying.events import RunEvent, Tally
+from tablectl.applying.lease import Lease, Renewer
+from tablectl.applying.owed_hooks import OwedHookTable, run_owed_hooks
+from tablectl.applying.preflight import check_commits
+from tablectl.applying.retry import RETRIED, Patience, judge, next_try
+from tablectl.applying.returning_writers import watch
+from tablectl.applying.run_report import RunOutcome, RunReport, TableRun
+from tablectl.applying.run_table import preflight, run_table, unexpected
+from tablectl.applying.scheduler import STOPPED, Job, Later, Rules, Scheduler
+from tablectl.applying.statement import may_renew
+from tablectl.applying.together import Together
+from tablectl.delta.names import canonical_location, matches
+from tablectl.model.errors import EngineError, PlanFileError, WindowError
+from tablectl.model.plan import Plan, TablePlan
+from tablectl.storage.records import RecordStore, real_place
+
+_AGAIN = "run the same command again"
+ON_DISK = (
+    "on a local disk two drivers can overwrite each other's commits: let no other process write these tables meanwhile"
+)
+MOST_TOGETHER = 64
+"""Tables that may share a window: each has a thread and a shut gate for as long as all of them need."""
+
+Runs = Mapping[str, TableRun]
+"""What became of the tables of a job, by their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How tables are taken: how many at once, on whose behalf, and where their lease records are."""
+
+    parallel: int
+    claim: Claim
+    records: Callable[[str], RecordStore]
+    """The record store of a table, by its location."""
+    together: tuple[str, ...] = ()
+    """Names (globs) and tags of the tables that share one window."""
+
+
+def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequence[OwedHookTable] = ()) -> RunReport:
+    """Apply a plan. One table's trouble never stops the others; all leases are released on every way out.
+
+    ``unchanged`` are tables as declared, which a run that died may owe after-hooks.
+    """
+    planned = [table for table in plan.tables if table.applies]
+    _check_places(planned)
+    barred, notes = _check_commits(window, planned)
+    barred |= _barred_together(schedule, plan.tables, barred)
+    todo = [table for table in planned if table.name not in barred]
+    runs = _run_all(window, schedule, todo)
+    left = [
+        OwedHookTable(table.name, table.location) for table in todo if runs[table.name].outcome is RunOutcome.OUTSIDE
+    ]
+    owing = [*left, *unchanged]
+    for name, settled in run_owed_hooks(window, schedule.claim, schedule.records, owing, schedule.parallel).items():
+        run = runs.get(name, settled)
+        runs[name] = replace(run, owed=settled.owed, notes=(*run.notes, *settled.notes))
+    runs |= watch(window, todo, runs)
+    refused = [_left_out(table) for table in plan.tables if table.refusals]
+    return RunReport(
+        run=window.stamp.run,
+        plan=window.stamp.plan,
+        env=plan.env,
+        tables=tuple(sorted([*runs.values(), *barred.values(), *refused], key=lambda run: run.name)),
+        failures=plan.failures,
+        proceed=window.stamp.proceed,
+        override=window.stamp.override,
+        notes=notes,
+    )
+
+
+def _check_commits(window: RunContext, tables: Sequence[TablePlan]) -> tuple[dict[str, TableRun], tuple[str, ...]]:
+    """The tables on which commits could be lost, before any is begun; and a warning where it is only possible."""
+    barred: dict[str, TableRun] = {}
+    warn = False
+    for table in tables:
+        try:
+            warn |= check_commits(window.engine, table.location, exclusive=window.terms.exclusive_commits)
+        except StopTableError as end:
+            barred[table.name] = _plain(table, end.outcome, end.message, end.hint)
+        except EngineError as error:
+            barred[table.name] = _plain(table, RunOutcome.FAILED, error.message, error.hint)
+    if warn:
+        window.notify(RunEvent("", "note", ON_DISK))
+    return barred, (ON_DISK,) if warn else ()
+
+
+def _check_places(tables: Sequence[TablePlan]) -> None:
+    """Two names of one table would fight over its lease, and each would undo the other's checks."""
+    names: dict[str, str] = {}
+    for table in tables:
+        key = real_place(table.location)
+        if key in names:
+            raise PlanFileError(
+                f"{names[key]} and {table.name} are one table: both lie in {table.location}",
+                "declare the table under one name, and plan again",
+            )
+        names[key] = table.name
+
+
+def shares_window(table: TablePlan, together: Sequence[str]) -> bool:
+    """Whether a table is one of those that share one window, by its name or a tag."""
+    return any(each in table.tags or matches(table.table, each) for each in together)
+
+
+def _barred_together(schedule: Schedule, tables: Sequence[TablePlan], barred: Runs) -> dict[str, TableRun]:
+    """The tables that share a window with one that cannot be changed: it is all of them, or none."""
+    group = [table for table in tables if shares_window(table, schedule.together)]
+    out = next((table.name for table in group if table.refusals or table.name in barred), "")
+    others = [table for table in group if table.applies and table.name not in barred]
+    if len(others) > MOST_TOGETHER:
+        raise PlanFileError(
+            f"`window.together` names {len(others)} tables of this plan; at most {MOST_TOGETHER} can share a window",
+            "select fewer tables, or name fewer of them",
+        )
+    if not out:
+        return {}
+    message = f"it shares a window (`window.together`) with {out}, which cannot be changed"
+    return {table.name: _plain(table, RunOutcome.REFUSED, message, f"see {out}") for table in others}
+
+
+def _run_all(window: RunContext, schedule: Schedule, tables: Sequence[TablePlan]) -> dict[str, TableRun]:
+    group = sorted((table for table in tables if shares_window(table, schedule.together)), key=_key)
+    alone = [(table,) for table in tables if table not in group]
+    tally = Tally(window.notify)
+    window = replace(window, notify=tally)
+    tasks = {_key(some[0]): _Task(window, schedule, some) for some in (tuple(group), *alone) if some}
+    rules: Rules[Runs] = Rules(
+        left_out=lambda job, reason: tasks[job.key].plain(RunOutcome.INTERRUPTED, reason, _AGAIN),
+        on_wait=lambda job, later, since: tasks[job.key].tell_wait(later, since),
+        on_progress=tally.tell,
+    )
+    scheduler = Scheduler(window.clock, schedule.parallel, window.stop, rules)
+    results = scheduler.run([Job(key) for key in tasks], lambda job: tasks[job.key].step())
+    return {name: run for runs in results.values() for name, run in runs.items()}
+
+
+def _key(table: TablePlan) -> str:
+    return canonical_location(table.location)
+
+
+@dataclass(slots=True)
+class _Task:
+    """A table's way through a run, or that of the tables that share a window. One step at a time, by any worker."""
+
+    window: RunContext
+    schedule: Schedule
+    tables: tuple[TablePlan, ...]
+    seen: Mapping[str, Sighting] = field(default_factory=dict)
+    """Who held the leases when they were last asked for."""
+    held_since: float = 0.0
+    polls: int = 0
+    tried_since: float = 0.0
+    tries: int = 0
+    runs: dict[str, TableRun] = field(default_factory=dict)
+    """What earlier tries did."""
+    step_of_wait: str = ""
+    """The step that events of its present wait have."""
+
+    def step(self) -> Runs | Later[Runs]:
+        """Goes as far as it can now. An unforeseen error is the outcome of these tables alone."""
+        try:
+            return self._step()
+        except Exception as error:  # noqa: BLE001  # see above
+            runs = [_plain(table, RunOutcome.FAILED, *unexpected(table.name, error)) for table in self.tables]
+            return self._merged(runs)
+
+    def plain(self, outcome: RunOutcome, message: str, hint: str) -> Runs:
+        """One outcome for all of its tables."""
+        return self._merged([_plain(table, outcome, message, hint) for table in self.tables])
+
+    def tell_wait(self, later: Later[Runs], since: float) -> None:
+        """Tells of each table what it waits for."""
+        waited = self.window.clock.monotonic() - since
+        for table in self.tables:
+            self.window.notify(RunEvent(table.name, self.step_of_wait, later.words, waited))
+
+    def _step(self) -> Runs | Later[Runs]:
+        checked = {table.name: preflight(self.window, table) for table in self.tables}
+        missing = {name: run for name, run in checked.items() if run is not None}
+        if missing:
+            first = next((name, run.outcome) for name, run in missing.items())
+            return self._tried([missing.get(table.name) or _shares(table, *first) for table in self.tables])
+        with ExitStack() as stack:
+            try:
+                stores = {_key(table): self.schedule.records(table.location) for table in self.tables}
+                leases = acquire_all(stores, self.schedule.claim, self.window.clock, self.seen)
+            except StoppedError:
+                return self.plain(RunOutcome.INTERRUPTED, STOPPED, _AGAIN)
+            except WindowError as error:
+                return self._merged(
+                    [_plain(table, RunOutcome.FAILED, error.message, error.hint) for table in self.tables]
+                )
+            if isinstance(leases, Blocked):
+                return self._blocked(leases)
+            self.seen, self.polls = {}, 0
+            runs = self._run(stack, leases)
+        for run in runs:
+            # What is done is done: whoever watches cannot change it by failing.
+            with suppress(Exception):
+                self.window.notify(RunEvent(run.name, "released"))
+        return self._tried(runs)
+
+    def _run(self, stack: ExitStack, leases: Mapping[str, Lease]) -> list[TableRun]:
+        for lease in leases.values():
+            stack.callback(lease.release)
+        for lease in leases.values():
+            stack.enter_context(Renewer(lease, may_renew=may_renew(self.window.engine)))
+        for table in self.tables:
+            self.window.notify(RunEvent(table.name, "leased"))
+        if len(self.tables) == 1:
+            return [run_table(self.window, self.tables[0], leases[_key(self.tables[0])])]
+        return _run_together(self.window, [(table, leases[_key(table)]) for table in self.tables])
+
+    def _blocked(self, blocked: Blocked) -> Runs | Later[Runs]:
+        """The run goes on with other tables, and asks again in a while."""
+        now = self.window.clock.monotonic()
+        if not self.polls:
+            self.held_since = now
+        holders = blocked.holders
+        waited, ttl = now - self.held_since, self.schedule.claim.ttl
+        poll = judge(holders.values(), waited, self.polls, ttl, self.window.terms.wait)
+        self.seen = {**self.seen, **holders}
+        self.polls += 1
+        self.step_of_wait = "held"
+        _, holder = self._held(holders)
+        return Later(
+            at=now + poll.after,
+            result=self._merged(self._held_runs(holders)),
+            ends_when_idle=poll.patience is Patience.WHILE_BUSY,
+            words=f"held by {holder.record}; taken over if silent for {round(holder.patience)} s",
+        )
+
+    def _held(self, holders: Mapping[str, Sighting]) -> tuple[TablePlan, Sighting]:
+        """The first of its tables whose lease somebody else holds, and who."""
+        return next((table, holders[_key(table)]) for table in self.tables if _key(table) in holders)
+
+    def _held_runs(self, holders: Mapping[str, Sighting]) -> list[TableRun]:
+        first, _ = self._held(holders)
+        return [
+            _held_run(table, holders[_key(table)])
+            if _key(table) in holders
+            else _shares(table, first.name, RunOutcome.HELD)
+            for table in self.tables
+        ]
+
+    def _tried(self, runs: Sequence[TableRun]) -> Runs | Later[Runs]:
+        """The end of a try: of the job, or until the next one."""
+        self.runs = self._merged(runs)
+        self.tries += 1
+        now = self.window.clock.monotonic()
+        if self.tries == 1:
+            self.tried_since = now
+        then = next_try(self.window, self.tables, self.runs, self.tried_since, self.tries)
+        if then is None:
+            return self.runs
+        self.step_of_wait = "again"
+        why = next(run.outcome for run in self.runs.values() if run.outcome in RETRIED)
+        return Later(at=then, result=self.runs, words=f"{why}: trying again in {_minutes(then - now)}")
+
+    def _merged(self, runs: Sequence[TableRun]) -> dict[str, TableRun]:
+        return {run.name: run.following(self.runs[run.name]) if run.name in self.runs else run for run in runs}
+
+
+def _run_together(window: RunContext, tasks: Sequence[tuple[TablePlan, Lease]]) -> list[TableRun]:
+    """Tables that share a window, each in a thread of its own."""
+    together = Together(table.name for table, _ in tasks)
+    shared = replace(window, together=together)
+
+    def run(table: TablePlan, lease: Lease) -> TableRun:
+        try:
+            return run_table(shared, table, lease)
+        finally:
+            # Whatever is raised, the others must not wait for this one.
+            together.leave(table.name)
+
+    with ThreadPoolExecutor(len(tasks), thread_name_prefix="tablectl-together") as pool:
+        futures: list[Future[TableRun]] = [pool.submit(run, *task) for task in tasks]
+    runs = [future.result() for future in futures]
+    failed = next((run for run in runs if run.name == together.failed), None)
+    if failed is None:
+        return runs
+    return [_stopped_with(run, failed) if run.name in together.stopped else run for run in runs]
+
+
+def _stopped_with(run: TableRun, failed: TableRun) -> TableRun:
+    """The outcome of a table that stopped for another's sake: the other's, where that names no fault of a statement."""
+    shared = _shares_outcome(failed.outcome)
+    return replace(run, outcome=shared, message=_shares_words(failed.name, failed.outcome), hint=f"see {failed.name}")
+
+
+def _shares(table: TablePlan, other: str, outcome: RunOutcome) -> TableRun:
+    """The run of a table that was not begun, because of another one in its window."""
+    return _plain(table, _shares_outcome(outcome), _shares_words(other, outcome), f"see {other}")
+
+
+def _shares_outcome(outcome: RunOutcome) -> RunOutcome:
+    own = {RunOutcome.FAILED, RunOutcome.UNVERIFIED, RunOutcome.APPLIED, RunOutcome.ALREADY, RunOutcome.WAITING}
+    return RunOutcome.INTERRUPTED if outcome in own else outcome
+
+
+def _shares_words(other: str, outcome: RunOutcome) -> str:
+    return f"stopped with {other} ({outcome}), with which it shares a window (`window.together`)"
+
+
+def _held_run(table: TablePlan, holder: Sighting) -> TableRun:
+    message, hint = f"held by {holder.record}", f"run again later, or see {_show(table)}"
+    if not holder.alive:
+        silent = f"counts as dead once it was silent for {holder.patience:.0f} s"
+        message += f"; it gave no sign of life, and {silent}"
+        hint = f"see {_show(table)}; if it does not run any more, `tablectl window break` frees the table"
+    return _plain(table, RunOutcome.HELD, message, hint)
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds >= 60 else f"{seconds:.0f} s"
+
+
+def _show(table: TablePlan) -> str:
+    return f"`tablectl window show {shlex.quote(table.name)}`"
+
+
+def _left_out(table: TablePlan) -> TableRun:
+    first = table.refusals[0]
+    run = _plain(table, RunOutcome.REFUSED, f"{first.change}: {first.reason}", first.way_out)
+    return replace(run, refusals=table.refusals)
+
+
+def _plain(table: TablePlan, outcome: RunOutcome, message: str, hint: str = "") -> TableRun:
+    return TableRun(name=table.name, outcome=outcome, message=message, hint=hint)

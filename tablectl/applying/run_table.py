@@ -1,0 +1,324 @@
+"""One table under its lease: check fresh, run what is missing, verify.
+
+Each statement is decided from the live table just before it is sent, and after the writers in its way were waited for.
+That makes the first run, a resumed one and one whose answer was lost the same code: what
+reads as declared is done, what reads as before is run, anything else is somebody else's and the table is left alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tablectl.applying.calendar_check import outside
+from tablectl.applying.clock import StoppedError, milliseconds
+from tablectl.applying.context import RunContext, StopTableError, interrupted
+from tablectl.applying.lease import Lease, LeaseLost
+from tablectl.applying.remaining import (
+    check_allowed,
+    check_landed,
+    error_text,
+    is_too_young,
+    missing_statements,
+    planned_phase,
+    separate_commits,
+    why_waiting,
+)
+from tablectl.applying.rewrite import check_rewritable, check_rewrites
+from tablectl.applying.run_report import RunOutcome, StatementRun, TableRun
+from tablectl.applying.statement import (
+    Landed,
+    LandedElsewhere,
+    NotLanded,
+    Sent,
+    Unknown,
+    announced,
+    check_bound,
+    check_name,
+    check_target,
+    end_inherited,
+    new_tag,
+    settle_statement,
+    target,
+)
+from tablectl.applying.table_session import TableSession, ended, lease_lost, verified, was_reached
+from tablectl.delta.columns import own_metadata
+from tablectl.model.errors import EngineError, TablectlError, is_conflict
+from tablectl.model.plan import Phase, Statement, TablePlan
+from tablectl.model.table import Commit, LiveTable
+from tablectl.planning.change_state import ChangeState, change_state, why_stale
+
+_TRIES = 5
+"""How often one statement is sent when others commit at the same moment each time."""
+
+_log = logging.getLogger(__name__)
+
+
+def run_table(window: RunContext, plan: TablePlan, lease: Lease) -> TableRun:
+    """Bring one table to its plan, its gate open and its after-hooks run at the end. Never raises an ``Exception``:
+    whatever goes wrong is the table's outcome, or the commits already made would go unreported.
+    """
+    visit = TableSession.begin(window, plan, lease)
+    try:
+        run = _run_visit(visit)
+    finally:
+        visit.gate.leave()
+    try:
+        visit.hooks.after(run.outcome)
+    except Exception as error:  # noqa: BLE001  # see above
+        visit.hooks.notes.append(unexpected(plan.name, error)[0])
+    return replace(run, owed=visit.hooks.owed, notes=tuple(visit.hooks.notes))
+
+
+def _run_visit(visit: TableSession) -> TableRun:
+    try:
+        try:
+            end_inherited(visit)
+            visit.hooks.settle()
+            check_name(visit.window, visit.plan)
+            visit.window.approve(visit.plan)
+            reached = _run_statements(visit)
+            visit.gate.finish()
+        except Exception:
+            visit.gate.open()
+            raise
+        visit.gate.open()
+        return verified(visit, reached)
+    except LeaseLost as lost:
+        return lease_lost(visit, lost)
+    except StopTableError as end:
+        return ended(visit, end)
+    except StoppedError:
+        return ended(visit, interrupted())
+    except TablectlError as error:
+        return ended(visit, StopTableError(RunOutcome.FAILED, error.message, error.hint))
+    except Exception as error:  # noqa: BLE001  # see ``run_table``
+        return ended(visit, StopTableError(RunOutcome.FAILED, *unexpected(visit.plan.name, error)))
+
+
+def unexpected(table: str, error: Exception) -> tuple[str, str]:
+    """Message and hint for an error that nobody foresaw; the log has its traceback."""
+    _log.error("%s: unexpected error", table, exc_info=error)
+    hint = "please report this; the same command goes on from the tables as they are then"
+    return f"unexpected error: {type(error).__name__}: {error}", hint
+
+
+def preflight(window: RunContext, plan: TablePlan) -> TableRun | None:
+    """Why a table cannot be taken at all, before a lease record is written beside it; ``None`` where it can.
+
+    A record in the place of a table that was dropped would keep Delta from creating it again.
+    """
+    try:
+        end = outside(window, plan)
+        if end is not None:
+            raise end
+        check_name(window, plan)
+        window.reader.commits(plan.location, after=plan.version)
+    except StopTableError as end:
+        return TableRun(name=plan.name, outcome=end.outcome, message=end.message, hint=end.hint)
+    except TablectlError as error:
+        return TableRun(name=plan.name, outcome=RunOutcome.FAILED, message=error.message, hint=error.hint)
+    return None
+
+
+def _run_statements(visit: TableSession) -> LiveTable | None:
+    """Run what is missing. The table as it was when nothing was missing any more; ``None`` where that was so at our
+    last commit, and others have changed it since.
+    """
+    window, plan = visit.window, visit.plan
+    attempts = _Attempts()
+    while True:
+        live = visit.read() if attempts.failed is None else _read_again(visit, attempts.failed)
+        visit.note(live)
+        try:
+            missing = missing_statements(plan, live, window.engine.dialect)
+        except StopTableError:
+            if was_reached(visit):
+                return None
+            raise
+        attempts.check_failed(missing)
+        statement = _next(visit, missing, attempts.done)
+        if statement is None:
+            check_rewrites(visit)
+            return live
+        if _may_run(visit, statement, live):
+            attempts.note(statement, _run_statement(visit, statement, live), window)
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """A statement that gave an error."""
+
+    statement: Statement
+    error: EngineError
+    unknown: str = ""
+    """Why nobody knows what became of it; empty where it made no commit and nothing of it runs."""
+
+
+class _Attempts:
+    """Which statements were sent, and how it went."""
+
+    def __init__(self) -> None:
+        self.done: set[str] = set()
+        """Ids of statements that are not sent again."""
+        self.failed: _Failed | None = None
+        """The last one, where it gave an error."""
+        self._tries: Counter[str] = Counter()
+
+    def check_failed(self, missing: Sequence[Statement]) -> None:
+        """Raises ``StopTableError`` where the last statement gave an error and its effect is missing."""
+        if self.failed is not None:
+            check_landed(self.failed.statement, self.failed.error, missing, self.failed.unknown)
+            self.done.add(self.failed.statement.id)
+            self.failed = None
+
+    def note(self, statement: Statement, failed: _Failed | None, window: RunContext) -> None:
+        """What came of a statement; waits a moment where somebody was faster and it may be sent again."""
+        self._tries[statement.id] += 1
+        if failed is None:
+            self.done.add(statement.id)
+        elif is_conflict(failed.error.condition) and self._tries[statement.id] < _most_tries(statement):
+            # Somebody committed at the same moment: read again, and decide again from what is there now.
+            pause = 0.1 * self._tries[statement.id] * random.uniform(0.5, 1.5)  # noqa: S311  # jitter, no secret
+            window.clock.sleep(pause)
+        else:
+            self.failed = failed
+
+
+def _may_run(visit: TableSession, statement: Statement, live: LiveTable) -> bool:
+    """Whether a statement may be sent now. False where its gate was shut just now: then it is decided again. Raises
+    ``StopTableError`` where it may not be sent at all.
+    """
+    window = visit.window
+    check_allowed(visit.plan, statement)
+    if window.stop.is_set():
+        raise interrupted()
+    visit.check_calendar()
+    check_bound(window)
+    if not window.engine.alive():
+        raise StopTableError(RunOutcome.FAILED, "the engine does not answer", "run the same command again when it does")
+    if not visit.gate.admit(statement, planned_phase(visit.plan, statement)):
+        return False
+    check_rewritable(visit, statement, live)
+    return True
+
+
+def _run_statement(visit: TableSession, statement: Statement, live: LiveTable) -> _Failed | None:
+    """Sends one statement and finds out what became of it. ``StopTableError`` where it went to another table, or over
+    somebody else's change.
+    """
+    visit.lease.prove(visit.window.budget)
+    check_target(visit, statement, live.table_id)
+    sent = Sent(new_tag(visit.window.stamp.run), live.version, statement.repartition is not None)
+    error = _send(visit, statement, sent, live)
+    answer = settle_statement(visit, sent, error)
+    match answer:
+        case Landed(versions, between):
+            if sent.rewrites and versions:
+                visit.rewritten = versions[-1]
+            check_rewrites(visit)  # now, whatever becomes of the statements after it
+            _check_between(visit, statement, versions, between)
+        case LandedElsewhere(location, version):
+            raise _went_elsewhere(visit, statement, location, version)
+        case NotLanded() if error is None:
+            message = f"the engine reports that {statement.verb} succeeded, and no commit of it is in the table's log"
+            raise StopTableError(RunOutcome.UNKNOWN, message, "look for it in the engine, and plan again")
+        case _:
+            pass
+    if error is None:
+        return None
+    return _Failed(statement, error, answer.why if isinstance(answer, Unknown) else "")
+
+
+def _check_between(
+    visit: TableSession, statement: Statement, versions: Sequence[int], between: Sequence[Commit]
+) -> None:
+    """``StopTableError`` where others changed what a statement changes after it was decided and before it landed."""
+    if not between:
+        return
+    earlier = visit.read(versions[0] - 1)
+    wrong = [
+        why_stale(change, earlier)
+        for change in visit.plan.changes
+        if change.id in statement.serves and change_state(change, earlier) is ChangeState.STALE
+    ]
+    if wrong:
+        theirs = ", ".join(f"version {each.version} ({each.operation})" for each in between)
+        message = f"version {versions[-1]} went over somebody else's change: {'; '.join(wrong)}, by {theirs}"
+        raise StopTableError(RunOutcome.UNVERIFIED, message, "see whose change it was below, and plan again")
+
+
+def _went_elsewhere(visit: TableSession, statement: Statement, location: str, version: int) -> StopTableError:
+    name = visit.plan.name
+    message = (
+        f"{statement.verb} went to ANOTHER TABLE: it is version {version} of {location}, to which the name {name} led "
+        f"at that moment, and not in {visit.plan.location}, for which the plan was made"
+    )
+    hint = f"undo it there by hand, see who moved the name {name}, and plan again"
+    return StopTableError(RunOutcome.ELSEWHERE, message, hint)
+
+
+def _next(visit: TableSession, missing: Sequence[Statement], attempted: set[str]) -> Statement | None:
+    """The first statement that was not sent yet and need not wait for history to age."""
+    now = milliseconds(visit.window.clock.utc())
+    for statement in missing:
+        why = why_waiting(statement, now)
+        if why:
+            visit.wait_for(statement, why)
+        elif statement.id not in attempted:
+            return statement
+    return None
+
+
+def _most_tries(statement: Statement) -> int:
+    """A rewrite of the whole table costs too much to be tried again against a writer without a guard."""
+    whole = statement.repartition is not None or (statement.rewrite is not None and statement.rewrite.everything)
+    return 1 if whole else _TRIES
+
+
+def _send(visit: TableSession, statement: Statement, sent: Sent, live: LiveTable) -> EngineError | None:
+    clock, phase = visit.window.clock, planned_phase(visit.plan, statement)
+    visit.tell(f"before {statement.id}", f"{phase}: {statement.verb}")
+    started, at = clock.monotonic(), milliseconds(clock.utc())
+    error: EngineError | None = None
+    with announced(visit, sent.tag):
+        try:
+            if statement.repartition is None:
+                visit.window.engine.execute(statement.sql, sent.tag)
+            else:
+                place = target(visit.window, visit.plan)
+                visit.window.engine.overwrite(place, own_metadata(live.schema.text), statement.repartition, sent.tag)
+        except EngineError as raised:
+            error = raised
+    if error and is_too_young(statement, error.condition):
+        visit.wait_for(statement, "history is not old enough yet to be given up")
+        error = None
+    visit.sent.append(
+        StatementRun(
+            id=statement.id,
+            sql=statement.sql,
+            phase=phase,
+            milliseconds=round((clock.monotonic() - started) * 1000),
+            at=at,
+            error=error.message if error else "",
+            condition=error.condition if error else "",
+            fails=statement.fails,
+            separate=separate_commits(statement),
+        )
+    )
+    if phase is Phase.CLOSED and statement.fails and error is None:
+        visit.exposed.append(clock.monotonic())
+    visit.tell(f"after {statement.id}")
+    return error
+
+
+def _read_again(visit: TableSession, failed: _Failed) -> LiveTable:
+    """The table after a statement that gave an error, which comes first if the table cannot be read either."""
+    try:
+        return visit.read()
+    except TablectlError as unreadable:
+        message = f"{error_text(failed.error)}; whether it took effect is unknown: {unreadable.message}"
+        raise StopTableError(RunOutcome.UNKNOWN, message, failed.error.hint or unreadable.hint) from unreadable

@@ -1,0 +1,305 @@
+"""One statement from its announcement to its end, and the one answer to what became of it.
+
+A statement is decided at a version of a log at a location, and sent by a name. So the name is looked up directly before
+it, and afterwards the log of that location is asked: it landed there, or somewhere else, or it did not land and nothing
+of it runs any more, or nobody knows.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from uuid import uuid4
+
+from tablectl.applying.clock import StoppedError
+from tablectl.applying.context import RunContext, StopTableError, interrupted
+from tablectl.applying.lease import Lease, LeaseLost
+from tablectl.applying.lease_log import PATIENCE, Gate, RunningStatement
+from tablectl.applying.run_report import RunOutcome
+from tablectl.applying.stamp import read_stamp
+from tablectl.applying.table_session import TableSession
+from tablectl.delta.names import TableName, canonical_location
+from tablectl.engine.port import Engine
+from tablectl.model.errors import EngineError, LiveError, TablectlError, WindowError
+from tablectl.model.plan import Statement, TablePlan
+from tablectl.model.table import Commit
+
+TAG = "tablectl-"
+"""How the tags of our operations begin: no other is ever interrupted, whatever a lease record says."""
+ANNOUNCE_EVERY = 60.0
+"""Seconds after which the bound of a running statement is written down again."""
+_LOOK_EVERY = 1.0
+_OF_OTHERS = 50
+"""Commits of another table among which a statement of ours is looked for."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A statement that was sent, and what it was decided from."""
+
+    tag: str
+    version: int
+    """Of the table that it was decided from."""
+    rewrites: bool
+    """Whether it writes the whole table again, which always makes a commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """It is in the log of the planned table."""
+
+    versions: tuple[int, ...]
+    """Its commits, oldest first; none where it had nothing to do."""
+    between: tuple[Commit, ...] = ()
+    """Metadata commits of others between the version that it was decided from and its last commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class LandedElsewhere:
+    """It is in the log of another table, to which the name led when the engine looked."""
+
+    location: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotLanded:
+    """It made no commit, and nothing of it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """It may have landed or may still run."""
+
+    why: str
+
+
+Answer = Landed | LandedElsewhere | NotLanded | Unknown
+
+
+def new_tag(run: str) -> str:
+    """A tag for one statement of a run."""
+    return f"{TAG}{run}-{uuid4().hex[:8]}"
+
+
+def target(window: RunContext, plan: TablePlan) -> TableName:
+    """The planned table by its location, which no rename changes; by its name on Databricks, which takes no paths of
+    its catalog's tables.
+    """
+    by_name = plan.table.is_path or window.engine.dialect == "databricks"
+    return plan.table if by_name else TableName("", (plan.location,))
+
+
+def check_name(window: RunContext, plan: TablePlan) -> None:
+    """Raises ``StopTableError`` where the name of a table does not lead to the planned location."""
+    found = _where(window, plan)
+    if canonical_location(found) != canonical_location(plan.location):
+        raise StopTableError(
+            RunOutcome.STALE,
+            f"the name now leads to {found}; the plan was made for {plan.location}",
+            "correct `location:` in the policy if it has one, and plan again",
+        )
+
+
+def check_target(visit: TableSession, statement: Statement, tables_id: str) -> None:
+    """Directly before a statement: the name leads to the planned location, and the table there is the planned one.
+
+    ``tables_id`` is the id that was read last; it is read again where queries ran since. Raises ``StopTableError``.
+    """
+    check_name(visit.window, visit.plan)
+    found = visit.read().table_id if statement.repartition is not None else tables_id
+    if found != visit.plan.table_id:
+        raise StopTableError(
+            RunOutcome.STALE, "the table was replaced since the plan: it has a new table id", "plan again"
+        )
+
+
+def check_bound(window: RunContext) -> None:
+    """Raises ``StopTableError`` on an engine where a statement could run for ever once this process is gone."""
+    if window.engine.bound is None and not window.stamp.proceed:
+        raise StopTableError(
+            RunOutcome.REFUSED,
+            "this engine goes on without the process that asked it, and gives its statements no time limit: if this "
+            "run were killed, nobody could tell when its statement ends",
+            "set `engine.statement_bound` to the seconds after which the engine ends a statement whose client is gone; "
+            "`--proceed REASON` does without it",
+        )
+
+
+@contextmanager
+def announced(visit: TableSession, tag: str) -> Iterator[None]:
+    """While a statement runs, the lease record says which one, where, and how long it may go on without us.
+
+    What is written is taken back by ``ended`` alone, once it is known that nothing of the statement runs.
+    """
+    bound = visit.window.engine.bound or 0.0
+    extra = 2 * ANNOUNCE_EVERY if bound else 0.0
+    running = RunningStatement(visit.window.engine.address or "this process", tag, bound + extra)
+    if visit.lease.record.running is not None:
+        visit.lease.statement_ended()  # the one before is over, and the store failed when that was to be written
+    visit.lease.announce(running)
+    if not bound:
+        yield
+        return
+    stop = threading.Event()
+    thread = threading.Thread(
+        target=keep_announced, args=(visit.lease, running, stop.wait), name="tablectl-announcer", daemon=True
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def keep_announced(lease: Lease, running: RunningStatement, wait: Callable[[float], bool]) -> None:
+    """Writes the bound of a running statement down again until ``wait(seconds)`` answers True or the lease is lost."""
+    while not wait(ANNOUNCE_EVERY):
+        try:
+            lease.announce(running)
+        except (LeaseLost, ValueError):
+            return
+        except WindowError as error:
+            _log.warning("the running statement is not announced again yet: %s", error.message)
+
+
+def statement_over(visit: TableSession) -> None:
+    """Writes down that nothing of our statement runs. Never raises: where it fails, renewals repeat the statement, and
+    whoever comes next finds that it is over.
+    """
+    try:
+        visit.lease.statement_ended()
+    except WindowError as error:
+        _log.warning("the end of a statement of %s was not written down: %s", visit.plan.name, error.message)
+
+
+def may_renew(engine: Engine) -> Callable[[Lease], bool]:
+    """Whether a lease may be renewed: a gate that is shut only while the engine lives that it is shut for."""
+    return lambda lease: lease.record.gate is Gate.OPEN or engine.alive()
+
+
+def settle_statement(visit: TableSession, sent: Sent, error: EngineError | None) -> Answer:
+    """What became of a statement: on the first run, after an error, and after an answer that was lost, alike.
+
+    Interrupts what may still run, by its tag, and waits for its end at most the lease's ttl. Takes the announcement
+    back where nothing of it runs.
+    """
+    over = error is None or not error.unanswered or _wait_for_end(visit, sent)
+    if over:
+        statement_over(visit)
+    try:
+        commits = visit.window.reader.commits(visit.plan.location, after=sent.version)
+    except TablectlError as unreadable:
+        return Unknown(unreadable.message)
+    found = _landed(visit, sent, commits, claimed=error is None)
+    if found is not None:
+        return found
+    elsewhere = _elsewhere(visit, sent) if error is None or error.unanswered else None
+    if elsewhere is not None:
+        return elsewhere
+    if not over:
+        return Unknown("it may still run in the engine")
+    if error is None and not sent.rewrites:
+        return Landed(())
+    return NotLanded()
+
+
+def _landed(visit: TableSession, sent: Sent, commits: Sequence[Commit], *, claimed: bool) -> Landed | None:
+    """By our stamp; a rewrite that the engine says it made also by what it did, where commits carry no stamp."""
+    ours = [each for each in commits if read_stamp(each.user_metadata) == visit.window.stamp]
+    if not ours and sent.rewrites and claimed:
+        ours = [each for each in commits if each.overwrites and each.changes_metadata and not each.user_metadata][:1]
+    if not ours:
+        return None
+    versions = tuple(sorted(each.version for each in ours))
+    between = tuple(
+        each
+        for each in reversed(commits)
+        if each.changes_metadata and each.version < versions[-1] and each.version not in versions
+    )
+    return Landed(versions, between)
+
+
+def _elsewhere(visit: TableSession, sent: Sent) -> LandedElsewhere | None:
+    """Whether our commit is in the log of the table to which the name leads now."""
+    plan, window = visit.plan, visit.window
+    if target(window, plan).is_path and (plan.table.is_path or sent.rewrites):
+        return None
+    try:
+        found = _where(window, plan)
+        if canonical_location(found) == canonical_location(plan.location):
+            return None
+        newest = window.reader.read(plan.table, found).version
+        commits = window.reader.commits(found, after=max(newest - _OF_OTHERS, -1))
+    except (EngineError, LiveError):
+        return None
+    ours = [each.version for each in commits if read_stamp(each.user_metadata) == window.stamp]
+    return LandedElsewhere(found, max(ours)) if ours else None
+
+
+def _where(window: RunContext, plan: TablePlan) -> str:
+    return plan.table.parts[0] if plan.table.is_path else window.engine.location(plan.table)
+
+
+def _wait_for_end(visit: TableSession, sent: Sent) -> bool:
+    """Interrupts a statement and waits until the engine says that nothing of it runs, at most the lease's ttl."""
+    window = visit.window
+    started = window.clock.monotonic()
+    visit.tell("interrupting", "no answer came: ending the statement in the engine")
+    while True:
+        if window.engine.interrupt(sent.tag) is False:
+            return True
+        left = started + visit.lease.record.ttl - window.clock.monotonic()
+        if left <= 0 or _has_landed(visit, sent):
+            return False
+        try:
+            window.clock.sleep(min(_LOOK_EVERY, left))
+        except StoppedError:
+            return False
+
+
+def _has_landed(visit: TableSession, sent: Sent) -> bool:
+    try:
+        commits = visit.window.reader.commits(visit.plan.location, after=sent.version)
+    except TablectlError:
+        return False
+    return _landed(visit, sent, commits, claimed=False) is not None
+
+
+def end_inherited(visit: TableSession) -> None:
+    """Ends the statement that a run before us left running, before anything is read or done.
+
+    Only an operation with a tag of ours is interrupted, and only in our own engine: a record's word is no more than
+    that. Where the engine cannot do it, or cannot tell, its bound is waited for. ``StopTableError`` where it runs on.
+    """
+    running = visit.lease.record.running
+    if running is None:
+        return
+    window = visit.window
+    started, bound = window.clock.monotonic(), running.until * PATIENCE
+    visit.tell("statement left", "a statement of the run before may still run: ending it")
+    while (going := _interrupted(window.engine, running)) is not False:
+        left = started + bound - window.clock.monotonic()
+        if going is None and window.stamp.proceed:
+            visit.hooks.notes.append(f"a statement of an earlier run was not waited for: {window.stamp.proceed}")
+            break
+        if left <= 0 and going is None:
+            break
+        if left <= 0:
+            message = f"a statement of an earlier run ({running.tag}) still runs in the engine, interrupted as it is"
+            raise StopTableError(RunOutcome.FAILED, message, "end it in the engine, and run the same command again")
+        if window.stop.is_set():
+            raise interrupted()
+        visit.lease.prove(window.budget)
+        window.clock.sleep(min(_LOOK_EVERY, left))
+    visit.lease.statement_ended()
+
+
+def _interrupted(engine: Engine, running: RunningStatement) -> bool | None:
+    return engine.interrupt(running.tag, running.engine) if running.tag.startswith(TAG) else None

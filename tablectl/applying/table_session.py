@@ -1,0 +1,306 @@
+"""One table's part of a run while it goes on, and what comes of it: verified, or ended before its time."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from tablectl.applying.calendar_check import outside
+from tablectl.applying.clock import milliseconds
+from tablectl.applying.context import RunContext, StopTableError
+from tablectl.applying.events import RunEvent
+from tablectl.applying.gate import GateKeeper
+from tablectl.applying.hooks import TableHooks
+from tablectl.applying.lease import Lease, LeaseLost
+from tablectl.applying.observed_writers import LOOK_BACK, active_near, name_of, writers_seen
+from tablectl.applying.run_report import Casualty, CommitRun, RunOutcome, StatementRun, TableRun, WriterRun
+from tablectl.applying.stamp import read_stamp
+from tablectl.attributes.policy import CLUSTERED_DATA, needs_size, needs_truncation, needs_vectors, rewrites
+from tablectl.model.errors import LiveError, TablectlError, WindowError
+from tablectl.model.plan import Phase, Statement, TablePlan
+from tablectl.model.table import Commit, LiveTable
+from tablectl.model.text import value_text
+from tablectl.planning.change_state import ChangeState, change_state, found_value
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class TableSession:
+    """What happened so far under a table's lease; becomes a ``TableRun``."""
+
+    window: RunContext
+    plan: TablePlan
+    lease: Lease
+    hooks: TableHooks
+    gate: GateKeeper
+    begun: datetime
+    """By the wall clock."""
+    start: int = -1
+    """The version that was found; -1 before the first reading."""
+    already: tuple[str, ...] = ()
+    """Ids of the changes that were made before."""
+    sent: list[StatementRun] = field(default_factory=list)
+    exposed: list[float] = field(default_factory=list)
+    """When statements landed that fail every writer, on our clock."""
+    waiting: dict[str, str] = field(default_factory=dict)
+    """Why changes cannot be made yet, by their ids: history must age first."""
+    rewritten: int = -1
+    """The version in which this run wrote the whole table again; -1 where it did not."""
+    compared: int = -1
+    """The version that was written again and found to be what the one before it was."""
+    closed: tuple[int, int] | None = None
+    """The versions that were read first and last while the gate was closed."""
+
+    @classmethod
+    def begin(cls, window: RunContext, plan: TablePlan, lease: Lease) -> TableSession:
+        """A visit to a table whose lease is held."""
+        hooks = TableHooks(window, plan.name, plan.location, lease)
+        return cls(window, plan, lease, hooks, GateKeeper(window, plan.name, lease, hooks), window.clock.utc())
+
+    def note(self, live: LiveTable) -> None:
+        """Takes notice of a reading of the newest version."""
+        if self.start < 0:
+            self.start = live.version
+            self.already = _done(self.plan, live)
+            self.tell("fresh")
+        if self.gate.closed:
+            self.closed = (self.closed[0] if self.closed else live.version, live.version)
+
+    def wait_for(self, statement: Statement, why: str) -> None:
+        """Leaves a statement to a later apply, and with it what it serves."""
+        self.waiting |= dict.fromkeys(statement.serves, why)
+
+    def check_calendar(self) -> None:
+        """``StopTableError`` where the time ran out, unless the closed part has begun: that is brought to its end."""
+        if not any(each.phase is Phase.CLOSED and not each.error for each in self.sent):
+            end = outside(self.window, self.plan, self.begun)
+            if end is not None:
+                raise end
+
+    def tell(self, step: str, words: str = "") -> None:
+        """An event of this table."""
+        self.window.notify(RunEvent(self.plan.name, step, words))
+
+    def read(self, version: int | None = None) -> LiveTable:
+        """The live table, with what else the changes ask for."""
+        plan, options = self.plan, self.plan.basis.options
+        limited = options.max_bytes is not None and any(map(needs_size, plan.changes))
+        counts = limited or any(
+            rewrites(each) or needs_vectors(each.attribute, each.key, each.after) for each in plan.changes
+        )
+        truncation = any(needs_truncation(change.attribute, change.after, options) for change in plan.changes)
+        follows = options.optimize != "never" and any(change.id == CLUSTERED_DATA for change in plan.changes)
+        marks = options.optimize if follows else None
+        return self.window.reader.read(
+            plan.table, plan.location, version=version, counts=counts, truncation=truncation, marks=marks
+        )
+
+
+def _done(plan: TablePlan, live: LiveTable) -> tuple[str, ...]:
+    """The changes that are made already. What is said of data clustered by columns waits for the columns themselves."""
+    done = [change for change in plan.changes if change_state(change, live) is ChangeState.DONE]
+    left = {change.attribute for change in plan.changes if not change.key and change not in done}
+    return tuple(change.id for change in done if change.attribute not in left)
+
+
+def verified(visit: TableSession, reached: LiveTable | None) -> TableRun:
+    """Every change must read as declared at the version of our last commit; what others did later is only reported.
+
+    ``reached`` is the table when nothing was missing any more, ``None`` where others have changed it since. Raises
+    ``LeaseLost`` where the lease is not ours any more: what was done under it may not have been protected.
+    """
+    visit.tell("verify", "verify")
+    if visit.sent:
+        _check_lease(visit)
+    ours, others = since(visit)
+    live = visit.read(ours[-1].version) if ours or reached is None else reached
+    wrong = _wrong(visit.plan, live, frozenset(visit.waiting))
+    if wrong:
+        raise StopTableError(
+            RunOutcome.UNVERIFIED,
+            f"not as declared after the last statement: {'; '.join(wrong)}",
+            "see whose commits came in between below, and plan again",
+        )
+    # A statement that succeeded is never "already", be it that it had nothing to do or that its commit has no stamp.
+    outcome = RunOutcome.APPLIED if ours or any(not each.error for each in visit.sent) else RunOutcome.ALREADY
+    return replace(
+        _run_so_far(visit, others),
+        outcome=RunOutcome.WAITING if visit.waiting else outcome,
+        message="; ".join(f"{change}: {why}" for change, why in visit.waiting.items()),
+        hint="apply again then" if visit.waiting else "",
+        changed=tuple(
+            change.id
+            for change in visit.plan.changes
+            if change.id not in visit.already and change.id not in visit.waiting
+        ),
+        later=_undone(visit) if ours else (),
+        commits=ours,
+    )
+
+
+def _check_lease(visit: TableSession) -> None:
+    """Raises ``LeaseLost`` where the lease is not ours any more. A store that fails for a moment loses no lease."""
+    try:
+        visit.lease.prove(0)
+    except LeaseLost:
+        raise
+    except WindowError as error:
+        _log.warning("the lease of %s could not be looked at once more: %s", visit.plan.name, error.message)
+
+
+def lease_lost(visit: TableSession, lost: LeaseLost) -> TableRun:
+    """The outcome of a run that lost its lease: who took over, and whether the table is as declared all the same.
+
+    Only a successor that ran the same plan makes it so: what any other did is not compared with ours.
+    """
+    try:
+        successor = visit.lease.successor()
+        same = successor is not None and successor.digest == visit.window.stamp.plan
+        done = same and not _wrong(visit.plan, visit.read(), frozenset(visit.waiting))
+    except (WindowError, LiveError):
+        successor, done = None, False
+    if done and successor is not None and not successor.held:
+        message = f"the lease was taken over by {successor}, which ran the same plan: the table is as declared"
+        return ended(visit, StopTableError(RunOutcome.SUCCEEDED, message))
+    return ended(visit, StopTableError(RunOutcome.LEASE_LOST, lost.message, lost.hint))
+
+
+def ended(visit: TableSession, end: StopTableError) -> TableRun:
+    """The outcome of a table that was not brought through, with the commits that say why."""
+    try:
+        ours, others = since(visit, stale=end.outcome is RunOutcome.STALE)
+    except Exception:  # noqa: BLE001  # the outcome stands, whatever keeps the log from being read
+        ours, others = (), ()
+    run = _run_so_far(visit, others)
+    return replace(run, outcome=end.outcome, message=end.message, hint=end.hint, commits=ours)
+
+
+def _run_so_far(visit: TableSession, others: Sequence[CommitRun] = ()) -> TableRun:
+    sent, gate = visit.sent, visit.gate
+    rewrites = [each.milliseconds for each in sent if each.phase is Phase.REWRITE]
+    commits = _looked_back(visit)
+    writers = _writers(visit, commits)
+    return TableRun(
+        name=visit.plan.name,
+        outcome=RunOutcome.FAILED,
+        epoch=visit.lease.record.epoch,
+        already=visit.already,
+        statements=tuple(sent),
+        foreign=tuple(others),
+        window_ms=round(gate.closed_for * 1000),
+        drain_ms=round(gate.drained_for * 1000),
+        rewrite_ms=sum(rewrites),
+        exposed_ms=round((visit.exposed[-1] - visit.exposed[0]) * 1000) if visit.exposed else 0,
+        gates=tuple(gate.spans),
+        casualties=_casualties(visit, others, commits),
+        writers=writers,
+    )
+
+
+def _looked_back(visit: TableSession) -> tuple[Commit, ...]:
+    """The commits before the run and since. Nothing is lost if they cannot be read: they are for people alone."""
+    if not visit.sent:
+        return ()
+    try:
+        return visit.window.reader.commits(visit.plan.location, after=max(visit.start - LOOK_BACK, -1))
+    except TablectlError:
+        return ()
+
+
+def _writers(visit: TableSession, commits: Sequence[Commit]) -> tuple[WriterRun, ...]:
+    """Who wrote the table before."""
+    ours = [each.version for each in commits if read_stamp(each.user_metadata) == visit.window.stamp]
+    before = [each for each in commits if each.version <= visit.start]
+    return writers_seen(before, [each for each in commits if each.version > max(ours, default=visit.start)])
+
+
+def _casualties(visit: TableSession, others: Sequence[CommitRun], commits: Sequence[Commit]) -> tuple[Casualty, ...]:
+    """Writers that may have failed: those that were given up, those that committed behind a closed gate, and, on a
+    table where no guard was seen, those that were likely at work at that time. An idle table has none.
+    """
+    fails = next((each.fails for each in reversed(visit.sent) if each.fails and not each.error), "")
+    if not fails:
+        return tuple(visit.gate.casualties)
+    unguarded = dict.fromkeys(each.writer for each in others if each.inside and not each.run)
+    found = [Casualty(writer=name, reason="wrote while the gate was closed", fails=fails) for name in unguarded]
+    if not visit.gate.guarded:
+        now = milliseconds(visit.window.clock.utc())
+        near = active_near(commits, min((each.at for each in visit.sent), default=now), now)
+        known = {writer.name for writer in _writers(visit, commits)}
+        found += [
+            Casualty(writer=name, reason="no guard was seen", fails=fails)
+            for name in sorted(near & known)
+            if name not in unguarded
+        ]
+    return (*visit.gate.casualties, *found)
+
+
+def was_reached(visit: TableSession) -> bool:
+    """Whether the table was as declared at our last commit: what others did after it is not held against the run."""
+    if not visit.sent:
+        return False
+    ours, _ = since(visit)
+    return bool(ours) and not _wrong(visit.plan, visit.read(ours[-1].version), frozenset(visit.waiting))
+
+
+def since(visit: TableSession, *, stale: bool = False) -> tuple[tuple[CommitRun, ...], tuple[CommitRun, ...]]:
+    """Commits since the run began, or since the plan where that went stale, oldest first: this run's, and others'.
+
+    Earlier runs of the same plan are neither, unless they commit after this one began: then an owner that was paused
+    past its lease has come back, which is to be reported.
+    """
+    ours: list[CommitRun] = []
+    others: list[CommitRun] = []
+    planned = visit.plan.version
+    start = visit.start if visit.start >= 0 else planned
+    stamp = visit.window.stamp
+    for commit in reversed(visit.window.reader.commits(visit.plan.location, after=planned if stale else start)):
+        found = read_stamp(commit.user_metadata)
+        if found == stamp:
+            ours.append(_commit_run(commit))
+        elif found is None or found.plan != stamp.plan or commit.version > start:
+            first, last = visit.closed or (commit.version, 0)
+            inside = first < commit.version <= last
+            others.append(_commit_run(commit, found.run if found else "", inside=inside))
+    return tuple(ours), tuple(others)
+
+
+def _commit_run(commit: Commit, run: str = "", *, inside: bool = False) -> CommitRun:
+    return CommitRun(
+        version=commit.version,
+        operation=commit.operation,
+        user=commit.user or commit.client.text(),
+        at=commit.timestamp,
+        metadata=commit.changes_metadata,
+        run=run,
+        inside=inside,
+        writer=name_of(commit),
+    )
+
+
+def _wrong(plan: TablePlan, live: LiveTable, waiting: frozenset[str]) -> list[str]:
+    """What does not read as declared; what waits must only be on its way."""
+    if live.table_id != plan.table_id:
+        return ["the table was replaced by another one"]
+    return [
+        f"{change.id} shall be {value_text(change.after)} and is {value_text(found_value(change, live))}"
+        for change in plan.changes
+        if change_state(change, live)
+        not in ({ChangeState.DONE, ChangeState.PENDING} if change.id in waiting else {ChangeState.DONE})
+    ]
+
+
+def _undone(visit: TableSession) -> tuple[str, ...]:
+    """The changes that do not read as declared any more. Nothing that is found here is held against the run."""
+    try:
+        head = visit.read()
+    except TablectlError:
+        return ()
+    return tuple(
+        change.id
+        for change in visit.plan.changes
+        if change.id not in visit.waiting and change_state(change, head) is not ChangeState.DONE
+    )

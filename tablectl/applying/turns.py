@@ -1,0 +1,141 @@
+"""Turns: the closed statements of one driver run one after the other, and a gate shuts only in its table's turn.
+
+A driver that runs eight ALTERs at once needs as long for all of them as if it ran them one by one, and each takes many
+times longer. Where all eight gates are shut meanwhile, each is shut for as long as all eight take. So a table takes the
+turn while its gate is still as it was, shuts the gate, sends its closed statements, and gives the turn on.
+
+What keeps a table from delaying others:
+
+* A turn is not held while slow writers are waited for. A table whose writers have not ended after ``SHORT_DRAIN``
+  seconds gives the turn on, waits without it, and then takes it ahead of those whose gates are not shut yet.
+* A table whose gate is shut waits for the turn at most ``LONGEST_WITH_SHUT_GATE`` seconds. Then it goes on beside the
+  statement that runs: its writers must not wait for another table's.
+* Statements that rewrite data take minutes or hours. They have a lane of their own, so that an ALTER of a second never
+  waits for one. REORG and OPTIMIZE, which are no closed statements, take no turn at all.
+
+There is no deadlock: who holds a turn waits for nothing but the engine and the store of its own lease, and both are
+bounded; it never waits for a lease, another turn, a worker or, beyond ``SHORT_DRAIN``, a writer.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from tablectl.applying.clock import Clock
+from tablectl.model.plan import Statement
+
+SHORT_DRAIN = 2.0
+"""Seconds for which writers are waited for within the turn."""
+LONGEST_WITH_SHUT_GATE = 5.0
+"""Seconds for which a table whose gate is shut waits for its turn."""
+_LOOK_EVERY = 0.5
+
+_DATA_VERBS = frozenset({"OVERWRITE", "DROP FEATURE", "REORG", "OPTIMIZE", "REMOVE COLUMN MAPPING", "UPGRADE UNIFORM"})
+
+
+class Lane(IntEnum):
+    """The two queues of a driver."""
+
+    METADATA = 0
+    DATA = 1
+
+
+def lane_of(statement: Statement) -> Lane:
+    """The lane of a statement: ``DATA`` for one that may rewrite data, or every file's entry in the log."""
+    rewrites = statement.rewrite is not None or statement.backfill is not None or statement.repartition is not None
+    return Lane.DATA if rewrites or statement.verb in _DATA_VERBS else Lane.METADATA
+
+
+@dataclass(slots=True)
+class _Line:
+    """One lane of one driver. All under the lock of ``Turns``."""
+
+    holders: list[Turn] = field(default_factory=list)
+    """Usually one; more where a table with a shut gate went on beside it."""
+    first: list[Turn] = field(default_factory=list)
+    """Tables whose gates are shut, in the order in which they came."""
+    queue: list[Turn] = field(default_factory=list)
+
+    def next(self) -> Turn | None:
+        return next(iter((*self.first, *self.queue)), None)
+
+
+class Turns:
+    """The turns of all drivers of a run."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._lines: dict[tuple[str, Lane], _Line] = {}
+
+    def of(self, name: str, clock: Clock, driver: str = "") -> Turn:
+        """The turn of one table, not taken yet. ``name`` is told to those who wait for it."""
+        return Turn(self, name, clock, driver)
+
+
+class Turn:
+    """One table's turn on its driver. Belongs to the thread that works on the table."""
+
+    def __init__(self, turns: Turns, name: str, clock: Clock, driver: str) -> None:
+        self.name = name
+        self._turns = turns
+        self._clock = clock
+        self._driver = driver
+        self._lane: Lane | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether it is taken now."""
+        return self._lane is not None
+
+    def take(self, lane: Lane, pulse: Callable[[str, float], None], *, shut: bool) -> None:
+        """Takes the turn in a lane; does nothing where it is held in that lane already.
+
+        ``shut`` says that the table's gate is shut: then it comes before those whose gates are not, and at the latest
+        after ``LONGEST_WITH_SHUT_GATE`` seconds. ``pulse`` is called now and then with the name of a table that has
+        the turn, and the seconds waited; what it raises ends the wait, and the turn is not taken.
+        """
+        if self._lane is lane:
+            return
+        self.give()
+        changed, started = self._turns._changed, self._clock.monotonic()  # noqa: SLF001  # one class in two parts
+        with changed:
+            line = self._turns._lines.setdefault((self._driver, lane), _Line())  # noqa: SLF001
+            waiting = line.first if shut else line.queue
+            waiting.append(self)
+        try:
+            while not self._enter(line, lane, late=shut and self._waited(started) >= LONGEST_WITH_SHUT_GATE):
+                pulse(self._ahead(line), self._waited(started))
+        finally:
+            with changed:
+                with suppress(ValueError):
+                    waiting.remove(self)
+                changed.notify_all()
+
+    def give(self) -> None:
+        """Gives the turn to the next table; does nothing where it is not held. Never raises."""
+        if self._lane is not None:
+            with self._turns._changed:  # noqa: SLF001
+                self._turns._lines[self._driver, self._lane].holders.remove(self)  # noqa: SLF001
+                self._lane = None
+                self._turns._changed.notify_all()  # noqa: SLF001
+
+    def _enter(self, line: _Line, lane: Lane, *, late: bool) -> bool:
+        """Whether the turn was taken, at once or within the time between two looks."""
+        changed = self._turns._changed  # noqa: SLF001
+        with changed:
+            ready = late or changed.wait_for(lambda: not line.holders and line.next() is self, _LOOK_EVERY)
+            if ready:
+                line.holders.append(self)
+                self._lane = lane
+            return ready
+
+    def _ahead(self, line: _Line) -> str:
+        with self._turns._changed:  # noqa: SLF001
+            return next((each.name for each in line.holders), "")
+
+    def _waited(self, started: float) -> float:
+        return self._clock.monotonic() - started

@@ -1,0 +1,31 @@
+"""What may be written anew: only with the policy's consent, and only as much as it says."""
+
+from __future__ import annotations
+
+from tablectl.attributes.base import ChangeTarget
+from tablectl.model.plan import Refusal
+from tablectl.model.table import LiveTable
+
+
+def why_no_rewrite(change: str, what: str, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+    """Why a change must not rewrite all data of a table; ``what`` says what would, in a sentence without its end."""
+    if target.options.rewrite != "allowed":
+        return Refusal(
+            change=change,
+            reason=f"{what} rewrites all data of the table",
+            way_out="consent with `rewrite: allowed`, and limit it with `max_bytes`",
+        )
+    return why_too_large(change, what, live, target)
+
+
+def why_too_large(change: str, what: str, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+    """Why a change must not rewrite a table of this size, where the policy sets a limit."""
+    limit = target.options.max_bytes
+    if limit is None or (live.bytes is not None and live.bytes <= limit):
+        return None
+    size = "an unknown number of" if live.bytes is None else f"{live.bytes:,}"
+    return Refusal(
+        change=change,
+        reason=f"{what} rewrites all data of the table, {size} bytes, and `max_bytes` allows {limit:,}",
+        way_out="raise `max_bytes`",
+    )

@@ -1,0 +1,46 @@
+"""What an attribute takes: one of some words, a list of columns, or a map of keys to texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueType:
+    """The values that a policy may declare of one attribute, and what they mean."""
+
+    name: str
+    description: str
+    words: tuple[str, ...] = ()
+    columns: bool = False
+    keyed: bool = False
+
+    @property
+    def takes(self) -> str:
+        """For messages."""
+        if self.keyed:
+            return "takes a map of keys to texts"
+        if self.columns:
+            return " or ".join(("takes a list of columns", *(f"`{word}`" for word in self.words)))
+        return f"takes one of {', '.join(self.words)}"
+
+    @property
+    def example(self) -> str:
+        """A line that is right, for hints."""
+        if self.keyed:
+            return f"`{self.name}: {{owner.team: payments}}`"
+        return f"`{self.name}: {'[customer_id, order_date]' if self.columns else self.words[0]}`"
+
+    def admits(self, value: object) -> bool:
+        """Whether a policy may declare this value, as far as its form tells."""
+        match value:
+            case str():
+                return value in self.words
+            case tuple():
+                return self.columns and bool(value) and all(isinstance(each, str) and each for each in value)
+            case Mapping():
+                texts = all(each is None or isinstance(each, str) for each in value.values())
+                return self.keyed and texts and all(isinstance(key, str) for key in value)
+            case _:
+                return False

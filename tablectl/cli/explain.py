@@ -1,0 +1,48 @@
+"""``tablectl explain TABLE``. No live table is looked at, so little is loaded."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from tablectl.cli.output import Format, Output
+from tablectl.cli.request import CommandRequest
+from tablectl.delta.properties import OWNED_KEYS, known_keys
+from tablectl.model.errors import ExitCode, UsageError
+from tablectl.policies.config import load_config
+from tablectl.policies.effective_policy import explain
+from tablectl.policies.repository import load_repository
+from tablectl.policies.suggestions import nearest
+from tablectl.reports.explain_text import explain_json, explain_text
+
+
+def explain_key_command(key: str, request: CommandRequest, out: Output, form: Format) -> ExitCode:
+    """What a property of tables is."""
+    # The conflict rules take longer to load than all else of this command.
+    from tablectl.planning.explain_property import explain_property  # noqa: PLC0415
+    from tablectl.reports.property_text import about_key_json, about_key_text  # noqa: PLC0415
+
+    dialect = load_config(Path(), os.environ, request.env).engine.dialect
+    about = explain_property(key, dialect)
+    if about is None:
+        near = nearest(key, (*OWNED_KEYS, *known_keys(dialect)))
+        hint = f"did you mean {near}?" if near else "keys of your own have no meaning to Delta"
+        raise UsageError(f"{key} is no property that Delta knows", hint)
+    if form is Format.JSON:
+        out.result(json.dumps(about_key_json(about), indent=2) + "\n")
+    else:
+        out.result(about_key_text(about, out.style))
+    return ExitCode.DONE
+
+
+def explain_command(table: str, request: CommandRequest, out: Output, form: Format) -> ExitCode:
+    """What the policies say about a table."""
+    config = load_config(Path(), os.environ, request.env)
+    specs = load_repository(request.paths, config, ".", request.variables, os.environ)
+    found = explain(specs, table, config.engine.catalog, config.engine.dialect)
+    if form is Format.JSON:
+        out.result(json.dumps(explain_json(found), indent=2) + "\n")
+    else:
+        out.result(explain_text(found, out.style))
+    return ExitCode.DONE

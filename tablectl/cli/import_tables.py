@@ -1,0 +1,70 @@
+"""``tablectl import``."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from tablectl.api import Engines
+from tablectl.cli.commands import configuration
+from tablectl.cli.output import Format, Output, write_file
+from tablectl.cli.request import CommandRequest, ImportOptions
+from tablectl.model.errors import ExitCode, TablectlError, UsageError
+from tablectl.policies.files import shown_path
+from tablectl.policies.repository import load_any, variables_for
+from tablectl.policies.requested_tables import declared_already, requested_tables, whole_catalog
+from tablectl.reports.style import plural
+from tablectl.workflow import Imported, import_policies
+
+
+def import_command(request: CommandRequest, out: Output, form: Format, options: ImportOptions) -> ExitCode:
+    """Policies from live tables, to standard output or into a file."""
+    config = configuration(request)
+    given = variables_for(config, request.variables, os.environ)
+    asked = requested_tables(_asked(options, config.engine.catalog), config.engine.catalog, given)
+    if options.output is not None and options.output.exists() and not options.force:
+        hint = "name another file, or write over it with --force"
+        raise TablectlError(f"{options.output}: there is such a file, and import writes over none", hint)
+    besides = shown_path(options.output) if options.output else ""
+    known = declared_already(load_any(None, config, ".", request.variables, os.environ), besides)
+    with Engines(config, on_start=out.note) as engines, out.progress() as on_read:
+        found = import_policies(asked, known, config, engines.start, on_read)
+    _tell(found, out)
+    if form is Format.JSON:
+        out.result(json.dumps(_json(found), indent=2) + "\n")
+    if options.output is not None and found.text:
+        write_file(options.output, found.text.encode())
+        out.note(
+            f"wrote {plural(len(found.tables), 'table')} to {options.output}; `tablectl plan` changes none of them"
+        )
+    elif form is Format.TEXT:
+        out.result(found.text)
+    return found.exit_code
+
+
+def _asked(options: ImportOptions, catalog: str) -> tuple[str, ...]:
+    if bool(options.tables) is options.everything:
+        hint = "for example tablectl import lake.sales.orders 'delta.`/lake/*`', or --all for a whole catalog"
+        raise UsageError("--all goes without tables" if options.tables else "no table is named", hint)
+    return options.tables or (whole_catalog(catalog),)
+
+
+def _tell(found: Imported, out: Output) -> None:
+    """What the file does not hold, and why."""
+    for name, source in found.skipped:
+        out.note(f"{name} is declared at {source.file}:{source.line} already: left out")
+    for pattern in found.unmatched:
+        out.note(f"warning: {pattern} matches no table")
+    for failure in found.failures:
+        out.error(TablectlError(f"{failure.name}: {failure.message}", failure.hint))
+
+
+def _json(found: Imported) -> dict[str, object]:
+    return {
+        "policies": found.text,
+        "tables": list(found.tables),
+        "left_out": {name: list(what) for name, what in found.left_out.items()},
+        "skipped": [{"table": name, "file": at.file, "line": at.line} for name, at in found.skipped],
+        "failures": [{"name": each.name, "message": each.message, "hint": each.hint} for each in found.failures],
+        "unmatched": list(found.unmatched),
+    }

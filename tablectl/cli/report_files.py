@@ -1,0 +1,108 @@
+"""Where a command's reports go: one to standard output, as many as wanted to files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tablectl.cli.output import Output, check_writable, write_file
+from tablectl.model.errors import TablectlError, UsageError, one_line
+from tablectl.model.inert import inert
+from tablectl.reports.formats import SUFFIXES, ReportFormat, format_of
+from tablectl.reports.style import Style
+
+FILES = SUFFIXES
+
+Render = Callable[[ReportFormat, Style], str]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFiles:
+    """What is printed, and which files are written."""
+
+    form: ReportFormat = ReportFormat.TEXT
+    files: tuple[tuple[Path, ReportFormat], ...] = ()
+    shown: bool = True
+    """Whether anything is printed."""
+
+    @staticmethod
+    def of(form: ReportFormat, files: Sequence[Path] | None, plan: Path | None = None) -> ReportFiles:
+        """What the options say; ``plan`` is the file of the plan itself, which no report may replace.
+
+        Raises ``UsageError`` for a name without a format and for one that is used twice.
+        """
+        found: dict[Path, ReportFormat] = {}
+        for path in files or []:
+            asked = format_of(path.name)
+            if asked is None:
+                raise UsageError(f"--report {path} has no known format", f"give it a name that ends in {SUFFIXES}")
+            if path in found or (plan is not None and path.absolute() == plan.absolute()):
+                twice = "to be written twice" if path in found else "the plan itself"
+                raise UsageError(f"--report {path} is {twice}", "give each report a name of its own")
+            found[path] = asked
+        return ReportFiles(form, tuple(found.items()))
+
+    def without(self, form: ReportFormat) -> ReportFiles:
+        """The same but for one form: neither printed in it nor written."""
+        files = tuple(each for each in self.files if each[1] is not form)
+        return replace(self, files=files, shown=self.shown and self.form is not form)
+
+    @property
+    def names_lines(self) -> bool:
+        """Whether any of them tells the lines of the policies."""
+        return any(
+            form not in {ReportFormat.TEXT, ReportFormat.JSON}
+            for form in (self.form, *(form for _, form in self.files))
+        )
+
+    def check(self) -> None:
+        """Raises ``TablectlError`` where a file cannot be written: before tables are read, or changed."""
+        for path, _ in self.files:
+            check_writable(path)
+
+    def write(self, render: Render, out: Output) -> None:
+        """Files first: whoever reads the output may go away. One that fails keeps no other from being written.
+
+        Raises ``TablectlError`` for the first of these, and ``BrokenPipeError``.
+        """
+        self._write(render, out, show=True)
+
+    def keep(self, render: Render, out: Output) -> None:
+        """The files alone: what is printed was printed before."""
+        self._write(render, out, show=False)
+
+    def _write(self, render: Render, out: Output, *, show: bool) -> None:
+        failed: list[TablectlError] = []
+        for path, form in self.files:
+            try:
+                write_file(path, _made(render, form, Style()).encode(errors="backslashreplace"))
+            except TablectlError as error:
+                failed.append(error)
+        try:
+            if show and self.shown:
+                out.result(_made(render, self.form, out.style))
+        except TablectlError as error:
+            failed.append(error)
+        if failed:
+            raise failed[0]
+
+
+def _made(render: Render, form: ReportFormat, style: Style) -> str:
+    """A report, inert in a file as on a terminal.
+
+    Raises ``TablectlError`` where it cannot be made: what was done counts more than how it is told.
+    """
+    try:
+        return inert(render(form, style), colour=style.colour)
+    except TablectlError:
+        raise
+    except Exception as error:
+        hint = "this is a mistake of tablectl: please report it; another --format may do"
+        raise TablectlError(f"the {form} report cannot be made: {one_line(error)}", hint) from error
+
+
+def below_root(directory: Path) -> str:
+    """The path of a directory below the root of its Git repository; empty where it is that, or in none."""
+    root = next((each for each in (directory, *directory.parents) if (each / ".git").exists()), directory)
+    return "" if root == directory else directory.relative_to(root).as_posix()

@@ -1,0 +1,36 @@
+"""What ``tablectl schema`` prints the schema of."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+
+class SchemaKind(StrEnum):
+    """What there is a JSON Schema of."""
+
+    POLICIES = "policies"
+    PLAN = "plan"
+    RUN = "run"
+    DRIFT = "drift"
+
+
+def schema_of(subject: SchemaKind) -> dict[str, Any]:
+    """Its schema. Modules are loaded when they are asked for."""
+    match subject:
+        case SchemaKind.POLICIES:
+            from tablectl.policies.policy_schema import policy_schema  # noqa: PLC0415  # see above
+
+            return policy_schema()
+        case SchemaKind.PLAN:
+            from tablectl.reports.schema import plan_schema  # noqa: PLC0415
+
+            return plan_schema()
+        case SchemaKind.RUN:
+            from tablectl.reports.schema import run_schema  # noqa: PLC0415
+
+            return run_schema()
+        case SchemaKind.DRIFT:
+            from tablectl.reports.schema import drift_schema  # noqa: PLC0415
+
+            return drift_schema()

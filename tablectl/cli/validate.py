@@ -1,0 +1,151 @@
+"""``tablectl validate``."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tablectl.cli.output import Output, ValidateFormat, problems_json
+from tablectl.cli.report_files import below_root
+from tablectl.cli.request import CommandRequest
+from tablectl.model.errors import ExitCode, InputError, Problem
+from tablectl.model.json_codec import plain
+from tablectl.planning.lint import Linted, LintedTable, lint
+from tablectl.planning.lint_rules.linted_state import LintedState
+from tablectl.policies.config import Config, load_config
+from tablectl.policies.policy_lines import policy_lines_of
+from tablectl.policies.repository import load_repository
+from tablectl.policies.spec import Specs
+from tablectl.policies.yaml_nodes import SourceFile
+from tablectl.reports.findings_text import counted, findings_lines
+from tablectl.reports.style import plural
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """The policies of one environment, and what lint finds in them."""
+
+    specs: Specs
+    linted: tuple[LintedTable, ...]
+
+
+def validate_command(request: CommandRequest, out: Output, form: ValidateFormat) -> ExitCode:
+    """Whether every policy can be, in every environment unless one is named."""
+    try:
+        checked = _check(request)
+    except InputError as error:
+        if form is not ValidateFormat.TEXT:
+            out.result(_refused(error.problems, form))
+        out.error(error)
+        return error.exit_code
+    linted = _all_findings(checked)
+    out.result(_valid(checked, linted, form, out))
+    return linted.exit_code
+
+
+def _lint(specs: Specs, config: Config) -> tuple[LintedTable, ...]:
+    """What is wrong with policies as they stand, without a table: patterns are looked at once tables are known."""
+    dialect, severities = config.engine.dialect, config.severities
+    found = (
+        LintedTable(
+            spec.name.text, lint(LintedState.of_policy(spec.policy, dialect), spec.name, "validate", severities)
+        )
+        for spec in specs.tables
+    )
+    if not config.reports.mask:
+        return tuple(found)
+    from tablectl.reports.mask import Mask  # noqa: PLC0415  # it loads what reports of plans and runs need
+
+    return tuple(map(Mask(config.reports.mask).linted, found))
+
+
+def _all_findings(checked: Mapping[str, _Checked]) -> Linted:
+    """Of all environments, each once."""
+    return Linted(tuple(dict.fromkeys(table for each in checked.values() for table in each.linted)))
+
+
+def _check(request: CommandRequest) -> Mapping[str, _Checked]:
+    """The policies of each environment, those without one under an empty name. Raises ``InputError``."""
+    top = load_config(Path(), os.environ, request.env)
+    named = [top.environment] if top.environment or not top.env else list(top.env)
+    found, wrong = dict[str, _Checked](), dict[str, tuple[Problem, ...]]()
+    for env in named:
+        config = load_config(Path(), os.environ, env)
+        try:
+            specs = load_repository(request.paths, config, ".", request.variables, os.environ)
+        except InputError as error:
+            wrong[env] = error.problems
+        else:
+            found[env] = _Checked(specs, _lint(specs, config))
+    if wrong:
+        raise InputError(_together(wrong, len(named)))
+    return found
+
+
+def _together(wrong: Mapping[str, Sequence[Problem]], environments: int) -> tuple[Problem, ...]:
+    """Each problem once; what is wrong only in some environments says in which."""
+    where: dict[Problem, list[str]] = {}
+    for env, problems in wrong.items():
+        for problem in problems:
+            where.setdefault(problem, []).append(env)
+    return tuple(
+        problem if len(some) == environments else replace(problem, message=f"in {', '.join(some)}: {problem.message}")
+        for problem, some in where.items()
+    )
+
+
+def _refused(problems: Sequence[Problem], form: ValidateFormat) -> str:
+    if form is ValidateFormat.SARIF:
+        return _sarif(problems)
+    return json.dumps({"valid": False, "problems": problems_json(problems)}, indent=2) + "\n"
+
+
+def _valid(checked: Mapping[str, _Checked], linted: Linted, form: ValidateFormat, out: Output) -> str:
+    match form:
+        case ValidateFormat.SARIF:
+            return _findings_sarif(checked, linted)
+        case ValidateFormat.JSON:
+            environments = {env: _names(each.specs) for env, each in checked.items() if env}
+            several = {"environments": environments} if environments else {}
+            both = [_names(each.specs) for each in checked.values()]
+            body = {key: list(dict.fromkeys(name for each in both for name in each[key])) for key in both[0]}
+            said = [{"table": each.name, **plain(one)} for each in linted.tables for one in each.findings]
+            return json.dumps({"valid": True, **body, **several, "findings": said}, indent=2) + "\n"
+        case ValidateFormat.TEXT:
+            told = [f"{line}\n" for line in findings_lines(linted.tables, out.style)]
+            counts = (f"{f'{env}: ' if env else ''}{_counted(each)}\n" for env, each in checked.items())
+            return "".join([*told, *counts])
+
+
+def _names(specs: Specs) -> dict[str, list[str]]:
+    return {
+        "tables": [spec.name.text for spec in specs.tables],
+        "patterns": [each.text for each in specs.patterns],
+    }
+
+
+def _counted(checked: _Checked) -> str:
+    specs, found = checked.specs, [each for table in checked.linted for each in table.findings]
+    also = f" and {plural(len(specs.patterns), 'pattern')}" if specs.patterns else ""
+    counts = f" {counted(found)}." if found else ""
+    return f"{plural(len(specs.tables), 'table')}{also}: every policy is valid.{counts}"
+
+
+def _findings_sarif(checked: Mapping[str, _Checked], linted: Linted) -> str:
+    from tablectl.reports.context import Context  # noqa: PLC0415  # as below
+    from tablectl.reports.sarif import lint_sarif  # noqa: PLC0415
+
+    sources: dict[str, Mapping[str, SourceFile]] = {}
+    for each in checked.values():
+        sources |= policy_lines_of(each.specs, [spec.name.text for spec in each.specs.tables])
+    return lint_sarif(linted, Context(root=below_root(Path().absolute()), sources=sources), "validate")
+
+
+def _sarif(problems: Sequence[Problem]) -> str:
+    from tablectl.reports.context import Context  # noqa: PLC0415  # much that nobody else needs here
+    from tablectl.reports.sarif import problems_sarif  # noqa: PLC0415
+
+    return problems_sarif(problems, Context(root=below_root(Path().absolute())))

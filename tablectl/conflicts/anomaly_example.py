@@ -1,0 +1,98 @@
+"""The reordering that WriteSerializable permits, worked out on a table (D14): a DELETE that commits after an INSERT
+whose rows it would have deleted, and has not seen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from tablectl.conflicts.context import LEVEL, ConflictContext
+from tablectl.conflicts.matrix import decide_pair
+from tablectl.conflicts.operations import operation
+from tablectl.conflicts.transactions import ConflictOutcome, Level
+from tablectl.delta.names import ColumnPath, column_sql, parse_table
+from tablectl.delta.protocol import Client, Protocol
+from tablectl.delta.schema import Field, Schema
+from tablectl.model.table import LiveTable
+
+_LITERALS: Mapping[str, str] = MappingProxyType(
+    {
+        "date": "DATE'2026-01-31'",
+        "timestamp": "TIMESTAMP'2026-01-31 12:00:00'",
+        "timestamp_ntz": "TIMESTAMP_NTZ'2026-01-31 12:00:00'",
+        "string": "'x'",
+        "long": "42",
+        "integer": "42",
+        "short": "42",
+        "byte": "42",
+        "double": "42.0",
+        "float": "42.0",
+        "boolean": "true",
+    }
+)
+_DECIMAL = re.compile(r"decimal\(\d+,\d+\)\Z")
+EXAMPLE = LiveTable(
+    name=parse_table("lake.sales.orders"),
+    location="",
+    version=12,
+    table_id="",
+    protocol=Protocol(1, 2),
+    schema=Schema((Field("order_id", "long"), Field("order_date", "date"))),
+    partition_columns=("order_date",),
+)
+"""Stands in where nobody names a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnomalyExample:
+    """Two transactions, and what becomes of the first to begin, by level."""
+
+    delete: str
+    insert: str
+    condition: str
+    version: int
+    """The version that both begin from."""
+    outcomes: tuple[tuple[Level, ConflictOutcome], ...]
+    """Of the DELETE at each level that a table can have."""
+    client: Client
+    """Which both write with."""
+
+
+def anomaly_example(live: LiveTable, setting: ConflictContext) -> AnomalyExample | None:
+    """The example on this table; ``None`` where no column has a type that a literal can be written for.
+
+    The column is a partition column, else a clustering column, else the first.
+    """
+    column = next((each for each in _candidates(live) if _literal(live, each)), None)
+    if column is None:
+        return None
+    literal, name, table = _literal(live, column), column_sql(column), live.name.sql
+    outcomes = tuple(
+        (level, decide_pair(setting.with_property(LEVEL, level), operation("insert"), operation("delete")).meeting)
+        for level in (Level.SERIALIZABLE, Level.WRITE_SERIALIZABLE)
+    )
+    return AnomalyExample(
+        delete=f"DELETE FROM {table} WHERE {name} = {literal}",  # noqa: S608  # names are quoted, and nobody runs it
+        insert=f"INSERT INTO {table} ({name}) VALUES ({literal})",  # noqa: S608
+        condition=f"{name} = {literal}",
+        version=live.version,
+        outcomes=outcomes,
+        client=setting.client,
+    )
+
+
+def _candidates(live: LiveTable) -> tuple[ColumnPath, ...]:
+    partitions = tuple((name,) for name in live.partition_columns)
+    clustering = tuple(path for path in live.clustering or () if len(path) == 1)
+    return (*partitions, *clustering, *((field.name,) for field in live.schema.fields if not field.identity))
+
+
+def _literal(live: LiveTable, column: ColumnPath) -> str:
+    found = live.schema.find(column)
+    if found is None:
+        return ""
+    type_ = found[1].type
+    return "42" if _DECIMAL.match(type_) else _LITERALS.get(type_, "")

@@ -1,0 +1,171 @@
+"""What of a table, and of the client that writes it, decides which of two operations fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import assert_never
+
+from tablectl.attributes.features import PROTECTION, needs_protection
+from tablectl.conflicts.transactions import Level, Platform
+from tablectl.delta.properties import feature_of
+from tablectl.delta.protocol import Client, Protocol
+from tablectl.model.operations import (
+    ClusterBy,
+    DropFeature,
+    Operation,
+    OptimizeData,
+    Purge,
+    RemoveMapping,
+    Repartition,
+    SetProperties,
+    UnsetProperties,
+    UpgradeUniform,
+)
+from tablectl.model.plan import Basis, ProtocolFact
+from tablectl.model.table import NOTHING_SET, LiveTable
+
+VECTORS = "delta.enableDeletionVectors"
+LEVEL = "delta.isolationLevel"
+_NEVER_SAY_BLIND = frozenset({"kernel", "delta-rs"})
+"""Their appends are not recorded as blind, so that WriteSerializable does not spare others (delta-0, delta-2.2)."""
+_PLAIN = Protocol(1, 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConflictContext:
+    """One table as one of its clients sees it."""
+
+    client: Client
+    """Of the transaction that loses: its rules decide."""
+    protocol: Protocol = _PLAIN
+    properties: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
+    partitioned: bool = False
+    clustered: bool = False
+    identity: bool = False
+    blind: bool = True
+    """Whether those who write the table say of blind appends that they are."""
+    photon: bool | None = None
+    preview: bool = False
+    """Whether sessions opted in to the preview of runtimes 14.0 and 14.1 (D49)."""
+
+    @classmethod
+    def of(cls, live: LiveTable, client: Client, *, photon: bool | None = None) -> ConflictContext:
+        """A live table; what its writers are follows from its history."""
+        return cls(
+            client=client,
+            protocol=live.protocol,
+            properties=live.properties,
+            partitioned=bool(live.partition_columns),
+            clustered=live.clustering is not None,
+            identity=live.schema.has_identity(),
+            blind=not any(each.engine in _NEVER_SAY_BLIND for each in live.clients),
+            photon=photon,
+        )
+
+    def value(self, key: str) -> str:
+        """A ``delta.*`` property, found whatever its case, in lower case; empty where it is not set."""
+        folded = key.lower()
+        return next((value.lower() for name, value in self.properties.items() if name.lower() == folded), "")
+
+    @property
+    def stored_level(self) -> Level | None:
+        """The level that the table pins; ``None`` where it pins none that is known."""
+        return next((level for level in Level if level.lower() == self.value(LEVEL)), None)
+
+    @property
+    def level(self) -> Level:
+        """The level that the client works at: unset is WriteSerializable to Databricks alone (D6, delta-1.2)."""
+        default = Level.WRITE_SERIALIZABLE if self.client.engine == "databricks" else Level.SERIALIZABLE
+        return self.stored_level or default
+
+    @property
+    def vectors(self) -> bool | None:
+        """Whether deletion vectors are enabled. Unset is not the same as disabled to a clustered table (D41)."""
+        stored = self.value(VECTORS)
+        if stored:
+            return stored == "true"
+        return None if self.clustered else False
+
+    @property
+    def platform(self) -> Platform:
+        """What Databricks' rules ask, for statements as people write them: plain conditions (D44), and a MERGE that
+        filters its target (D45).
+        """
+        return Platform(
+            vectors=self.vectors,
+            clustered=self.clustered,
+            photon=self.photon,
+            preview=self.preview,
+            plain=True,
+            filtered=True,
+            identity=self.identity,
+        )
+
+    @property
+    def basis(self) -> Basis:
+        """The same for what derives commits from statements."""
+        return Basis(
+            protocol=ProtocolFact.of(self.protocol),
+            partitioned=self.partitioned,
+            clustered=self.clustered,
+            identity=self.identity,
+            schema_writers=False,
+            overwrites=False,
+            clients=(),
+            vectors=None,
+            files=None,
+            bytes=None,
+        )
+
+    def with_property(self, key: str, value: str) -> ConflictContext:
+        """The same table with one property changed, and the feature that it brings."""
+        return self.after([SetProperties(((key, value),))])
+
+    def after(self, operations: Iterable[Operation]) -> ConflictContext:
+        """The same table once these operations ran."""
+        properties = dict(self.properties)
+        protocol = self.protocol
+        clustered, partitioned = self.clustered, self.partitioned
+        for operation in operations:
+            match operation:
+                case SetProperties() | RemoveMapping() | UpgradeUniform():
+                    for key, value in operation.values:
+                        _drop(properties, key)
+                        properties[key] = value
+                    added = {feature for key, value in operation.values if (feature := feature_of(key, value))}
+                    protocol = protocol.raised(frozenset(added))
+                case UnsetProperties(keys):
+                    for key in keys:
+                        _drop(properties, key)
+                case ClusterBy(columns):
+                    clustered = True
+                    # Delta clusters no partitioned table: whatever led here did away with the partitions.
+                    partitioned = partitioned and not columns
+                    protocol = protocol.raised(frozenset({"clustering", "domainMetadata"}))
+                case Repartition(parts):
+                    partitioned = bool(parts)
+                    # What is clustered no more stays so in its protocol.
+                    clustered = clustered and not partitioned
+                case DropFeature(name, truncate_history):
+                    protects = needs_protection(name, truncate_history=truncate_history, protocol=protocol)
+                    protocol = protocol.raised(frozenset({PROTECTION} if protects else ())).lowered(frozenset({name}))
+                case Purge() | OptimizeData():
+                    pass
+                case _:
+                    assert_never(operation)
+        return replace(
+            self,
+            properties=MappingProxyType(properties),
+            protocol=protocol,
+            clustered=clustered,
+            partitioned=partitioned,
+        )
+
+
+def _drop(properties: dict[str, str], key: str) -> None:
+    """User keys are told apart by case, Delta's are not."""
+    delta = key.lower().startswith("delta.")
+    for name in [name for name in properties if name == key or (delta and name.lower() == key.lower())]:
+        del properties[name]

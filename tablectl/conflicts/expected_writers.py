@@ -1,0 +1,82 @@
+"""Who may be in flight on a table: the transactions that its history and its columns give reason to expect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tablectl.conflicts.statement_commits import LIVE
+from tablectl.conflicts.transactions import CLUSTERING_DOMAIN, CurrentTransaction, Kind, Platform, Reads
+from tablectl.delta.protocol import Client
+from tablectl.model.plan import Basis
+
+_ALL = Reads(partitions=None, files=(LIVE.path,))
+_UNKNOWN = Client("unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedWriters:
+    """What of a table decides who is to be expected on it. The tables of a lake share few of these."""
+
+    clients: tuple[Client, ...]
+    partitioned: bool
+    clustered: bool
+    identity: bool
+    schema_writers: bool
+    overwrites: bool
+
+    @classmethod
+    def of(cls, basis: Basis, dialect: str) -> ExpectedWriters:
+        """The traffic of a table. A history that names nobody is a client of unknown kind.
+
+        On the Databricks dialect there is always a client of Databricks, first.
+        """
+        clients = basis.client_list() or (_UNKNOWN,)
+        if dialect == "databricks" and not any(client.engine == dialect for client in clients):
+            clients = (Client(dialect), *clients)
+        return cls(clients, basis.partitioned, basis.clustered, basis.identity, basis.schema_writers, basis.overwrites)
+
+
+@dataclass(frozen=True, slots=True)
+class WriterProfile:
+    """A transaction to expect, with the least favourable reads and writes of its kind."""
+
+    name: str
+    """For people: ``MERGE``, ``INSERT that draws identity values``."""
+    loser: CurrentTransaction
+    because: str = ""
+    """What of the table makes one expect it; empty for what any table may see."""
+
+    @property
+    def appends(self) -> bool:
+        """Whether it reads nothing of the table and only adds rows: guard mode ``append`` (docs/guards.md)."""
+        return self.loser.reads.nothing and not self.loser.metadata
+
+
+def expected_writers(traffic: ExpectedWriters) -> tuple[WriterProfile, ...]:
+    """The writers to expect, client by client."""
+    return tuple(writer for client in traffic.clients for writer in _of_client(client, traffic))
+
+
+def _of_client(client: Client, traffic: ExpectedWriters) -> Iterator[WriterProfile]:
+    platform = Platform(clustered=traffic.clustered, identity=traffic.identity)
+    append = CurrentTransaction(kind=Kind.APPEND, client=client, partitioned=traffic.partitioned, platform=platform)
+    yield WriterProfile(Kind.APPEND, append)
+    yield WriterProfile(Kind.STREAMING_APPEND, replace(append, kind=Kind.STREAMING_APPEND, app_ids=("a stream",)))
+    reading = replace(append, kind=Kind.READING_INSERT, reads=_ALL)
+    yield WriterProfile(Kind.READING_INSERT, reading)
+    rewriting = replace(reading, removes=(LIVE.path,))
+    for kind in (Kind.UPDATE, Kind.DELETE, Kind.MERGE):
+        yield WriterProfile(kind, replace(rewriting, kind=kind))
+    yield WriterProfile(Kind.OPTIMIZE, replace(rewriting, kind=Kind.OPTIMIZE, data_change=False))
+    if traffic.overwrites:
+        # An overwrite empties the clustering of a clustered table, and writes none elsewhere (delta-1.4).
+        domains = (CLUSTERING_DOMAIN,) if traffic.clustered else ()
+        overwrite = replace(rewriting, kind=Kind.OVERWRITE, domains=domains)
+        yield WriterProfile(Kind.OVERWRITE, overwrite, "the table is overwritten whole now and then")
+    if traffic.identity:
+        because = "the table has identity columns, whose inserts carry metadata"
+        yield WriterProfile("INSERT that draws identity values", replace(append, metadata=True), because)
+    if traffic.schema_writers:
+        because = "recent writes changed the schema with their data"
+        yield WriterProfile("INSERT that changes the schema", replace(append, metadata=True), because)

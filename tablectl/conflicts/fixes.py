@@ -1,0 +1,102 @@
+"""What would avoid a conflict: the same pair asked again of the rules, with one thing changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tablectl.conflicts.context import LEVEL, VECTORS, ConflictContext
+from tablectl.conflicts.matrix import Cell, decide_pair
+from tablectl.conflicts.operations import OPERATIONS, OperationGroup, TableOperation, operation
+from tablectl.conflicts.rules.databricks import NOT_DOCUMENTED, row_level
+from tablectl.conflicts.rules.delta_spark import RELEASES
+from tablectl.conflicts.transactions import Level
+
+BY_APPLY = "run it by `tablectl apply`: writers with a guard wait for it"
+IN_TURN = "run one after the other, or let the one that fails run again (tablectl.retry_on_conflict)"
+"""What always helps, and is not said of each pair."""
+_BY_TABLECTL = frozenset(
+    each.key
+    for each in OPERATIONS
+    if each.key in {"set", "unset", "isolation", "vectors-on", "vectors-off", "cluster", "purge"}
+    or each.key.startswith(("checkpoints-", "timestamps-"))
+)
+"""What a policy can ask for, so that an apply sends it inside its window."""
+
+
+def fixes_for(cell: Cell, setting: ConflictContext) -> tuple[str, ...]:
+    """What would let the loser commit, the least trouble first. Empty where it commits, and where nothing does but to
+    run one after the other.
+    """
+    return () if cell.meeting.survives else tuple(_found(cell, setting))
+
+
+def _found(cell: Cell, setting: ConflictContext) -> Iterator[str]:
+    if cell.apart.survives:
+        yield _apart(cell, setting)
+    elif not setting.partitioned and not setting.clustered:
+        split = replace(setting, partitioned=True)
+        if _fit(cell, split) and decide_pair(split, cell.winner, cell.loser).apart.survives:
+            yield "partition by a column that both filter by, and name it with literals in both conditions"
+    plain = (_without_zorder(cell.winner), _without_zorder(cell.loser))
+    if plain != (cell.winner, cell.loser) and decide_pair(setting, *plain).meeting.survives:
+        yield "leave ZORDER BY out"
+    yield from _newer(cell, setting)
+    if setting.client.engine == "databricks":
+        yield from _on_databricks(cell, setting)
+    if cell.winner.key in _BY_TABLECTL:
+        yield BY_APPLY
+
+
+def _apart(cell: Cell, setting: ConflictContext) -> str:
+    if cell.loser.key == cell.winner.key == "stream":
+        return "never run two queries on one checkpoint"
+    if "restore" in (cell.loser.key, cell.winner.key):
+        return "restore a version with the same schema and settings"
+    if setting.partitioned:
+        return "name the partition columns with literals in both conditions, so that the two keep to different ones"
+    return "let the two keep to different files"
+
+
+def _without_zorder(each: TableOperation) -> TableOperation:
+    return operation("optimize") if each.key == "zorder" else each
+
+
+def _newer(cell: Cell, setting: ConflictContext) -> Iterator[str]:
+    if setting.client.engine != "delta-spark":
+        return
+    for release in RELEASES:
+        if release.version > setting.client.version[:2]:
+            then = replace(setting, client=release)
+            if decide_pair(then, cell.winner, cell.loser).meeting.survives:
+                yield f"upgrade the writer that fails to {release.text()}"
+                return
+
+
+def _on_databricks(cell: Cell, setting: ConflictContext) -> Iterator[str]:
+    if setting.level is Level.SERIALIZABLE:
+        weaker = setting.with_property(LEVEL, "WriteSerializable")
+        if decide_pair(weaker, cell.winner, cell.loser).meeting.survives:
+            yield "isolation: WriteSerializable"
+    if setting.vectors is not True:
+        marked = setting.with_property(VECTORS, "true")
+        if decide_pair(marked, cell.winner, cell.loser).meeting.survives:
+            yield "deletion_vectors: enabled"
+        elif _by_rows(cell, marked) and not _by_rows(cell, setting):
+            yield "deletion_vectors: enabled, after which only rows that both touch conflict"
+
+
+def _by_rows(cell: Cell, setting: ConflictContext) -> bool:
+    if (
+        cell.loser.group is not OperationGroup.ROWS
+        or cell.winner.group is not OperationGroup.ROWS
+        or cell.apart.conflict is None
+    ):
+        return False
+    if cell.meeting.source.startswith(NOT_DOCUMENTED):
+        return False  # nobody says that rows would count there
+    return all(row_level(each.loser(setting))[0] for each in cell.loser.transactions(setting, "a"))
+
+
+def _fit(cell: Cell, setting: ConflictContext) -> bool:
+    return cell.loser.fits(setting) and cell.winner.fits(setting)

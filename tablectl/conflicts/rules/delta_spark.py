@@ -1,0 +1,282 @@
+"""Delta Spark as the loser: the checks of its ``ConflictChecker``, in its order, by the loser's version (delta-2).
+
+Read in the sources of 3.0 to 4.4. A version that is not known counts as the oldest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from tablectl.conflicts.transactions import (
+    CLUSTERING_DOMAIN,
+    ROW_TRACKING_DOMAIN,
+    CommittedTransaction,
+    Conflict,
+    ConflictOutcome,
+    CurrentTransaction,
+    Kind,
+    Level,
+    MetadataChange,
+    commits,
+    fails,
+)
+from tablectl.delta.protocol import Client
+
+Version = tuple[int, ...]
+
+RELEASES = tuple(Client("delta-spark", version) for version in ((3, 2), (3, 3), (4, 1), (4, 3), (4, 4)))
+"""Delta Spark wherever its rules changed, oldest first."""
+_IDENTITY_TAG: Version = (3, 3)
+_BACKFILL: Version = (3, 3)
+_IDENTICAL: Version = (4, 1)
+_MAPPING_MODE = "delta.columnmapping.mode"
+_ROW_TRACKING = "delta.enablerowtracking"
+_TOLERATED: Mapping[str, tuple[Version, frozenset[str] | None]] = MappingProxyType(
+    {
+        _ROW_TRACKING: ((4, 1), frozenset({"true"})),
+        "delta.rowtracking.materializedrowidcolumnname": ((4, 1), None),
+        "delta.rowtracking.materializedrowcommitversioncolumnname": ((4, 1), None),
+        _MAPPING_MODE: ((4, 1), frozenset({"name"})),
+        "delta.columnmapping.maxcolumnid": ((4, 1), None),
+        "delta.enabledeletionvectors": ((4, 1), frozenset({"true"})),
+        "delta.checkpointpolicy": ((4, 3), frozenset({"v2"})),
+        "delta.enableincommittimestamps": ((4, 3), frozenset({"true"})),
+        "delta.incommittimestampenablementversion": ((4, 3), None),
+        "delta.incommittimestampenablementtimestamp": ((4, 3), None),
+        "io.unitycatalog.tableid": ((4, 4), None),
+    }
+)
+"""Properties that a loser adopts from the winner: since which version, and with which values (delta-2.2)."""
+_NEW_ONLY = frozenset(key for key in _TOLERATED if key.startswith(("delta.incommit", "io.")))
+"""Those of them that must not have had another value before."""
+_NEEDS_ROW_TRACKING = frozenset(key for key in _TOLERATED if key.startswith("delta.rowtracking."))
+_KNOWN_SINCE: Mapping[str, Version] = MappingProxyType(
+    {
+        "clustering": (3, 1),
+        "icebergCompatV2": (3, 1),
+        "allowColumnDefaults": (3, 1),
+        "vacuumProtocolCheck": (3, 2),
+        "typeWidening": (3, 3),
+        "inCommitTimestamp": (3, 3),
+        "checkpointProtection": (3, 3),
+        "variantType": (4, 0),
+        "catalogManaged": (4, 0),
+        "materializePartitionColumns": (4, 1),
+        "variantShredding": (4, 1),
+        "icebergCompatV3": (4, 3),
+        "adaptiveMetadata-preview": (4, 4),
+    }
+)
+"""The first version that can write a table with a feature; those not listed are older than 3.0."""
+_LARGE = frozenset({Kind.RESTORE, Kind.CLONE})
+_RETRIED = frozenset({Kind.OPTIMIZE, Kind.REORG})
+_REARRANGING = frozenset({Kind.OPTIMIZE, Kind.REORG, Kind.BACKFILL, Kind.UNBACKFILL})
+_BACKFILLS = frozenset({Kind.BACKFILL, Kind.UNBACKFILL})
+
+
+def decide_spark(winners: Sequence[CommittedTransaction], loser: CurrentTransaction) -> ConflictOutcome:
+    """What becomes of a transaction of Delta Spark after these winners, in the order of their versions."""
+    if winners and loser.kind in _LARGE:
+        return fails(Conflict.WRITE, f"{loser.kind} takes the next version or fails, whatever won it", "delta-2.5")
+    for index, winner in enumerate(winners):
+        seen = _as_seen(winner, winners[:index])
+        outcome = next((outcome for check in _CHECKS if (outcome := check(seen, loser))), None)
+        if outcome is not None:
+            return _after_retry(winners, loser, outcome)
+    return _why_it_commits(winners, loser)
+
+
+def level_used(loser: CurrentTransaction) -> Level:
+    """The level a commit is checked at: Delta lowers it for those that change no row (delta-2.4)."""
+    other_domains = set(loser.domains) - {ROW_TRACKING_DOMAIN}
+    if loser.data_change or loser.metadata or loser.protocol or loser.app_ids or other_domains:
+        return loser.level
+    if loser.level is Level.WRITE_SERIALIZABLE and loser.kind not in _REARRANGING:
+        return loser.level
+    return Level.SNAPSHOT
+
+
+def metadata_failure(change: MetadataChange, version: Version) -> str:
+    """Why a data write of this version of Delta Spark fails on a winner's metadata; empty where it adopts it.
+
+    The order is that of delta-2.2; before 4.1 what is tolerated hangs on the tags of the commit alone.
+    """
+    if change.tag == "identity" and version >= _IDENTITY_TAG:
+        return ""
+    if change.tag == "row tracking" and _BACKFILL <= version < _IDENTICAL:
+        return ""
+    never = _never_survived(change)
+    if never:
+        return never
+    since = max([_TOLERATED[key.lower()][0] for key, _ in change.sets] or [_IDENTICAL])
+    if version < since:
+        return f"writes in flight survive this from Delta Spark {'.'.join(map(str, since))} on"
+    return ""
+
+
+def _never_survived(change: MetadataChange) -> str:
+    """Why no version adopts a change of metadata."""
+    if change.beyond:
+        return "no write in flight survives a new table id, name, description or partitioning"
+    if change.removes:
+        return "a property is removed: no write in flight survives that"
+    unsafe = sorted({key for key, value in change.sets if not _adoptable(key, value, change)})
+    if unsafe:
+        return f"no write in flight survives a change of {', '.join(unsafe)}"
+    sets = {key.lower() for key, _ in change.sets}
+    if change.schema == "other" or (change.schema == "mapping" and _MAPPING_MODE not in sets):
+        return "no write in flight survives a change of the schema"
+    return ""
+
+
+def _adoptable(key: str, value: str, change: MetadataChange) -> bool:
+    folded = key.lower()
+    if folded not in _TOLERATED or (folded in _NEW_ONLY and folded in {each.lower() for each in change.renews}):
+        return False
+    if folded in _NEEDS_ROW_TRACKING:
+        return any(each.lower() == _ROW_TRACKING and to.lower() == "true" for each, to in change.sets)
+    values = _TOLERATED[folded][1]
+    # Delta reads booleans whatever their case, and names as they are written.
+    return values is None or value in values or (value.lower() == "true" and "true" in values)
+
+
+def _as_seen(winner: CommittedTransaction, before: Sequence[CommittedTransaction]) -> CommittedTransaction:
+    """The winner as it differs from what the loser has adopted of those before it.
+
+    An identity-only change is passed over without being adopted, so the next metadata seems to change the schema.
+    """
+    moved = any(each.metadata is not None and each.metadata.tag == "identity" for each in before)
+    if not moved or winner.metadata is None:
+        return winner
+    return replace(winner, metadata=replace(winner.metadata, schema="other"))
+
+
+def _protocol(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome | None:
+    source = "delta-2.1 (1)"
+    change = winner.protocol
+    if change is not None:
+        unknown = [each for each in change.adds if loser.client.version < _KNOWN_SINCE.get(each, ())]
+        if unknown:
+            return fails(Conflict.UNSUPPORTED, f"{loser.client.text()} cannot write {', '.join(unknown)}", source)
+        if loser.protocol:
+            return fails(Conflict.PROTOCOL_CHANGED, "both change the protocol", source)
+        if change.removes:
+            reason = "a feature leaves the protocol: no transaction in flight survives that"
+            return fails(Conflict.PROTOCOL_CHANGED, reason, source)
+    used = sorted(set(loser.drops) & set(winner.traces) - {"rowTracking"})
+    if used:
+        return fails(Conflict.REVALIDATION, f"the winner used {', '.join(used)}, which this takes away", source)
+    return None
+
+
+def _metadata(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome | None:
+    change = winner.metadata
+    if change is None:
+        return None
+    source = "delta-2.2"
+    if loser.metadata:
+        return fails(Conflict.METADATA_CHANGED, "two metadata changes never merge", source)
+    why = metadata_failure(change, loser.client.version)
+    return fails(Conflict.METADATA_CHANGED, why, source) if why else None
+
+
+def _domains(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome | None:
+    shared = sorted(set(winner.domains) & set(loser.domains) - {ROW_TRACKING_DOMAIN})
+    if not shared:
+        return None
+    what = "the clustering columns" if shared == [CLUSTERING_DOMAIN] else f"the domain {', '.join(shared)}"
+    return fails(Conflict.TRANSACTION, f"both write {what}", "delta-2.3")
+
+
+def _app_ids(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome | None:
+    shared = sorted(set(winner.app_ids) & set(loser.app_ids))
+    if not shared:
+        return None
+    reason = f"two runs of one stream, or of one idempotent write, at once: {', '.join(shared)}"
+    return fails(Conflict.TRANSACTION, reason, "delta-2.1 (4)")
+
+
+def _backfills(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome | None:
+    if loser.kind is Kind.UNBACKFILL and winner.kind is Kind.BACKFILL:
+        reason = "row tracking is being turned on and taken away at once"
+        return fails(Conflict.BACKFILL, reason, "ConflictChecker.scala 551")
+    return None
+
+
+def _added(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome | None:
+    if _skips_added(winner, loser):
+        return None
+    level = level_used(loser)
+    if level is Level.SNAPSHOT or (level is Level.WRITE_SERIALIZABLE and winner.blind and not loser.metadata):
+        return None
+    file = next((file for file in winner.added if loser.reads.admit(file, partitioned=loser.partitioned)), None)
+    if file is None:
+        return None
+    where = "in a partition that it reads" if loser.partitioned else "to a table without partitions that it reads"
+    return fails(Conflict.APPEND, f"files were added {where}", "delta-3")
+
+
+def _skips_added(winner: CommittedTransaction, loser: CurrentTransaction) -> bool:
+    known = loser.client.version >= _BACKFILL
+    return known and (winner.kind in _BACKFILLS or loser.kind in _BACKFILLS)
+
+
+def _removed_read(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome | None:
+    if loser.kind in _BACKFILLS:
+        return None  # it lets go of files that others removed meanwhile
+    read = set(loser.reads.files)
+    if any(file.path in read for file in winner.removed) or (winner.removed and loser.reads.whole):
+        return fails(Conflict.DELETE_READ, "a file that it read was removed or rewritten", "delta-3")
+    return None
+
+
+def _removed_twice(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome | None:
+    removes = set(loser.removes)
+    if any(file.path in removes for file in winner.removed):
+        return fails(Conflict.DELETE_DELETE, "both remove or rewrite one file", "delta-3")
+    return None
+
+
+_CHECKS: tuple[Callable[[CommittedTransaction, CurrentTransaction], ConflictOutcome | None], ...] = (
+    _protocol,
+    _metadata,
+    _domains,
+    _app_ids,
+    _backfills,
+    _added,
+    _removed_read,
+    _removed_twice,
+)
+"""In the order of ``ConflictChecker.checkConflicts``."""
+
+
+def _after_retry(
+    winners: Sequence[CommittedTransaction], loser: CurrentTransaction, outcome: ConflictOutcome
+) -> ConflictOutcome:
+    """OPTIMIZE and REORG begin again over any conflict, and commit where all their inputs still live (delta-2.5)."""
+    if loser.kind not in _RETRIED or outcome.conflict is Conflict.UNSUPPORTED:
+        return outcome
+    inputs = {*loser.reads.files, *loser.removes}
+    gone = any(file.path in inputs for winner in winners for file in winner.removed)
+    if gone or any(winner.repartitions for winner in winners):
+        return outcome
+    return commits("it begins again by itself: all files that it rewrites still live", "delta-2.5")
+
+
+def _why_it_commits(winners: Sequence[CommittedTransaction], loser: CurrentTransaction) -> ConflictOutcome:
+    if any(winner.metadata is not None for winner in winners):
+        return commits("it adopts the change and goes on", "delta-2.2")
+    added = any(winner.added for winner in winners)
+    if added and any(_skips_added(winner, loser) for winner in winners):
+        return commits("a row tracking backfill only commits files again", "delta-1.6")
+    if added and loser.reads.nothing:
+        return commits("it reads nothing of the table, so added files do not concern it", "delta-3")
+    if added and level_used(loser) is Level.SNAPSHOT:
+        return commits("it changes no row, so added files do not concern it", "delta-2.4")
+    if added and level_used(loser) is Level.WRITE_SERIALIZABLE and all(winner.blind for winner in winners):
+        return commits("under WriteSerializable a blind append is in nobody's way", "delta-3")
+    if added or any(winner.removed for winner in winners):
+        return commits("the winner touched no file that it reads or writes", "delta-3")
+    return commits("the winner changed nothing that it reads or writes", "delta-2.1")

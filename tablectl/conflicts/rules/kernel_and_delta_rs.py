@@ -1,0 +1,68 @@
+"""Clients that are not Delta Spark as the loser: Delta Kernel (Flink and others), and delta-rs (``deltalake``)."""
+
+from __future__ import annotations
+
+from tablectl.conflicts.transactions import (
+    ROW_TRACKING_DOMAIN,
+    CommittedTransaction,
+    Conflict,
+    ConflictOutcome,
+    ConflictResult,
+    CurrentTransaction,
+    Level,
+    commits,
+    fails,
+)
+
+_KERNEL = "delta-2.2, Kernel"
+_DELTA_RS = "delta-2.2, delta-rs"
+
+
+def decide_kernel(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome:
+    """Delta Kernel resolves nothing of metadata or protocol, and does not look at added files at all."""
+    if winner.protocol is not None:
+        return fails(Conflict.PROTOCOL_CHANGED, "it fails on every change of the protocol", _KERNEL)
+    if winner.metadata is not None:
+        return fails(Conflict.METADATA_CHANGED, "it fails on every metadata change", _KERNEL)
+    if set(winner.app_ids) & set(loser.app_ids):
+        return fails(Conflict.TRANSACTION, "two runs of one idempotent write at once", _KERNEL)
+    if set(winner.domains) & set(loser.domains) - {ROW_TRACKING_DOMAIN}:
+        return fails(Conflict.WRITE, "both write one domain", _KERNEL)
+    if {file.path for file in winner.removed} & set(loser.removes):
+        return fails(Conflict.WRITE, "both remove or rewrite one file", _KERNEL)
+    return commits("the winner removed no file that it removes too", _KERNEL)
+
+
+def decide_delta_rs(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome:
+    """``deltalake`` knows no domains, never merges metadata, and takes a write without a predicate for a read of all.
+
+    Measured with 1.6.6: an append goes on beside appends and OPTIMIZE, and fails beside whatever removes rows.
+    """
+    if winner.protocol is not None:
+        return fails(Conflict.PROTOCOL_CHANGED, "it fails on every change of the protocol", _DELTA_RS)
+    if winner.metadata is not None:
+        return fails(Conflict.METADATA_CHANGED, "it fails on every metadata change", _DELTA_RS)
+    if set(winner.domains) - {ROW_TRACKING_DOMAIN}:
+        return ConflictOutcome(ConflictResult.UNKNOWN, "it knows no metadata domains and may fail on them", _DELTA_RS)
+    return _delta_rs_files(winner, loser) or _delta_rs_ids(winner, loser)
+
+
+def _delta_rs_files(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome | None:
+    harmless = winner.blind and loser.level is Level.WRITE_SERIALIZABLE and not loser.metadata
+    removed = {file.path for file in winner.removed} if winner.data_change else set()
+    lost = bool(removed and (loser.reads.nothing or loser.reads.whole or removed & set(loser.reads.files)))
+    if not harmless and any(loser.reads.admit(file, partitioned=loser.partitioned) for file in winner.added):
+        # It asks the statistics of the added files first, which are not in the records.
+        result = ConflictResult.FAILS if lost else ConflictResult.MAY_FAIL
+        return ConflictOutcome(result, "files were added to what it reads", _DELTA_RS, Conflict.APPEND)
+    if lost:
+        return fails(Conflict.DELETE_READ, "rows were removed that it counts as read", _DELTA_RS)
+    if removed & set(loser.removes):
+        return fails(Conflict.DELETE_DELETE, "both remove or rewrite one file", _DELTA_RS)
+    return None
+
+
+def _delta_rs_ids(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome:
+    if set(winner.app_ids) & set(loser.app_ids):
+        return fails(Conflict.TRANSACTION, "two runs of one idempotent write at once", _DELTA_RS)
+    return commits("the winner touched nothing that it reads or removes", _DELTA_RS)

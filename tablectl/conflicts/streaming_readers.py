@@ -1,0 +1,115 @@
+"""Which commits stop a streaming reader of the table (delta-6; Databricks: D22)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tablectl.conflicts.transactions import CommittedTransaction, Kind
+from tablectl.model.plan import ReaderKind
+
+_EVOLVES = frozenset({Kind.ADD_COLUMNS, Kind.APPEND, Kind.MERGE})
+"""Kinds whose change of the schema only adds to it."""
+
+
+class ReaderEffect(StrEnum):
+    """What becomes of the stream, the better first."""
+
+    GOES_ON = "goes on"
+    RESTARTS = "stops once: a restart from its checkpoint goes on"
+    STOPS = "stops: a restart from its checkpoint stops again"
+
+    @property
+    def rank(self) -> int:
+        """The higher, the worse."""
+        return list(ReaderEffect).index(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderStop:
+    """What a commit does to a stream that reads the table."""
+
+    effect: ReaderEffect
+    reason: str
+    source: str
+    condition: str = ""
+    """Delta's error class, where it is known."""
+    way_out: str = ""
+
+
+def stream_reader(made: Sequence[CommittedTransaction], dialect: str, *, tracked: bool = False) -> ReaderStop:
+    """What the commits of one statement do to a stream that began before them; the worst of them.
+
+    ``tracked``: the stream has a ``schemaTrackingLocation``.
+    """
+    effects = [_one(winner, dialect, tracked=tracked) for winner in made]
+    return max(effects, key=lambda stop: stop.effect.rank, default=_UNTOUCHED)
+
+
+def stopped_readers(made: Sequence[CommittedTransaction]) -> tuple[ReaderKind, ...]:
+    """Which streams stop at the commits of one statement: ``every`` one, or kinds of them that can restart."""
+    if stream_reader(made, "oss").effect is not ReaderEffect.GOES_ON:
+        return ("every",)
+    stopped: list[ReaderKind] = []
+    if stream_reader(made, "oss", tracked=True).effect is not ReaderEffect.GOES_ON:
+        stopped.append("with schema tracking")
+    if stream_reader(made, "databricks").effect is not ReaderEffect.GOES_ON:
+        stopped.append("on Databricks")
+    return tuple(stopped)
+
+
+_UNTOUCHED = ReaderStop(ReaderEffect.GOES_ON, "it only sees rows, and none changed", "delta-6")
+
+
+def _one(winner: CommittedTransaction, dialect: str, *, tracked: bool) -> ReaderStop:
+    return max((_settings(winner, dialect, tracked=tracked), _rows(winner)), key=lambda stop: stop.effect.rank)
+
+
+def _settings(winner: CommittedTransaction, dialect: str, *, tracked: bool) -> ReaderStop:
+    change = winner.metadata
+    if winner.kind is Kind.REPLACE_TABLE:
+        condition = "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
+        return ReaderStop(
+            ReaderEffect.STOPS, "the table has a new id", "delta-6", condition, "start with a new checkpoint"
+        )
+    if change is not None and change.beyond:
+        condition = "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
+        reason = "the partition columns or the table itself changed"
+        return ReaderStop(ReaderEffect.STOPS, reason, "delta-6", condition, "start with a new checkpoint")
+    if winner.kind is Kind.CHANGE_COLUMN:
+        condition = "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
+        reason = "a column was renamed, dropped or given another type"
+        return ReaderStop(ReaderEffect.STOPS, reason, "delta-6", condition, "read with a schemaTrackingLocation")
+    if change is not None and change.schema == "other" and not change.tag and winner.kind in _EVOLVES:
+        condition = "DELTA_SCHEMA_CHANGED_WITH_VERSION"
+        return ReaderStop(ReaderEffect.RESTARTS, "columns were added", "delta-6", condition, "let it restart by itself")
+    if dialect == "databricks" and (change is not None or winner.protocol is not None):
+        reason = "on Databricks every change of metadata stops a streaming read"
+        return ReaderStop(ReaderEffect.RESTARTS, reason, "D22", "", "let it restart by itself")
+    if tracked and _tracked(winner):
+        condition = "DELTA_STREAMING_METADATA_EVOLUTION"
+        reason = "with schema tracking every change of protocol, schema or delta.* property stops it once"
+        return ReaderStop(ReaderEffect.RESTARTS, reason, "delta-6", condition, "let it restart by itself")
+    return _UNTOUCHED
+
+
+def _tracked(winner: CommittedTransaction) -> bool:
+    change = winner.metadata
+    if winner.protocol is not None:
+        return True
+    if change is None:
+        return False
+    keys = (*(key for key, _ in change.sets), *change.removes)
+    return change.schema != "same" or any(key.lower().startswith("delta.") for key in keys)
+
+
+def _rows(winner: CommittedTransaction) -> ReaderStop:
+    if not winner.data_change or not winner.removed:
+        return _UNTOUCHED
+    way_out = "read with skipChangeCommits, or read the change data feed"
+    if winner.added:
+        reason = "rows that it may have read were rewritten or removed"
+        return ReaderStop(ReaderEffect.STOPS, reason, "delta-6", "DELTA_SOURCE_TABLE_IGNORE_CHANGES", way_out)
+    reason = "rows that it may have read were removed"
+    return ReaderStop(ReaderEffect.STOPS, reason, "delta-6", "DELTA_SOURCE_IGNORE_DELETE", way_out)

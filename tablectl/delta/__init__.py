@@ -1,0 +1,1 @@
+"""What Delta Lake is: names, schemas, properties, protocol features, clients. Knows nothing of tablectl."""

@@ -1,0 +1,375 @@
+"""Which client knows which protocol feature, since which version: what its documentation says, or what a probe of it
+found, and nothing else.
+
+The data is ``clients.json`` beside this module: each entry names its source and the day it was read, and entries that
+``make probe-clients`` tried hold the release, the day and what each interface did. Where neither says anything, the
+answer is that nothing is known. A version newer than the newest one known counts as that one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any, Literal
+
+from tablectl.delta.protocol import READER_FEATURES, Client, Protocol
+
+Version = tuple[int, ...]
+Access = Literal["read", "write"]
+Outcome = Literal["yes", "no", "wrong rows"]
+
+LISTS = "table features"
+"""Stands for a protocol that lists its features, which a client must know beside each of them."""
+VECTORS_OFF = "vectors off"
+"""Stands for a table whose deletion vectors were switched off while some remain, or remain in its checkpoint."""
+FORMAT = 1
+MAX_BYTES = 1024 * 1024
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class ClientFeatures(StrEnum):
+    """Whether a client knows a feature."""
+
+    YES = "yes"
+    NO = "no"
+    WRONG = "wrong rows"
+    """It reads, or writes, without an error, and what comes of it is wrong."""
+    UNDOCUMENTED = "undocumented"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """One release that was tried on real tables."""
+
+    version: str
+    date: str
+    """``2026-11-22``."""
+    tables: str
+    """What made the tables: ``Delta 4.4.0``."""
+    reads: Mapping[str, Mapping[str, tuple[Outcome, str]]]
+    """By feature and interface the outcome, with the error or what was wrong."""
+    writes: Mapping[str, tuple[Outcome, str]]
+    """By feature the outcome of an append."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrongRows:
+    """A state of a table in which a client returns wrong rows without an error."""
+
+    when: str
+    """``VECTORS_OFF``."""
+    why: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientData:
+    """One client, as documented and as probed."""
+
+    name: str
+    """As policies name it."""
+    title: str
+    version: str
+    """What its version is the version of."""
+    reads: Mapping[str, str]
+    """Reader features, each with the version that first reads tables with it; empty where no version is told."""
+    writes: Mapping[str, str] | None
+    """Features, each with the version that first writes tables with it; ``None`` for a client that never writes."""
+    never: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    """Features that lock out every version, and why."""
+    partly: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    """Features that some of its interfaces refuse to read in every version, and which."""
+    whole: tuple[str, str] | None = None
+    """The versions for which a feature that is not listed is one that the client does not know."""
+    open: frozenset[str] = frozenset()
+    """Features that are left open even for those versions."""
+    lines: frozenset[Version] = frozenset()
+    """The release lines there are, where versions of something else are easily taken for them."""
+    wrong_rows: tuple[WrongRows, ...] = ()
+    probe: Probe | None = None
+    engine: str = ""
+    """Its name in ``Client.engine``, where a history tells it."""
+    note: str = ""
+    source: str
+    as_of: str
+    """The day on which the source was read: ``2026-08-31``."""
+
+    @property
+    def checked(self) -> str:
+        """The newest day that anything of it is from."""
+        return max(self.as_of, self.probe.date) if self.probe else self.as_of
+
+    @property
+    def cited(self) -> str:
+        """Source and date, for messages."""
+        tried = f"; {self.version} {self.probe.version} was tried on {self.probe.date}" if self.probe else ""
+        return f"{self.source}; as of {self.as_of}{tried}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientAnswer:
+    """What is known of one feature."""
+
+    knows: ClientFeatures
+    since: str = ""
+    """The version that first knows it, where one is told."""
+    why: str = ""
+    """What else there is to say, as a clause."""
+    newest: str = ""
+    """The newest version known, where the one asked about is newer and counts as that."""
+
+
+def parse_version(text: str) -> Version:
+    """``4.0.1`` as numbers."""
+    return tuple(map(int, text.split(".")))
+
+
+def ask(data: ClientData, version: Version, feature: str, access: Access) -> ClientAnswer:
+    """Whether a version of a client can read, or write, a table with a feature."""
+    if feature in data.never:
+        return ClientAnswer(ClientFeatures.NO, why=data.never[feature])
+    if access == "read" and feature in data.partly:
+        return ClientAnswer(ClientFeatures.NO, why=data.partly[feature])
+    if data.lines and version[:2] not in data.lines and version <= max(data.lines):
+        return ClientAnswer(ClientFeatures.UNDOCUMENTED, why=f"there is no {data.version} {_text(version)}")
+    return _probed(data, version, feature, access) or _documented(data, version, feature, access)
+
+
+def _probed(data: ClientData, version: Version, feature: str, access: Access) -> ClientAnswer | None:
+    """What the probe found, for its release and newer ones."""
+    probe = data.probe
+    if probe is None or _padded(version) < _padded(parse_version(probe.version)):
+        return None
+    found = (
+        probe.reads.get(feature, {})
+        if access == "read"
+        else {"": probe.writes[feature]}
+        if feature in probe.writes
+        else {}
+    )
+    if not found:
+        return None
+    newest = probe.version if _padded(version) > _padded(parse_version(probe.version)) else ""
+    outcomes = {outcome for outcome, _ in found.values()}
+    if outcomes == {"yes"}:
+        return ClientAnswer(ClientFeatures.YES, newest=newest)
+    names = sorted(name for name, (outcome, _) in found.items() if name and outcome != "yes")
+    good = sorted(name for name, (outcome, _) in found.items() if name and outcome == "yes")
+    by = f" by {_and(names)}" if names and good else ""
+    but = f", only by {_and(good)}" if good else ""
+    on, tried = _tables(feature), f"{data.version} {probe.version} was tried and"
+    if "wrong rows" in outcomes:
+        return ClientAnswer(
+            ClientFeatures.WRONG,
+            why=f"{tried} {access}s wrong rows{by} of {on}{but and f'; right ones{but}'}",
+            newest=newest,
+        )
+    return ClientAnswer(ClientFeatures.NO, why=f"{tried} does not {access} {on}{by}{but}", newest=newest)
+
+
+def _documented(data: ClientData, version: Version, feature: str, access: Access) -> ClientAnswer:
+    listed = data.reads if access == "read" else data.writes or _NOTHING
+    if feature in listed:
+        since = listed[feature]
+        if not since or _padded(version) >= _padded(parse_version(since)):
+            return ClientAnswer(ClientFeatures.YES, since)
+        if data.whole and since == data.whole[0]:  # what older versions know was not written down
+            return ClientAnswer(
+                ClientFeatures.UNDOCUMENTED, since, f"what versions before {since} know is not documented"
+            )
+        return ClientAnswer(ClientFeatures.NO, since)
+    if data.whole and feature not in data.open and _padded(version) >= _padded(parse_version(data.whole[0])):
+        last = parse_version(data.whole[1])
+        return ClientAnswer(ClientFeatures.NO, newest=data.whole[1] if version[: len(last)] > last else "")
+    return ClientAnswer(ClientFeatures.UNDOCUMENTED)
+
+
+def wrong_rows(data: ClientData, version: Version, when: str) -> str:
+    """Why a version returns wrong rows of a table in some state; empty where nothing says so."""
+    probed = _probed(data, version, when, "read")
+    if probed is not None:
+        return probed.why if probed.knows is ClientFeatures.WRONG else ""
+    return next((f"{each.why} (source: {each.source})" for each in data.wrong_rows if each.when == when), "")
+
+
+def _and(names: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _tables(feature: str) -> str:
+    return "tables whose protocol lists its features" if feature == LISTS else f"tables with {feature}"
+
+
+def _padded(version: Version) -> Version:
+    return (*version, 0, 0, 0)[:4]
+
+
+def _text(version: Version) -> str:
+    return ".".join(map(str, version))
+
+
+@dataclass(frozen=True, slots=True)
+class LockedOut:
+    """A client that a raise of the protocol locks out, or that reads wrong rows after it."""
+
+    client: str
+    version: str
+    access: Access
+    """What it can no longer do."""
+    feature: str
+    answer: ClientAnswer
+    data: ClientData
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A client of which it is not documented whether it knows what a raise adds."""
+
+    client: str
+    version: str
+    features: tuple[str, ...]
+    why: str = ""
+    data: ClientData | None = None
+    """``None`` for a client of which nothing is known here."""
+
+
+def judge(name: str, version: str, before: Protocol, after: Protocol) -> Iterator[LockedOut | Unknown]:
+    """What a raise of the protocol means to a client of a version: one thing locked out at most.
+
+    What a client could not do with the protocol as it was, it does not lose.
+    """
+    new = _needs(after) - _needs(before)
+    if not new:
+        return
+    data = find_client(name)
+    if data is None:
+        yield Unknown(name, version, _shown(new))
+        return
+    yield from _judged(data, parse_version(version), before, after)
+
+
+def _judged(data: ClientData, number: Version, before: Protocol, after: Protocol) -> Iterator[LockedOut | Unknown]:
+    new, version, undocumented = _needs(after) - _needs(before), _text(number), dict[str, str]()
+    for access in _ACCESSES if data.writes is not None else _ACCESSES[:1]:
+        if any(_fails(ask(data, number, each, access)) for each in _wanted(_needs(before), access)):
+            continue
+        for feature in sorted(_wanted(new, access)):
+            answer = ask(data, number, feature, access)
+            if _fails(answer):
+                yield LockedOut(data.name, version, access, feature, answer, data)
+                return
+            if answer.knows is ClientFeatures.UNDOCUMENTED:
+                undocumented.setdefault(feature, answer.why)
+    if undocumented:
+        why = next(filter(None, undocumented.values()), "")
+        yield Unknown(data.name, version, _shown(frozenset(undocumented)), why, data)
+
+
+_ACCESSES: tuple[Access, ...] = ("read", "write")
+
+
+def _fails(answer: ClientAnswer) -> bool:
+    return answer.knows in {ClientFeatures.NO, ClientFeatures.WRONG}
+
+
+def judge_writer(client: Client, before: Protocol, after: Protocol) -> LockedOut | Unknown | None:
+    """What a raise means to a client that the history names; ``None`` where it goes on, by all that is known.
+
+    Of unknown kind, it is ``Unknown`` without data. Without a version, or newer than what is known, it counts as the
+    newest version known; so does delta-rs below 1.0, which may be the version of its crate or of its Python package.
+    """
+    new = _needs(after) - _needs(before)
+    if not new:
+        return None
+    data = find_engine(client.engine)
+    if data is None:
+        return Unknown(client.text(), "", _shown(new))
+    number = client.version
+    if not number or (client.engine == "delta-rs" and number < (1,)):
+        number = newest_version(data)
+    return next(_judged(data, number, before, after), None)
+
+
+def newest_version(data: ClientData) -> Version:
+    """The newest version that anything is known of."""
+    told = [*data.reads.values(), *(data.writes or {}).values(), *(data.whole or ())]
+    told += [data.probe.version] if data.probe else []
+    return max((parse_version(each) for each in told if each), default=(0,), key=_padded)
+
+
+def _needs(protocol: Protocol) -> frozenset[str]:
+    return protocol.features | ({LISTS} if protocol.lists_features else frozenset())
+
+
+def _wanted(features: frozenset[str], access: Access) -> frozenset[str]:
+    """Those that the access is about. Lists of features concern writers; reader features make readers read them."""
+    return features if access == "write" else features & READER_FEATURES
+
+
+def _shown(features: frozenset[str]) -> tuple[str, ...]:
+    """Features by name; that they are listed is worth a word only where nothing else is new."""
+    return tuple(sorted(features - {LISTS})) or tuple(features)
+
+
+def find_client(name: str) -> ClientData | None:
+    """The entry of a client by the name that policies use."""
+    return next((each for each in known_clients() if each.name == name), None)
+
+
+def find_engine(engine: str) -> ClientData | None:
+    """The entry of a client by the name that a history gives it."""
+    return next((each for each in known_clients() if engine and each.engine == engine), None)
+
+
+@cache
+def known_clients() -> tuple[ClientData, ...]:
+    """Every client that is known here, the most common first. The Flink and Hive connectors name no features."""
+    return read_clients((files("tablectl.delta") / "clients.json").read_bytes())
+
+
+def read_clients(data: bytes) -> tuple[ClientData, ...]:
+    """The entries of the data file. Raises ``ValueError`` for what is none."""
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"the client data is larger than {MAX_BYTES} bytes")
+    body = json.loads(data)
+    if not isinstance(body, dict) or body.get("format") != FORMAT:
+        raise ValueError(f"the client data is not of format {FORMAT}")
+    try:
+        return tuple(_entry(dict(each)) for each in body["clients"])
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"the client data is not of its form: {error}") from error
+
+
+def _entry(fields: dict[str, Any]) -> ClientData:
+    whole, probe = fields.pop("whole", None), fields.pop("probe", None)
+    return ClientData(
+        **{
+            **fields,
+            "open": frozenset(fields.get("open", ())),
+            "lines": frozenset(map(parse_version, fields.get("lines", ()))),
+            "wrong_rows": tuple(WrongRows(**each) for each in fields.get("wrong_rows", ())),
+        },
+        whole=(whole[0], whole[1]) if whole else None,
+        probe=_probe(probe) if probe else None,
+    )
+
+
+def _probe(fields: dict[str, Any]) -> Probe:
+    reads = {
+        feature: {name: _outcome(each) for name, each in found.items()} for feature, found in fields["reads"].items()
+    }
+    writes = {feature: _outcome(each) for feature, each in fields["writes"].items()}
+    return Probe(**{**fields, "reads": reads, "writes": writes})
+
+
+def _outcome(found: list[str]) -> tuple[Outcome, str]:
+    outcome, why = found
+    known: dict[str, Outcome] = {"yes": "yes", "no": "no", "wrong rows": "wrong rows"}
+    if outcome not in known:
+        raise ValueError(f"{outcome!r} is no outcome of a probe")
+    return known[outcome], why

@@ -1,0 +1,222 @@
+"""Names of tables and columns: parsed once, compared folded, rendered quoted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TypeVar
+
+from tablectl.delta.credentials import find_credentials, scrub
+from tablectl.delta.sql import quote_name
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_UNQUOTED = re.compile(r"[A-Za-z0-9_]+")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_ENVIRONMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z")
+
+DEFAULT_CATALOG = "spark_catalog"
+_Named = TypeVar("_Named")
+
+
+class NameSyntaxError(ValueError):
+    """The text is no identifier; the message says why and what would be one, and holds no credentials of it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(scrub(message))
+
+
+def is_environment(text: str) -> bool:
+    """Whether an environment may be called so: a word that a shell, a file name and a report take as it is."""
+    return _ENVIRONMENT.match(text) is not None
+
+
+def split_parts(text: str) -> tuple[str, ...]:
+    """The parts of a dotted identifier as Spark SQL reads it: bare words, or anything in backticks.
+
+    ``lake.`a.b`.c`` gives ``("lake", "a.b", "c")``. A backtick inside a quoted part is written twice.
+    """
+    parts: list[str] = []
+    rest = text
+    while True:
+        part, rest = _take_part(rest, text)
+        parts.append(part)
+        if not rest:
+            return tuple(parts)
+        if not rest.startswith("."):
+            raise NameSyntaxError(f"unexpected {rest[0]!r} in {text!r}: {how_to_quote(text)}")
+        rest = rest[1:]
+
+
+def _take_part(rest: str, whole: str) -> tuple[str, str]:
+    if rest.startswith("`"):
+        match = re.match(r"`((?:[^`]|``)*)`(?!`)", rest)
+        if match is None:
+            raise NameSyntaxError(f"a backtick in {whole!r} is never closed")
+        part = match.group(1).replace("``", "`")
+    else:
+        match = _UNQUOTED.match(rest)
+        if match is None:
+            bad = f"unexpected {rest[0]!r}" if rest else "an empty part"
+            raise NameSyntaxError(f"{bad} in {whole!r}: {how_to_quote(whole)}")
+        part = match.group()
+    if not part:
+        raise NameSyntaxError(f"an empty part in {whole!r}")
+    return part, rest[match.end() :]
+
+
+def how_to_quote(text: str) -> str:
+    """What to write instead of a name that cannot be read: a bare location, or a part with odd characters."""
+    if "`" not in text and (text.startswith(("/", "./", "~")) or "://" in text):
+        return f"write a location as delta.`{text}`"
+    return "quote the part it belongs to with backticks"
+
+
+def join_parts(parts: tuple[str, ...]) -> str:
+    """The shortest text that ``split_parts`` reads back as these parts."""
+    return ".".join(part if _PLAIN.match(part) else quote_name(part) for part in parts)
+
+
+@dataclass(frozen=True, slots=True)
+class TableName:
+    """A table: by path (``catalog`` is empty, ``parts`` is one location) or by catalog (``parts`` is schema and table).
+
+    ``text`` is the name as people write it, ``sql`` as statements carry it, ``key`` what makes two spellings one table.
+    """
+
+    catalog: str
+    parts: tuple[str, ...]
+
+    @property
+    def is_path(self) -> bool:
+        """Whether the table is known by its location and needs no catalog."""
+        return not self.catalog
+
+    @property
+    def text(self) -> str:
+        """For people and plan files; ``parse_table`` reads it back."""
+        if self.is_path:
+            return "delta." + quote_name(self.parts[0])
+        # A schema called delta keeps its catalog, or its tables would read as paths.
+        short = self.catalog == DEFAULT_CATALOG and self.parts[0].casefold() != "delta"
+        return join_parts(self.parts if short else (self.catalog, *self.parts))
+
+    @property
+    def sql(self) -> str:
+        """For statements: every part quoted, the catalog always named, so that no session default can change it."""
+        parts = ("delta", *self.parts) if self.is_path else (self.catalog, *self.parts)
+        return ".".join(quote_name(part) for part in parts)
+
+    @property
+    def key(self) -> str:
+        """Equal for two spellings of one table: catalogs fold the case of names, storage does not."""
+        return canonical_location(self.parts[0]) if self.is_path else join_parts((self.catalog, *self.parts)).casefold()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def parse_table(text: str, catalog: str = DEFAULT_CATALOG) -> TableName:
+    """The table that an identifier names; two parts lie in ``catalog``.
+
+    Raises ``NameSyntaxError`` for one part, more than three, and relative paths.
+    """
+    parts = split_parts(text)
+    if len(parts) == 2 and parts[0].casefold() == "delta":
+        return TableName("", (_checked_location(parts[1]),))
+    if len(parts) == 2:
+        return TableName(catalog, parts)
+    if len(parts) == 3:
+        return TableName(parts[0], parts[1:])
+    raise NameSyntaxError(
+        f"{text!r} has {len(parts)} part{'s' if len(parts) > 1 else ''}: "
+        "a table is schema.table, catalog.schema.table, or delta.`/path`"
+    )
+
+
+def find_name(named: Mapping[TableName, _Named], wanted: TableName) -> _Named | None:
+    """The entry of a table: that of its very spelling, else the only one of the same ``key``."""
+    alike = [entry for name, entry in named.items() if name.key == wanted.key]
+    return named.get(wanted) or (alike[0] if len(alike) == 1 else None)
+
+
+def _checked_location(location: str) -> str:
+    if not is_absolute(location):
+        raise NameSyntaxError(f"the path {location!r} is relative: write it from the root, or as a URI")
+    if credentials := find_credentials(location):
+        raise NameSyntaxError(
+            f"the location {location!r} holds {credentials}: remove it, and give credentials in the environment"
+        )
+    if any(part in {".", ".."} for part in location.split("/")):
+        raise NameSyntaxError(f"the path {location!r} has a {'.. or .'} step: write the path it leads to")
+    if any(ord(char) < 32 for char in location):
+        raise NameSyntaxError(f"the path {location!r} has a control character")
+    return location.rstrip("/") or location
+
+
+def matches(name: TableName, glob: str) -> bool:
+    """Whether a glob is about a table: by the name as people write it or with its catalog, without regard to case; by
+    the path or URI of a path table.
+    """
+    if name.is_path:
+        texts = {name.text, name.parts[0], canonical_location(name.parts[0])}
+        return glob in texts or any(fnmatchcase(text, glob) for text in texts)
+    texts, glob = {name.text.casefold(), name.key}, glob.casefold()
+    return glob in texts or any(fnmatchcase(text, glob) for text in texts)
+
+
+def is_absolute(location: str) -> bool:
+    """Whether a location stands by itself: from the root, or a URI."""
+    return location.startswith("/") or _SCHEME.match(location) is not None
+
+
+def canonical_location(location: str) -> str:
+    """One form for each place: local paths bare, ``s3a``/``s3n`` as ``s3``, no trailing or doubled slash."""
+    if _SCHEME.match(location) is None:
+        scheme, authority, path = "file", "", location
+    else:
+        # Not urlsplit: to it # and ? end the path, and it refuses authorities that a store may well take.
+        scheme, _, rest = location.partition(":")
+        scheme, authority, path = scheme.lower(), "", rest
+        if rest.startswith("//"):
+            authority, slash, path = rest[2:].partition("/")
+            path = slash + path
+    path = re.sub(r"/+", "/", path).rstrip("/")
+    if scheme == "file":
+        return path or "/"
+    return f"{'s3' if scheme in {'s3a', 's3n'} else scheme}://{authority}{path}"
+
+
+ColumnPath = tuple[str, ...]
+"""A column by its logical name parts: ``("address", "city")`` is ``address.city``."""
+
+
+def parse_column(text: str) -> ColumnPath:
+    """A column as policies write it: nested as ``a.b``, a literal dot in backticks.
+
+    Looser than a table name, since column names hold spaces and more: only dots and backticks mean anything.
+    """
+    if "`" in text:
+        return split_parts(text)
+    parts = tuple(text.split("."))
+    if not all(parts):
+        raise NameSyntaxError(f"an empty part in column {text!r}")
+    return parts
+
+
+def column_text(path: ColumnPath) -> str:
+    """The text that ``parse_column`` reads back as this path."""
+    if all("." not in part and "`" not in part for part in path):
+        return ".".join(path)
+    return ".".join(quote_name(part) for part in path)
+
+
+def column_sql(path: ColumnPath) -> str:
+    """A column for statements."""
+    return ".".join(quote_name(part) for part in path)
+
+
+def fold_column(path: ColumnPath) -> ColumnPath:
+    """Equal for two spellings of one column: Delta compares column names without case."""
+    return tuple(part.casefold() for part in path)

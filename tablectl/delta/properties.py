@@ -1,0 +1,281 @@
+"""What is known of each ``delta.*`` property: its type, who may set it, and which default every engine shares.
+
+Source of keys, types and defaults: ``DeltaConfig.scala`` of Delta 4.4.0 (delta-1.8, delta-1.9, delta-1.10).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from tablectl.delta.names import ColumnPath, fold_column, split_parts
+
+_UNIT_MICROS = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+_FLAGS = re.ASCII | re.IGNORECASE
+_INTERVAL = re.compile(r"\s*(?:interval\s+)?((?:[+-]?\d{1,18}(?:\.\d{1,9})?\s+[a-z]+\s*)+)\Z", _FLAGS)
+_INTERVAL_PART = re.compile(r"([+-]?\d+)(?:\.(\d{1,9}))?\s+([a-z]+)", _FLAGS)
+
+
+def parse_boolean(text: str) -> bool:
+    """``true`` or ``false`` in any letter case, as Scala's ``toBoolean``; else ``ValueError``."""
+    match text.lower():
+        case "true":
+            return True
+        case "false":
+            return False
+        case _:
+            raise ValueError("needs true or false")
+
+
+def parse_interval(text: str) -> int:
+    """Microseconds of an interval without months and years, not negative (``isValidIntervalConfigValue``)."""
+    match = _INTERVAL.match(text)
+    if match is None:
+        raise ValueError("needs an interval such as 'interval 7 days'")
+    total = 0
+    for number, fraction, unit in _INTERVAL_PART.findall(match.group(1)):
+        name = unit.lower().removesuffix("s")
+        if name in {"month", "year", "quarter"}:
+            raise ValueError("needs an interval in weeks or smaller: months and years have no fixed length")
+        if name not in _UNIT_MICROS or (fraction and name != "second"):
+            raise ValueError(f"needs an interval such as 'interval 7 days': {unit!r} is no unit here")
+        micros = int(fraction.ljust(6, "0")[:6]) if fraction else 0
+        total += int(number) * _UNIT_MICROS[name] + (-micros if number.startswith("-") else micros)
+    if total < 0:
+        raise ValueError("needs an interval that is not negative")
+    return total
+
+
+def _whole(least: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if re.fullmatch(r"[+-]?[0-9]{1,10}", text) is None or not least <= int(text) < 2**31:
+            raise ValueError(f"needs a whole number of at least {least}")
+        return int(text)
+
+    return parse
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.lower() not in words:
+            raise ValueError(f"needs one of {', '.join(words)}")
+        return text.lower()
+
+    return parse
+
+
+def _text(text: str) -> str:
+    return text
+
+
+def parse_columns(text: str) -> frozenset[ColumnPath]:
+    """The columns, folded, of a list as ``delta.dataSkippingStatsColumns`` holds it: ``id, address.city, `a.b```."""
+    return frozenset(fold_column(split_parts(item.strip())) for item in _split_commas(text) if text.strip())
+
+
+def _split_commas(text: str) -> Iterator[str]:
+    start, quoted = 0, False
+    for index, char in enumerate(text):
+        quoted ^= char == "`"
+        if char == "," and not quoted:
+            yield text[start:index]
+            start = index + 1
+    yield text[start:]
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyType:
+    """A ``delta.*`` property that the user may declare under ``properties``."""
+
+    key: str
+    parse: Callable[[str], object] = _text
+    """Text to meaning; two texts with one meaning are one value. Raises ``ValueError`` on what Delta would refuse."""
+    dialects: frozenset[str] = frozenset({"oss", "databricks"})
+    default: str | None = None
+    """The value that every engine takes where the key is not set; ``None`` where engines or sessions differ."""
+    feature: str = ""
+    """The protocol feature that ``feature_value`` brings."""
+    feature_value: str = "true"
+
+    def enables(self, value: object) -> bool:
+        """Whether this value brings the feature into the protocol."""
+        return bool(self.feature) and isinstance(value, str) and value.lower() == self.feature_value
+
+
+_OSS_AND_DATABRICKS = (
+    PropertyType("delta.appendOnly", parse_boolean, default="false", feature="appendOnly"),
+    PropertyType("delta.autoOptimize", parse_boolean),
+    PropertyType("delta.autoOptimize.autoCompact", parse_boolean, frozenset({"oss"})),
+    PropertyType(
+        "delta.autoOptimize.autoCompact", _one_of("true", "false", "auto", "legacy"), frozenset({"databricks"})
+    ),
+    PropertyType("delta.autoOptimize.optimizeWrite", parse_boolean),
+    PropertyType("delta.checkpoint.writeStatsAsJson", parse_boolean),
+    PropertyType("delta.checkpoint.writeStatsAsStruct", parse_boolean),
+    PropertyType("delta.checkpointInterval", _whole(1)),
+    PropertyType("delta.checkpointPolicy", _one_of("classic", "v2"), feature="v2Checkpoint", feature_value="v2"),
+    PropertyType("delta.checkpointRetentionDuration", parse_interval),
+    PropertyType("delta.compatibility.symlinkFormatManifest.enabled", parse_boolean, default="false"),
+    PropertyType("delta.dataSkippingNumIndexedCols", _whole(-1)),
+    PropertyType("delta.dataSkippingStatsColumns", parse_columns),
+    PropertyType("delta.dataSkippingStringPrefixLength", _whole(0)),
+    PropertyType("delta.deletedFileRetentionDuration", parse_interval),
+    PropertyType("delta.dropFeatureTruncateHistory.retentionDuration", parse_interval),
+    PropertyType("delta.enableChangeDataFeed", parse_boolean, default="false", feature="changeDataFeed"),
+    PropertyType("delta.enableExpiredLogCleanup", parse_boolean),
+    PropertyType("delta.enableFullRetentionRollback", parse_boolean),
+    PropertyType("delta.enableInCommitTimestamps", parse_boolean, feature="inCommitTimestamp"),
+    PropertyType("delta.enableTypeWidening", parse_boolean, feature="typeWidening"),
+    PropertyType("delta.enableVariantShredding", parse_boolean, frozenset({"oss"}), feature="variantShredding-preview"),
+    PropertyType("delta.logRetentionDuration", parse_interval),
+    PropertyType("delta.parquet.format.version", dialects=frozenset({"oss"})),
+    PropertyType("delta.randomPrefixLength", _whole(1)),
+    PropertyType("delta.randomizeFilePrefixes", parse_boolean),
+    PropertyType("delta.sampleRetentionDuration", parse_interval),
+    PropertyType("delta.setTransactionRetentionDuration", parse_interval),
+    PropertyType("delta.targetFileSize", dialects=frozenset({"databricks"})),
+    PropertyType("delta.tuneFileSizesForRewrites", parse_boolean, frozenset({"databricks"})),
+    PropertyType("delta.parquet.compression.codec", dialects=frozenset({"databricks"})),
+)
+
+_BY_KEY: Mapping[tuple[str, str], PropertyType] = MappingProxyType(
+    {(dialect, known.key.lower()): known for known in _OSS_AND_DATABRICKS for dialect in known.dialects}
+)
+
+ALIASES: Mapping[str, str] = MappingProxyType({"delta.enablechangedatacapture": "delta.enableChangeDataFeed"})
+"""Old names of a key, folded; Delta reads both."""
+
+OWNED: Mapping[str, str] = MappingProxyType(
+    {
+        "delta.isolationlevel": "isolation",
+        "delta.enabledeletionvectors": "deletion_vectors",
+        "clusteringcolumns": "clustering",
+        "delta.enablerowtracking": "row_tracking",
+        "delta.columnmapping.mode": "column_mapping",
+        "delta.universalformat.enabledformats": "uniform",
+        "delta.enableicebergcompatv1": "uniform",
+        "delta.enableicebergcompatv2": "uniform",
+        "delta.enableicebergcompatv3": "uniform",
+    }
+)
+"""Folded keys that have an attribute of their own."""
+
+OWNED_KEYS = (
+    "delta.isolationLevel",
+    "delta.enableDeletionVectors",
+    "clusteringColumns",
+    "delta.enableRowTracking",
+    "delta.columnMapping.mode",
+    "delta.universalFormat.enabledFormats",
+    "delta.enableIcebergCompatV1",
+    "delta.enableIcebergCompatV2",
+    "delta.enableIcebergCompatV3",
+)
+"""The same as Delta spells them."""
+
+_SWITCHES: Mapping[tuple[str, str], str] = MappingProxyType(
+    {
+        ("delta.enabledeletionvectors", "true"): "deletionVectors",
+        ("delta.enablerowtracking", "true"): "rowTracking",
+        ("delta.columnmapping.mode", "name"): "columnMapping",
+        ("delta.columnmapping.mode", "id"): "columnMapping",
+        **{(f"delta.enableicebergcompatv{each}", "true"): f"icebergCompatV{each}" for each in (1, 2, 3)},
+    }
+)
+"""Those of their values that bring a protocol feature, folded."""
+
+_WRITTEN_BY_DELTA = (
+    "delta.columnmapping.maxcolumnid",
+    "delta.rowtracking.materialized",
+    "delta.rowtrackingsuspended",
+    "delta.incommittimestamp",
+    "delta.requirecheckpointprotectionbeforeversion",
+    "delta.universalformat.",
+    "delta.coordinatedcommits.",
+    "delta.redirect",
+    "delta.lastupdateversion",
+    "delta.lastcommittimestamp",
+    "delta.ignoreprotocoldefaults",
+    "delta.minreaderversion",
+    "delta.minwriterversion",
+    "io.unitycatalog.tableid",
+)
+
+RESERVED = frozenset(
+    {"owner", "location", "provider", "external", "is_managed_location", "comment", "collation", "table_type"}
+)
+"""Words that Spark keeps for itself among table properties."""
+
+
+def find_known(key: str, dialect: str) -> PropertyType | None:
+    """The entry of a ``delta.*`` key in a dialect, found without regard to case and by its old names."""
+    folded = key.lower()
+    return _BY_KEY.get((dialect, ALIASES.get(folded, folded).lower()))
+
+
+def find_anywhere(key: str) -> PropertyType | None:
+    """The entry of a key in whichever dialect has it; open-source Delta's where both do."""
+    return find_known(key, "oss") or find_known(key, "databricks")
+
+
+def known_keys(dialect: str) -> tuple[str, ...]:
+    """Every key that may be declared in a dialect, for suggestions."""
+    return tuple(sorted({known.key for known in _OSS_AND_DATABRICKS if dialect in known.dialects}))
+
+
+def feature_of(key: str, value: str) -> str | None:
+    """The protocol feature that a property value brings, if any."""
+    if key.lower() in OWNED:
+        return _SWITCHES.get((key.lower(), value.lower()))
+    known = find_anywhere(key)
+    return known.feature if known and known.enables(value) else None
+
+
+def canonical_key(key: str, dialect: str) -> str:
+    """The key as Delta stores it: ``delta.*`` keys in Delta's own spelling, the user's own as they are."""
+    known = find_known(key, dialect) if key.lower().startswith("delta.") else None
+    return known.key if known else key
+
+
+def needs_of(key: str, dialect: str) -> str:
+    """What a key takes, in the words with which its parser refuses a text that fits no type."""
+    known = find_known(key, dialect)
+    try:
+        if known is not None:
+            known.parse("\0")
+    except ValueError as error:
+        return f"{str(error)[:1].upper()}{str(error)[1:]}; null unsets it."
+    return "Text; null unsets it."
+
+
+def why_refused(key: str, dialect: str) -> tuple[str, str] | None:
+    """Why a key may not stand under ``properties``, and the way out; ``None`` where it may."""
+    folded = key.lower()
+    if not key or any(ord(char) < 32 for char in key):
+        return "a property key needs text without control characters", ""
+    if folded in OWNED:
+        return f"{key} has an attribute of its own", f"declare `{OWNED[folded]}:` instead"
+    if folded.startswith("delta.constraints."):
+        return f"{key} is a CHECK constraint, not a property", "use ALTER TABLE … ADD CONSTRAINT"
+    if folded.startswith("delta.feature."):
+        return f"{key} raises the protocol", "declare what needs the feature, for example `deletion_vectors: enabled`"
+    if folded.startswith(_WRITTEN_BY_DELTA):
+        return f"{key} is written by Delta itself", "remove it from the policy"
+    if folded in RESERVED:
+        return f"{key} is reserved by Spark", "choose a key with a prefix of your own, for example `owner.team`"
+    if folded.startswith("delta.") and find_known(key, dialect) is None:
+        other = "databricks" if dialect == "oss" else "oss"
+        if find_known(key, other):
+            return f"{key} exists only in the {other} dialect", "remove it, or set engine.dialect in tablectl.yaml"
+        return f"{key} is not known to Delta", ""
+    return None

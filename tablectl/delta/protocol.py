@@ -1,0 +1,140 @@
+"""Protocol versions and features, and the clients that write commits. Delta protocol, "Requirements for Writers"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+_LEGACY_WRITER: Mapping[str, int] = MappingProxyType(
+    {
+        "appendOnly": 2,
+        "invariants": 2,
+        "checkConstraints": 3,
+        "changeDataFeed": 4,
+        "generatedColumns": 4,
+        "columnMapping": 5,
+        "identityColumns": 6,
+    }
+)
+
+
+READER_FEATURES = frozenset(
+    {
+        "columnMapping",
+        "deletionVectors",
+        "timestampNtz",
+        "v2Checkpoint",
+        "typeWidening",
+        "typeWidening-preview",
+        "variantType",
+        "variantType-preview",
+        "variantShredding",
+        "variantShredding-preview",
+        "vacuumProtocolCheck",
+        "catalogManaged",
+        "geospatial",
+    }
+)
+"""Features that readers must know too (delta-1.13)."""
+
+
+_COLUMN_MAPPING_READER = 2
+
+
+_TABLE_FEATURES_READER = 3
+
+
+_TABLE_FEATURES_WRITER = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """Which clients may read and write the table. Feature lists are empty below reader 3 and writer 7."""
+
+    reader: int
+    writer: int
+    reader_features: frozenset[str] = frozenset()
+    writer_features: frozenset[str] = frozenset()
+
+    def has(self, feature: str) -> bool:
+        """Whether the protocol supports a feature, the implied ones of numbered protocols included (delta-1.13)."""
+        if self.writer >= _TABLE_FEATURES_WRITER:
+            return feature in self.writer_features
+        if feature == "columnMapping" and self.reader < _COLUMN_MAPPING_READER:
+            return False
+        return feature in _LEGACY_WRITER and self.writer >= _LEGACY_WRITER[feature]
+
+    @property
+    def features(self) -> frozenset[str]:
+        """Every feature it supports, the implied ones of numbered protocols included."""
+        if self.writer >= _TABLE_FEATURES_WRITER:
+            return self.writer_features | self.reader_features
+        return frozenset(feature for feature in _LEGACY_WRITER if self.has(feature))
+
+    @property
+    def lists_features(self) -> bool:
+        """Whether it lists features instead of implying them by its numbers."""
+        return self.writer >= _TABLE_FEATURES_WRITER
+
+    def raised(self, features: frozenset[str]) -> Protocol:
+        """The protocol after features are added, as Delta 4.4 normalises it (measured).
+
+        A numbered protocol keeps numbers only where one number means exactly the features it then has: change data
+        feed on (1,2) does not become (1,4), which would bring check constraints too, but writer 7 with an explicit
+        list, in which the implied legacy features are written out.
+        """
+        missing = frozenset(feature for feature in features if not self.has(feature))
+        if not missing:
+            return self
+        implied = {feature for feature in _LEGACY_WRITER if self.has(feature)}
+        written = frozenset(self.writer_features | implied | missing)
+        least = max(self.reader, _COLUMN_MAPPING_READER) if "columnMapping" in written else self.reader
+        if self.writer < _TABLE_FEATURES_WRITER:
+            exact = (Protocol(least, number) for number in sorted(set(_LEGACY_WRITER.values())))
+            for numbered in exact:
+                if written == {feature for feature in _LEGACY_WRITER if numbered.has(feature)}:
+                    return numbered
+        read = written & READER_FEATURES
+        reader = _TABLE_FEATURES_READER if read - {"columnMapping"} else least
+        return Protocol(
+            reader,
+            _TABLE_FEATURES_WRITER,
+            read if reader == _TABLE_FEATURES_READER else frozenset(),
+            written,
+        )
+
+    def lowered(self, features: frozenset[str]) -> Protocol:
+        """The protocol after features are taken from it, as Delta 4.4 normalises it (measured).
+
+        It falls back to numbers where those mean exactly the features that are left.
+        """
+        if not any(self.has(feature) for feature in features):
+            return self
+        implied = {feature for feature in _LEGACY_WRITER if self.has(feature)}
+        left = frozenset((self.writer_features | implied) - features)
+        return Protocol(1, 1).raised(left)
+
+    def text(self) -> str:
+        """For people: ``reader 3, writer 7: deletionVectors, clustering``."""
+        names = sorted(self.reader_features | self.writer_features)
+        return f"reader {self.reader}, writer {self.writer}" + (f": {', '.join(names)}" if names else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Who wrote a commit, from ``commitInfo.engineInfo``: ``Apache-Spark/4.2.0 Delta-Lake/4.4.0``."""
+
+    engine: str
+    """``delta-spark``, ``kernel``, ``databricks``, ``delta-rs`` or ``unknown``."""
+    version: tuple[int, ...] = ()
+
+    def text(self) -> str:
+        """For people: ``Delta Spark 4.4.0``."""
+        names = {
+            "delta-spark": "Delta Spark",
+            "kernel": "Delta Kernel",
+            "databricks": "Databricks",
+            "delta-rs": "delta-rs",
+        }
+        return f"{names.get(self.engine, 'an unknown client')} {'.'.join(map(str, self.version))}".rstrip()

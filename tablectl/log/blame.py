@@ -1,0 +1,143 @@
+"""Which commit made a table what it is: its log, walked from the newest commit back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from tablectl.log.commits import ParsedCommit
+from tablectl.log.history import History
+from tablectl.log.listing import GapError, parse_listing, segment
+from tablectl.log.open_version import ListingGapError, once_more
+from tablectl.log.reader import LOOK_BACK, table_of
+from tablectl.log.store import Stores, is_local
+from tablectl.log.table_log import TableLog, VanishedError
+from tablectl.model.errors import LiveError
+from tablectl.model.plan import Value
+from tablectl.model.table import Commit, LiveTable
+from tablectl.storage.object_stores import StoreOptions
+
+MOST_COMMITS = 1000
+"""Commits of one table that are walked through, unless told otherwise."""
+
+_DEFAULT = StoreOptions()
+_CONCURRENCY, _LOCAL_CONCURRENCY = 16, 4
+
+
+@dataclass(frozen=True, slots=True)
+class BlameQuestion:
+    """A fact of a table, of which is asked since when it holds."""
+
+    read: Callable[[LiveTable], Value]
+    same: Callable[[Value, Value], bool]
+    """Whether two values of it mean the same."""
+    brings: Callable[[Commit], bool] | None = None
+    """Where commits tell by themselves that they brought the fact; then nothing is compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Since when a fact of a table holds."""
+
+    commit: Commit | None = None
+    """The commit that made it so; ``None`` where none in reach did."""
+    was: Value = None
+    """What it was before that commit, where ``known``."""
+    known: bool = False
+    before: int = 0
+    """Without a commit: the fact held before this version, and the log in reach does not tell since when."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlameQuery:
+    """One table, as it was read, and what is asked about it."""
+
+    live: LiveTable
+    questions: tuple[BlameQuestion, ...]
+    most: int = MOST_COMMITS
+
+
+@dataclass(frozen=True, slots=True)
+class BlameResult:
+    """The answers to an inquiry, one for each question, and the commits that were walked through, newest first."""
+
+    origins: tuple[Origin, ...]
+    commits: tuple[Commit, ...]
+    trouble: LiveError | None = None
+    """Why the history could not be read; every answer is unknown then."""
+
+
+def blame_many(inquiries: Iterable[BlameQuery], options: StoreOptions = _DEFAULT) -> Generator[BlameResult, None, None]:
+    """The answers for many tables, in the order asked for. A table whose history cannot be read says so itself."""
+    asked = list(inquiries)
+    local = all(is_local(each.live.location) for each in asked)
+    with Stores(options) as stores, ThreadPoolExecutor(_LOCAL_CONCURRENCY if local else _CONCURRENCY) as pool:
+        yield from pool.map(lambda inquiry: _trace(stores, inquiry), asked)
+
+
+def _trace(stores: Stores, inquiry: BlameQuery) -> BlameResult:
+    try:
+        log = stores.open(inquiry.live.location)
+        return once_more(lambda: _walk(log, inquiry), lambda: _walk(log, inquiry))
+    except LiveError as error:
+        unknown = Origin(before=inquiry.live.version + 1)
+        return BlameResult((unknown,) * len(inquiry.questions), (), error)
+
+
+def _walk(log: TableLog, inquiry: BlameQuery) -> BlameResult:
+    """From the newest commit back, until every question is answered; some commits are looked at in any case."""
+    try:
+        history = History(log, segment(parse_listing(log.names()), inquiry.live.version))
+    except GapError as error:
+        raise ListingGapError(f"{log.location}: {error}") from error
+    found: dict[int, Origin] = {}
+    walked: list[Commit] = []
+    for each in history.recent(inquiry.most):
+        walked.append(each.commit)
+        left = [index for index in range(len(inquiry.questions)) if index not in found]
+        found |= _answers(each, left, inquiry, history)
+        if len(found) == len(inquiry.questions) and len(walked) >= LOOK_BACK:
+            break
+    oldest = walked[-1].version if walked else inquiry.live.version + 1
+    answers = (found.get(index, Origin(before=oldest)) for index in range(len(inquiry.questions)))
+    return BlameResult(tuple(answers), tuple(walked))
+
+
+def _answers(each: ParsedCommit, left: Sequence[int], inquiry: BlameQuery, history: History) -> dict[int, Origin]:
+    """Which of the questions that are left a commit answers."""
+    asked = {index: inquiry.questions[index] for index in left}
+    compared = {index: question for index, question in asked.items() if question.brings is None}
+    found = {index: Origin(each.commit) for index, question in asked.items() if _brings(question, each.commit)}
+    if not compared or not _may_matter(each):
+        return found
+    version = each.commit.version
+    if version == 0:
+        return found | dict.fromkeys(compared, Origin(each.commit))
+    earlier = _earlier(inquiry.live, history, version - 1)
+    if earlier is None:
+        return found | dict.fromkeys(compared, Origin(before=version + 1))
+    for index, question in compared.items():
+        was = question.read(earlier)
+        if not question.same(was, question.read(inquiry.live)):
+            found[index] = Origin(each.commit, was, known=True)
+    return found
+
+
+def _brings(question: BlameQuestion, commit: Commit) -> bool:
+    return question.brings is not None and question.brings(commit)
+
+
+def _may_matter(each: ParsedCommit) -> bool:
+    """Whether a commit holds anything that a table is told by: most hold data alone."""
+    return each.metadata is not None or each.protocol is not None or each.clustering is not None
+
+
+def _earlier(live: LiveTable, history: History, version: int) -> LiveTable | None:
+    """The table at an earlier version; ``None`` where the log does not tell any more."""
+    try:
+        return table_of(live.name, history.at(version))
+    except VanishedError:
+        raise
+    except (GapError, LiveError):
+        return None

@@ -1,0 +1,289 @@
+"""Checkpoints, of every kind, through pyarrow. Imported only where one must be read: pyarrow is slow to import.
+
+Delta protocol, "Checkpoints": classic and multi-part ones are Parquet files with a column per kind of action; a V2
+one is Parquet or JSON, with the files' actions in Parquet sidecars. Only the columns asked for are read, of those only
+the row groups that hold something, and of a row group only as much as holds all there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from tablectl.delta.protocol import Protocol
+from tablectl.log.actions import (
+    DomainMetadata,
+    FileAction,
+    Metadata,
+    expect_object,
+    expect_text,
+    parse_domain,
+    parse_file,
+    parse_json,
+    parse_metadata,
+    parse_protocol,
+    vector_id,
+)
+from tablectl.log.budget import DOMAINS, STATE_BYTES
+from tablectl.log.checked_parquet import CheckedParquet, Spent, open_checked
+from tablectl.log.history import read_commit
+from tablectl.log.listing import Checkpoint
+from tablectl.log.table_log import TableLog
+from tablectl.model.errors import LiveError
+
+_STATE = {"protocol": "protocol.minReaderVersion", "metaData": "metaData.id", "domainMetadata": "domainMetadata.domain"}
+"""Each column of the state, and a leaf of it that no action leaves out: where that is null, the row is another's."""
+_READ = {
+    "protocol": ("protocol",),
+    "metaData": ("metaData.id", "metaData.schemaString", "metaData.partitionColumns", "metaData.configuration"),
+    "domainMetadata": ("domainMetadata",),
+}
+"""What is read of each."""
+_FILES = ("add.path", "add.size", "add.deletionVector")
+PARTITIONS = ("add.partitionValues",)
+MARKS = ("add.tags", "add.clusteringProvider")
+_CHECKPOINT_ONLY = frozenset({"checkpointMetadata", "sidecar"})
+_BATCH = 1 << 16
+_STATE_BATCH = 1 << 13
+"""Delta Spark puts the state before all files, so mostly one small batch is all that is read; delta-rs puts it last."""
+_DAMAGE = (pa.ArrowException, OSError, ValueError, EOFError, LookupError, TypeError, ArithmeticError, MemoryError)
+"""What pyarrow and the values it gives raise over a damaged file, found by damaging every bit of some."""
+_HINT = "the file is damaged: restore it from a copy, or delete it if every commit since version 0 is still there"
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What the files of a version add up to."""
+
+    files: int = 0
+    bytes: int = 0
+    vectors: int = 0
+
+    def plus(self, other: Counts) -> Counts:
+        """Both together."""
+        return Counts(self.files + other.files, self.bytes + other.bytes, self.vectors + other.vectors)
+
+
+def read_checkpoint(
+    log: TableLog, checkpoint: Checkpoint
+) -> tuple[Protocol | None, Metadata | None, tuple[DomainMetadata, ...]]:
+    """The state in a checkpoint. Raises ``LiveError`` naming the file that is damaged."""
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    domains: list[DomainMetadata] = []
+    spent = Spent()
+    for name in checkpoint.files:
+        if name.endswith(".json"):
+            found = read_commit(log, name, checkpoint.version)
+            if all(action.get("checkpointMetadata") is None for action in _json_actions(log, name)):
+                raise LiveError(
+                    f"{log.file(name)}: the checkpoint has no checkpointMetadata: it is not complete", _HINT
+                )
+            return found.protocol, found.metadata, found.domains
+        with _parquet(log, name, spent) as file:
+            for column, value in _state_rows(file):
+                if column == "protocol":
+                    protocol = parse_protocol(value)
+                elif column == "metaData":
+                    metadata = parse_metadata(_metadata_as_json(value))
+                else:
+                    domains.append(_kept(parse_domain(value), spent))
+    return protocol, metadata, tuple(domains)
+
+
+def _kept(domain: DomainMetadata, spent: Spent) -> DomainMetadata:
+    """A domain, counted. Raises ``ValueError`` for more than any table has."""
+    spent.domains += 1
+    spent.domain_text += len(domain.name) + len(domain.configuration)
+    if spent.domains > DOMAINS or spent.domain_text > STATE_BYTES:
+        raise ValueError(f"{spent.domains:,} domains of {spent.domain_text:,} characters, more than any table has")
+    return domain
+
+
+def count_files(log: TableLog, checkpoint: Checkpoint, seen: set[tuple[str, str]]) -> Counts:
+    """What the checkpoint's files add up to, without those that later commits added or removed again (``seen``)."""
+    total = Counts()
+    for name in checkpoint.files:
+        if name.endswith(".json"):
+            sidecars = _sidecars_in_json(log, name)
+        else:
+            with _parquet(log, name) as file:
+                total = total.plus(_count(file, seen))
+                sidecars = _sidecars_in_parquet(file)
+        for counted in log.each(lambda sidecar: _count_sidecar(log, sidecar, seen), sidecars):
+            total = total.plus(counted)
+    return total
+
+
+def checkpoint_files(
+    log: TableLog, checkpoint: Checkpoint, seen: set[tuple[str, str]], columns: Sequence[str]
+) -> Iterator[FileAction]:
+    """The checkpoint's files as some columns tell of them, without those that later commits added or removed again."""
+    for name in checkpoint.files:
+        if name.endswith(".json"):
+            sidecars = _sidecars_in_json(log, name)
+        else:
+            with _parquet(log, name) as file:
+                yield from _files(file, seen, columns)
+                sidecars = _sidecars_in_parquet(file)
+        for sidecar in sidecars:
+            with _parquet(log, f"_sidecars/{sidecar}") as file:
+                yield from _files(file, seen, columns)
+
+
+def _files(file: CheckedParquet, seen: set[tuple[str, str]], columns: Sequence[str]) -> Iterator[FileAction]:
+    if "add" not in file.columns:
+        return
+    _expect_leaves(file, ["add.path", "add.size"])
+    for batch in file.rows([*_FILES, *columns]):
+        for row in batch.column("add").drop_null().to_pylist():
+            vector = row.get("deletionVector")
+            row["deletionVector"] = None if vector is None or vector.get("storageType") is None else vector
+            action = parse_file("add", row)
+            if action.key not in seen:
+                yield action
+
+
+def _count_sidecar(log: TableLog, name: str, seen: set[tuple[str, str]]) -> Counts:
+    with _parquet(log, f"_sidecars/{name}") as file:
+        return _count(file, seen)
+
+
+@contextmanager
+def _parquet(log: TableLog, name: str, spent: Spent | None = None) -> Iterator[CheckedParquet]:
+    """A Parquet file of the log; whatever is wrong with its content becomes a ``LiveError``."""
+    try:
+        with open_checked(log.open(name), spent or Spent()) as file:
+            yield file
+    except _DAMAGE as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise LiveError(f"{log.file(name)}: the checkpoint cannot be read: {first}", _HINT) from error
+
+
+def _state_rows(file: CheckedParquet) -> Iterator[tuple[str, Any]]:
+    columns = [column for column in _STATE if column in file.columns]
+    _expect_leaves(file, [_STATE[column] for column in columns])
+    for group in range(file.groups):
+        left = _held(file, group, columns)
+        paths = [path for column in left for path in _READ[column]]
+        batches = file.state(group, paths, _STATE_BATCH) if left else ()
+        for batch in batches:
+            for column in left:
+                for value in _values(batch.column(column)):
+                    yield column, value
+                    left[column] -= 1
+            if not any(left.values()):
+                break
+
+
+def _expect_leaves(file: CheckedParquet, leaves: Iterable[str]) -> None:
+    known = file.paths
+    for leaf in leaves:
+        if leaf not in known:
+            raise ValueError(f"there is no column {leaf}")
+
+
+def _held(file: CheckedParquet, group: int, columns: Sequence[str]) -> dict[str, int]:
+    """How many values the columns of the state have in a row group, those that have some, by one leaf of each.
+
+    The footer's statistics would tell it too. But no checksum guards a footer: one damaged bit would hide a value, and
+    others make pyarrow, asked for statistics, end the process.
+    """
+    held = dict.fromkeys(columns, 0)
+    leaves = [_STATE[column] for column in columns]
+    for batch in file.state(group, leaves, _BATCH) if leaves else ():
+        for column in columns:
+            held[column] += len(batch.column(column)) - batch.column(column).null_count
+    return {column: count for column, count in held.items() if count}
+
+
+def _values(column: Any) -> Iterator[Any]:
+    """The values of a column that are not null, found by halving: there are few, and the rest is only looked over."""
+    if column.null_count == len(column):
+        return
+    if len(column) == 1:
+        yield column[0].as_py()
+        return
+    half = len(column) // 2
+    yield from _values(column.slice(0, half))
+    yield from _values(column.slice(half))
+
+
+def _metadata_as_json(value: Any) -> dict[str, Any]:
+    """The action as JSON has it: a map comes as a list of pairs, and some writers leave empty columns null."""
+    action = expect_object(value, "metaData")
+    columns, pairs = action.get("partitionColumns"), action.get("configuration")
+    return {**action, "partitionColumns": columns or [], "configuration": dict(pairs or ())}
+
+
+def _count(file: CheckedParquet, seen: set[tuple[str, str]]) -> Counts:
+    if "add" not in file.columns:
+        return Counts()
+    _expect_leaves(file, ["add.path", "add.size"])
+    total = Counts()
+    for batch in file.rows(_FILES):
+        adds = batch.column("add").drop_null()
+        total = total.plus(_count_rows(adds.to_pylist(), seen) if seen else _count_columns(adds))
+    return total
+
+
+def _count_columns(adds: Any) -> Counts:
+    import pyarrow.compute as pc  # noqa: PLC0415  # slow to import, and only counting needs it
+
+    vectors = 0
+    if "deletionVector" in [field.name for field in adds.type]:
+        storage = pc.struct_field(adds, ["deletionVector", "storageType"])
+        vectors = len(storage) - storage.null_count
+    return Counts(len(adds), pc.sum(pc.struct_field(adds, "size")).as_py() or 0, vectors)
+
+
+def _count_rows(rows: list[Any], seen: set[tuple[str, str]]) -> Counts:
+    files = size = vectors = 0
+    for row in rows:
+        vector = row.get("deletionVector")
+        vector = None if vector is None or vector.get("storageType") is None else vector
+        if (unquote(expect_text(row.get("path"), "path")), vector_id(vector)) in seen:
+            continue
+        files, size, vectors = files + 1, size + (row.get("size") or 0), vectors + (vector is not None)
+    return Counts(files, size, vectors)
+
+
+def _sidecars_in_parquet(file: CheckedParquet) -> list[str]:
+    if "sidecar" not in file.columns:
+        return []
+    rows = (
+        row
+        for group in range(file.groups)
+        for batch in file.state(group, ["sidecar.path"], _BATCH)
+        for row in batch.column("sidecar").drop_null().to_pylist()
+    )
+    return list(dict.fromkeys(_sidecar_name(row) for row in rows))
+
+
+def _sidecars_in_json(log: TableLog, name: str) -> list[str]:
+    try:
+        found = [action["sidecar"] for action in _json_actions(log, name) if action.get("sidecar") is not None]
+        return list(dict.fromkeys(map(_sidecar_name, found)))
+    except ValueError as error:
+        raise LiveError(f"{log.file(name)}: the checkpoint cannot be read: {error}", _HINT) from error
+
+
+def _json_actions(log: TableLog, name: str) -> list[dict[str, Any]]:
+    """The actions in a JSON checkpoint that no commit has."""
+    with closing(log.lines(name)) as lines:
+        actions = (expect_object(parse_json(line), "the line") for line in lines if line.strip())
+        return [action for action in actions if action.keys() & _CHECKPOINT_ONLY]
+
+
+def _sidecar_name(value: object) -> str:
+    """Sidecars lie in ``_sidecars`` whatever folder their path names (Delta protocol, "Sidecar File Information")."""
+    path = unquote(expect_text(expect_object(value, "sidecar").get("path"), "the sidecar's path"))
+    name = path.rsplit("/", 1)[-1]
+    if name in {"", ".", ".."}:
+        raise ValueError("a sidecar has no name")
+    return name

@@ -1,0 +1,77 @@
+"""By what the data of a table is clustered: what OPTIMIZE wrote into the ``add`` of each file that it clustered.
+
+Delta Spark marks such a file with ``clusteringProvider`` ``liquid`` and the tags ``ZCUBE_ID`` and ``ZCUBE_ZORDER_BY``,
+a JSON list of the logical names (measured with Delta 4.4). Other writers copy neither, and what they rewrite is loose.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+from tablectl.log.checkpoint import MARKS, checkpoint_files
+from tablectl.log.commits import ParsedCommit
+from tablectl.log.history import History, read_commit
+from tablectl.log.listing import commit_name, parse_listing
+from tablectl.log.table_log import VanishedError
+from tablectl.model.table import ClusteringState, FileGroup
+
+MOST_COMMITS = 1000
+"""Commits in which the one is looked for that brought the clustering columns."""
+
+
+def find_clustering_state(history: History) -> ClusteringState:
+    """The marks of a version, by log replay: the cost grows with the number of files."""
+    log, segment = history.log, history.segment
+    commits: dict[int, ParsedCommit] = {}
+    seen: set[tuple[str, str]] = set()
+    live: list[tuple[str, int, str]] = []
+    for version in range(segment.version, segment.base, -1):
+        commits[version] = read_commit(log, commit_name(version), version, with_files=True)
+        for file in reversed(commits[version].files):
+            if file.added and file.key not in seen:
+                live.append((file.key[0], file.size, file.cluster))
+            seen.add(file.key)
+    if segment.checkpoint:
+        found = checkpoint_files(log, segment.checkpoint, seen, MARKS)
+        live += [(file.key[0], file.size, file.cluster) for file in found]
+    sizes: Counter[str] = Counter()
+    counts = Counter(mark for _, _, mark in live)
+    for _, size, mark in live:
+        sizes[mark] += size
+    parts = (FileGroup(columns=_columns(mark), files=counts[mark], bytes=sizes[mark]) for mark in sorted(counts))
+    younger = _younger(history, commits) if counts[""] else None
+    older = [size for path, size, mark in live if not mark and younger is not None and path not in younger]
+    return ClusteringState(parts=tuple(parts), older=FileGroup(files=len(older), bytes=sum(older)))
+
+
+def _younger(history: History, commits: dict[int, ParsedCommit]) -> set[str] | None:
+    """The files that came after the commit that brought the clustering columns; ``None`` where that is not in reach."""
+    log, newest = history.log, history.segment.version
+    listed = parse_listing(log.names()).commits
+    paths: set[str] = set()
+    for version in range(newest, max(newest - MOST_COMMITS, -1), -1):
+        commit = commits.get(version)
+        if commit is None:
+            if version not in listed:
+                return None
+            try:
+                commit = read_commit(log, commit_name(version), version, with_files=True)
+            except VanishedError:
+                return None
+        if commit.clustering is not None:
+            return paths
+        paths |= {file.key[0] for file in commit.files if file.added}
+    return None
+
+
+def _columns(mark: str) -> tuple[str, ...] | None:
+    """The columns in a mark; what is no list of names is somebody else's way to cluster."""
+    if not mark:
+        return None
+    try:
+        columns = json.loads(mark)
+    except (ValueError, RecursionError):
+        return (mark,)
+    known = isinstance(columns, list) and all(isinstance(each, str) for each in columns)
+    return tuple(columns) if known else (mark,)

@@ -1,0 +1,279 @@
+"""From the lines of a commit file to what the commit did. Pure; the file is read elsewhere.
+
+Delta protocol, "Actions" and "Commit Provenance Information"; operation names and parameters: delta-1.14.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
+from sys import intern
+from types import MappingProxyType
+from typing import Any
+
+from tablectl.delta.protocol import Client, Protocol
+from tablectl.log.actions import (
+    CLUSTERING,
+    ROW_TRACKING,
+    DomainMetadata,
+    FileAction,
+    Metadata,
+    expect_object,
+    parse_domain,
+    parse_file,
+    parse_json,
+    parse_metadata,
+    parse_protocol,
+    parse_transaction,
+)
+from tablectl.log.budget import ACTION_BYTES, DOMAINS, BudgetError
+from tablectl.model.table import NOTHING_SET, AppTransaction, Commit
+
+_FILES = (b'{"add":', b'{"remove":', b'{"cdc":')
+_STATE = (b'"metaData"', b'"protocol"', b'"domainMetadata"', b'"commitInfo"', b'"txn"')
+_KINDS = frozenset({"add", "remove", "cdc", "metaData", "protocol", "domainMetadata", "commitInfo", "txn"})
+
+_REPLACES = ("RESTORE", "REPLACE TABLE", "CREATE OR REPLACE TABLE")
+_NO_WRITERS = ("CREATE", "REPLACE", "CLONE", "CONVERT", "RESTORE", "REMOVE COLUMN MAPPING", "REORG", "OPTIMIZE")
+"""Operations that may carry data and metadata though no writer evolves the schema."""
+
+_SHORT, _TEXT_LIMIT, _VALUE_LIMIT = 32, 1000, 10_000
+"""Characters of a text that is kept once, of a name, and of a value such as a predicate. Writers put anything there."""
+_ENTRIES_LIMIT = 100
+_JOB = frozenset({"job", "notebook", "clusterId"})
+_NUMBER_LIMIT = 2**63
+_NUMBERS = r"([0-9]{1,9}(?:\.[0-9]{1,9}){0,3})"
+_CLIENTS = (
+    ("databricks", re.compile(rf"Databricks-Runtime/{_NUMBERS}?")),
+    ("delta-rs", re.compile(rf"delta-rs[:.](?:[a-z]+-)?{_NUMBERS}?")),
+    ("kernel", re.compile(rf"(?:Kernel-|delta-kernel-rs[/:.]?v?){_NUMBERS}?")),
+    ("kernel", re.compile(rf".*Delta-Kernel[/-]{_NUMBERS}?")),
+    ("delta-spark", re.compile(rf"Apache-Spark/\S+ Delta-Lake/{_NUMBERS}?")),
+)
+
+
+class CommitSyntaxError(ValueError):
+    """A commit file that cannot be read, and the line, from 1."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedCommit:
+    """Everything in one commit that the reader uses."""
+
+    commit: Commit
+    txn_id: str = ""
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    domains: tuple[DomainMetadata, ...] = ()
+    files: tuple[FileAction, ...] = ()
+    """Only where files were asked for."""
+
+    @property
+    def clustering(self) -> DomainMetadata | None:
+        """What the commit says about clustering, if anything."""
+        return next((domain for domain in reversed(self.domains) if domain.name == CLUSTERING), None)
+
+
+@dataclass(slots=True)
+class _Gathered:
+    info: dict[str, Any] = field(default_factory=dict)
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    domains: list[DomainMetadata] = field(default_factory=list)
+    transactions: list[AppTransaction] = field(default_factory=list)
+    files: list[FileAction] = field(default_factory=list)
+    changes_data: bool = False
+    counted: int = 0
+    """Bytes of all lines that are not about files."""
+
+    def count(self, line: bytes) -> None:
+        """Raises ``BudgetError`` where all lines together are more than any commit says of a table."""
+        self.counted += len(line)
+        if self.counted > ACTION_BYTES:
+            raise BudgetError(f"the actions that are not about files have more than {ACTION_BYTES >> 20} MiB")
+
+    def take(self, kind: str, value: object, *, with_files: bool) -> None:
+        match kind:
+            case "protocol":
+                if self.protocol is not None:
+                    raise ValueError("a second protocol in one commit")
+                self.protocol = parse_protocol(value)
+            case "metaData":
+                if self.metadata is not None:
+                    raise ValueError("a second metaData in one commit")
+                self.metadata = parse_metadata(value)
+            case "domainMetadata":
+                self._take_domain(parse_domain(value))
+            case "txn":
+                self._take_transaction(parse_transaction(value))
+            case "commitInfo":
+                self.info = expect_object(value, "commitInfo")
+            case "add" | "remove":
+                self.changes_data = True
+                if with_files:
+                    self.files.append(parse_file(kind, value))
+
+    def _take_domain(self, domain: DomainMetadata) -> None:
+        self.domains.append(domain)
+        if len(self.domains) > DOMAINS:
+            raise BudgetError(f"more than {DOMAINS:,} domains in one commit")
+
+    def _take_transaction(self, transaction: AppTransaction) -> None:
+        if len(self.transactions) < _ENTRIES_LIMIT:
+            self.transactions.append(transaction)
+
+
+def parse_commit(version: int, lines: Iterable[bytes], *, with_files: bool = False) -> ParsedCommit:
+    """What a commit did. Raises ``CommitSyntaxError`` for a line that is no action, and for a file without any.
+
+    Lines of files are told by their beginning and not parsed unless asked for: a commit may hold 300,000 of them.
+    A line that also names a state action is parsed, so that a lost line end cannot hide one.
+    """
+    gathered, last, number = _Gathered(), b"", 0
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        last = line
+        if not with_files and _is_file_line(line):
+            gathered.changes_data |= not line.startswith(b'{"cdc":')
+            continue
+        _take_line(gathered, number, line, with_files=with_files)
+    if not last:
+        raise CommitSyntaxError(1, "the commit is empty")
+    if _is_file_line(last):
+        _take_line(gathered, number, last, with_files=False)
+    return _finish(version, gathered)
+
+
+def _is_file_line(line: bytes) -> bool:
+    return line.startswith(_FILES) and line.rstrip().endswith(b"}") and not any(key in line for key in _STATE)
+
+
+def _take_line(gathered: _Gathered, number: int, line: bytes, *, with_files: bool) -> None:
+    try:
+        action = expect_object(parse_json(line), "the line")
+        if not line.startswith(_FILES):
+            gathered.count(line)
+        known = [kind for kind in action if kind in _KINDS and action[kind] is not None]
+        if len(known) > 1:
+            raise ValueError(f"{len(known)} actions in one line: {', '.join(known)}")
+        for kind in known:
+            gathered.take(kind, action[kind], with_files=with_files)
+    except ValueError as error:
+        raise CommitSyntaxError(number, str(error)) from error
+
+
+def _finish(version: int, gathered: _Gathered) -> ParsedCommit:
+    info = gathered.info
+    operation = _text(info.get("operation"))
+    changes_state = gathered.metadata is not None or gathered.protocol is not None
+    changes_domain = any(domain.name != ROW_TRACKING for domain in gathered.domains)
+    engine = _text(info.get("engineInfo")) or _text(info.get("clientVersion"))
+    blind = info.get("isBlindAppend")
+    commit = Commit(
+        version=version,
+        timestamp=_number(info.get("inCommitTimestamp")) or _number(info.get("timestamp")) or 0,
+        operation=operation,
+        user=_text(info.get("userName")) or _text(info.get("userId")),
+        client=parse_client(engine),
+        user_metadata=_text(info.get("userMetadata"), _VALUE_LIMIT),
+        changes_metadata=changes_state or changes_domain,
+        changes_data=gathered.changes_data,
+        overwrites=version > 0 and _overwrites(operation, info.get("operationParameters")),
+        schema_writer=version > 0 and changes_state and gathered.changes_data and not operation.startswith(_NO_WRITERS),
+        engine=engine,
+        parameters=_texts(info.get("operationParameters")),
+        metrics=_texts(info.get("operationMetrics")),
+        tags=_texts(info.get("tags")),
+        read_version=_number(info.get("readVersion")),
+        isolation=_text(info.get("isolationLevel")),
+        blind_append=blind if isinstance(blind, bool) else None,
+        transactions=tuple(gathered.transactions),
+        job=_job(info),
+    )
+    return ParsedCommit(
+        commit=commit,
+        txn_id=_text(info.get("txnId")),
+        protocol=gathered.protocol,
+        metadata=gathered.metadata,
+        domains=tuple(gathered.domains),
+        files=tuple(gathered.files),
+    )
+
+
+def _text(value: object, limit: int = _TEXT_LIMIT) -> str:
+    """``commitInfo`` may hold anything: what is no text is taken as absent, and nobody needs a long one.
+
+    Short ones are kept once for all commits: ten thousand tables say the same few words.
+    """
+    if not isinstance(value, str):
+        return ""
+    return intern(value) if len(value) <= _SHORT else value[:limit]
+
+
+def _number(value: object) -> int | None:
+    """A version or a time; what is none is taken as absent."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _NUMBER_LIMIT else None
+
+
+def _texts(value: object) -> Mapping[str, str]:
+    """The entries of a map, as many as a person would read, and each of bounded length."""
+    if not isinstance(value, dict) or not value:
+        return NOTHING_SET
+    texts: dict[str, str] = {}
+    for key, each in islice(value.items(), _ENTRIES_LIMIT):
+        if each is not None:
+            short = type(each) is str and len(each) <= _SHORT
+            texts[_text(key)] = each if short else _shown(each)
+    return MappingProxyType(texts)
+
+
+def _job(info: Mapping[str, Any]) -> Mapping[str, str]:
+    if not info.keys() & _JOB:
+        return NOTHING_SET
+    found = {**_texts(info.get("job")), **_texts(info.get("notebook")), "clusterId": _text(info.get("clusterId"))}
+    return MappingProxyType({key: value for key, value in found.items() if value})
+
+
+def _shown(value: object) -> str:
+    match value:
+        case str():
+            text = value
+        case bool():
+            return "true" if value else "false"
+        case _:
+            try:
+                text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+            except RecursionError:
+                return "…"
+    return text if len(text) <= _VALUE_LIMIT else text[: _VALUE_LIMIT - 1] + "…"
+
+
+def _overwrites(operation: str, parameters: object) -> bool:
+    """Whether the whole table was replaced: not by ``replaceWhere``, ``REPLACE USING`` or dynamic partitions."""
+    if operation.startswith(_REPLACES):
+        return True
+    if operation != "WRITE" or not isinstance(parameters, dict) or parameters.get("mode") != "Overwrite":
+        return False
+    partial = ("predicate", "replaceOn", "replaceUsing", "isDynamicPartitionOverwrite")
+    return not any(
+        key.startswith(partial) and value not in (None, False, "", "[]", "false") for key, value in parameters.items()
+    )
+
+
+@lru_cache(maxsize=256)
+def parse_client(engine_info: str) -> Client:
+    """Who wrote a commit, by ``engineInfo``. Versions that are not numbers at their beginning are left out."""
+    for engine, pattern in _CLIENTS:
+        match = pattern.match(engine_info)
+        if match is not None:
+            return Client(engine, tuple(int(part) for part in match[1].split(".")) if match[1] else ())
+    return Client("unknown")

@@ -1,0 +1,24 @@
+"""Numbers of files, bytes and deletion vectors, by log replay, for a version that no checksum tells them of.
+
+Delta protocol, "Action Reconciliation": a file is its path and its deletion vector, and the newest word about it holds.
+"""
+
+from __future__ import annotations
+
+from tablectl.log.checkpoint import Counts, count_files
+from tablectl.log.history import read_commit
+from tablectl.log.listing import Segment, commit_name
+from tablectl.log.table_log import TableLog
+
+
+def replay(log: TableLog, segment: Segment) -> Counts:
+    """Count the files of a version: the cost grows with the log, so this is done only where it is asked for."""
+    seen: set[tuple[str, str]] = set()
+    total = Counts()
+    versions = range(segment.version, segment.base, -1)
+    for commit in log.each(lambda each: read_commit(log, commit_name(each), each, with_files=True), versions):
+        for file in reversed(commit.files):
+            if file.added and file.key not in seen:
+                total = total.plus(Counts(1, file.size, 1 if file.key[1] else 0))
+            seen.add(file.key)
+    return total.plus(count_files(log, segment.checkpoint, seen)) if segment.checkpoint else total

@@ -1,0 +1,135 @@
+"""From a table's location to the files of the version to read: the listing, and what it already refuses."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TypeVar
+
+from tablectl.delta.layout import LOG
+from tablectl.log.budget import HINT_BYTES
+from tablectl.log.listing import (
+    Checkpoint,
+    GapError,
+    LogFiles,
+    Segment,
+    commit_name,
+    parse_hint,
+    parse_listing,
+    segment,
+)
+from tablectl.log.table_facts import catalog_managed
+from tablectl.log.table_log import TableLog, VanishedError
+from tablectl.model.errors import LiveError
+from tablectl.model.text import printable
+
+_HINT = "_last_checkpoint"
+_GAP_HINT = "a complete log has every commit since its last checkpoint: restore the file from a copy"
+_log = logging.getLogger(__name__)
+_Result = TypeVar("_Result")
+
+
+class ListingGapError(LiveError):
+    """A listing with a hole in it: real damage, or a listing that a writer or a clean-up crossed."""
+
+
+def with_version(log: TableLog, version: int | None, look_back: int, read: Callable[[Segment], _Result]) -> _Result:
+    """Run a reading on a version's files, and once more on a fresh and full listing if the log changed under it.
+
+    ``look_back`` is how many commits behind the last checkpoint the reading may want.
+    """
+    return once_more(
+        lambda: read(_segment(log, _listing(log, version, look_back), version)),
+        lambda: read(_segment(log, _checked(log, parse_listing(log.names())), version, alone=True)),
+    )
+
+
+def once_more(first: Callable[[], _Result], again: Callable[[], _Result]) -> _Result:
+    """The first way, or the other where a file was missing."""
+    try:
+        return first()
+    except (VanishedError, ListingGapError):
+        return again()
+
+
+def commits_between(log: TableLog, after: int, until: int | None, limit: int) -> Segment | None:
+    """What there is of the newest commits above one version, up to another; ``None`` where the table has none so new.
+
+    At least ``limit`` of them are listed where there are as many. Raises ``LiveError`` where a commit is missing that
+    was not cleaned away behind a checkpoint.
+    """
+    start, files = _listing_after(log, after, until, limit)
+    if not files.commits:
+        _checked(log, parse_listing(log.names()))
+        return None
+    newest = max(files.commits)
+    missing = last = newest if until is None else min(until, newest)
+    while missing >= start and missing in files.commits:
+        missing -= 1
+    checkpoint = files.checkpoints[-1] if files.checkpoints else None
+    if missing >= start and (checkpoint is None or missing > checkpoint.version):
+        message = f"{log.location}: version {missing} is missing: there is no {commit_name(missing)}"
+        raise ListingGapError(message, _GAP_HINT)
+    return Segment(last, checkpoint, files)
+
+
+def _listing_after(log: TableLog, after: int, until: int | None, limit: int) -> tuple[int, LogFiles]:
+    """The files from a version on, and that version: not of the whole log where only its end is asked for."""
+    if after < 0 and until is None:
+        hint = _last_checkpoint(log)
+        start = hint - limit + 1
+        if start > 0:
+            files = parse_listing(log.names(f"{start:020d}"))
+            if files.commits and max(files.commits) >= hint:
+                return start, files
+    return after + 1, parse_listing(log.names(f"{after + 1:020d}" if after >= 0 else ""))
+
+
+def _listing(log: TableLog, version: int | None, look_back: int) -> LogFiles:
+    """One listing, from the last checkpoint where the hint about it proves right, else of everything."""
+    hint = _last_checkpoint(log)
+    start = max(hint - look_back, 0)
+    if start > 0 and (version is None or version >= hint):
+        files = parse_listing(log.names(f"{start:020d}"))
+        if files.commits and any(_usable(checkpoint, version) for checkpoint in files.checkpoints):
+            return _checked(log, files)
+    return _checked(log, parse_listing(log.names()))
+
+
+def _usable(checkpoint: Checkpoint, version: int | None) -> bool:
+    return version is None or checkpoint.version <= version
+
+
+def _last_checkpoint(log: TableLog) -> int:
+    try:
+        hint = parse_hint(log.read(_HINT, HINT_BYTES))
+    except VanishedError:
+        return -1
+    return -1 if hint is None else hint
+
+
+def _checked(log: TableLog, files: LogFiles) -> LogFiles:
+    if files.staged > max(files.commits, default=-1):
+        raise catalog_managed(log.location, f"commit {files.staged} is not published")
+    if not files.commits and not files.checkpoints:
+        if log.exists():
+            raise LiveError(f"{log.location}: the table's log {LOG} is empty", "was the table created, and completely?")
+        raise LiveError(f"{log.location}: not a Delta table: there is no {LOG}", "check the location")
+    return files
+
+
+def _segment(log: TableLog, files: LogFiles, version: int | None, *, alone: bool = False) -> Segment:
+    """``alone`` only on a second listing: the first may have been crossed by a clean-up or a writer."""
+    try:
+        found = segment(files, version, alone=alone)
+    except GapError as error:
+        raise ListingGapError(f"{log.location}: {error}", _GAP_HINT) from error
+    if found.version not in files.commits:
+        _log.warning(
+            "%s: %s is gone, so version %d is read from its checkpoint; Delta Spark loads the table only where "
+            "another commit file is left, so restore the file",
+            printable(log.location),
+            commit_name(found.version),
+            found.version,
+        )
+    return found

@@ -1,0 +1,49 @@
+"""How the files of a partitioned table lie in its partitions, by log replay: the cost grows with the files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from statistics import median_low
+
+from tablectl.delta.schema import Schema
+from tablectl.log.actions import FileAction, Partition
+from tablectl.log.checkpoint import PARTITIONS, checkpoint_files
+from tablectl.log.history import read_commit
+from tablectl.log.listing import Segment, commit_name
+from tablectl.log.table_log import TableLog
+from tablectl.model.table import PartitionLayout
+
+
+def measure_layout(
+    log: TableLog, segment: Segment, columns: tuple[str, ...], schema: Schema, most: int
+) -> PartitionLayout | None:
+    """The layout of a version by its partition columns; ``None`` without files, and with more than ``most``."""
+    sizes: Counter[Partition] = Counter()
+    files = 0
+    for file in islice(_files(log, segment), most + 1):
+        sizes[file.partition] += file.size
+        files += 1
+    if not files or files > most:
+        return None
+    physical = {field.name: field.physical or field.name for field in schema.fields}
+    values = {column: {dict(each).get(physical.get(column, column)) for each in sizes} for column in columns}
+    return PartitionLayout(
+        partitions=len(sizes),
+        median=median_low(sizes.values()),
+        values=tuple((column, len(found)) for column, found in values.items()),
+    )
+
+
+def _files(log: TableLog, segment: Segment) -> Iterator[FileAction]:
+    """Each file of the version once: the newest word about it holds."""
+    seen: set[tuple[str, str]] = set()
+    for version in range(segment.version, segment.base, -1):
+        commit = read_commit(log, commit_name(version), version, with_files=True)
+        for file in reversed(commit.files):
+            if file.added and file.key not in seen:
+                yield file
+            seen.add(file.key)
+    if segment.checkpoint:
+        yield from checkpoint_files(log, segment.checkpoint, seen, PARTITIONS)

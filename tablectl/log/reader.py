@@ -1,0 +1,240 @@
+"""Read live tables from their Delta logs: the entry points of this package."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from tablectl.delta.names import TableName
+from tablectl.log.history import History
+from tablectl.log.listing import Segment
+from tablectl.log.open_version import commits_between, once_more, with_version
+from tablectl.log.state import State, find_state
+from tablectl.log.store import Stores, is_local
+from tablectl.log.table_facts import check_properties, check_protocol, frozen, read_clustering, read_schema
+from tablectl.log.table_log import TableLog
+from tablectl.log.truncation import find_truncation
+from tablectl.model.errors import LiveError
+from tablectl.model.table import Commit, LiveTable
+from tablectl.model.table_options import Optimize
+from tablectl.storage.object_stores import StoreOptions
+
+MOST_FILES = 200_000
+"""Files up to which a layout is measured."""
+LOOK_BACK = 20
+"""Commits that are asked for writers, where they matter."""
+
+_DEFAULT = StoreOptions()
+_LOCAL_CONCURRENCY = 4
+"""A local disk answers faster than threads hand the interpreter over; a mounted network drive gains from a few."""
+_READY = 4
+"""Tables read ahead of the one that is asked for, for each thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How much of a table is read beside protocol, metadata and domains, which cost the same whatever it holds."""
+
+    look_back: int = 0
+    """How many of the newest commits are read for its history."""
+    counts: bool = False
+    """Whether files, bytes and vectors are computed from the whole log where no checksum has them: the cost then grows
+    with the number of files.
+    """
+    layout: bool = False
+    """Whether the layout of a partitioned table is measured, at the same cost, up to a bound."""
+    truncation: bool = False
+    """Whether to look for what keeps history from being given up: the cost grows with the commits of a day."""
+    marks: Optimize | None = None
+    """How data shall follow the clustering columns, to ask by what it is clustered: the cost grows with the files."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """A table to be read, and how deep, once its state is known: most tables are as declared, and need no more."""
+
+    name: TableName
+    location: str
+    depth: Callable[[LiveTable], Depth]
+
+
+def read_table(
+    name: TableName,
+    location: str,
+    *,
+    version: int | None = None,
+    look_back: int = LOOK_BACK,
+    counts: bool = False,
+    truncation: bool = False,
+    marks: Optimize | None = None,
+    options: StoreOptions = _DEFAULT,
+) -> LiveTable:
+    """The table at a version, the newest without one; the next four as in ``Depth``.
+
+    ``location`` is taken literally: percent signs in a path are part of it, as in Hadoop's ``Path``.
+    Raises ``LiveError`` where the table cannot be read; what the log says is never guessed.
+    """
+    depth = Depth(look_back, counts, truncation=truncation, marks=marks)
+    with Stores(options) as stores:
+        request = ReadRequest(name, location, lambda _table: depth)
+        return _read_table(stores, request, version, look_back=look_back, ahead=max(look_back, 1))
+
+
+def read_many(
+    requests: Iterable[ReadRequest], *, concurrency: int = 16, options: StoreOptions = _DEFAULT
+) -> Generator[LiveTable | LiveError, None, None]:
+    """Many tables at once, in the order asked for; a table that cannot be read is its error.
+
+    Only the next few are kept ready, so that ten thousand tables take no more memory than what is kept of them.
+    """
+    asked = list(requests)
+    local = all(is_local(request.location) for request in asked)
+    workers = max(1, min(concurrency, _LOCAL_CONCURRENCY) if local else concurrency)
+    with Stores(options) as stores, ThreadPoolExecutor(max_workers=workers) as pool:
+
+        def one(request: ReadRequest) -> LiveTable | LiveError:
+            try:
+                return _read_table(stores, request)
+            except LiveError as error:
+                return error
+
+        ready = deque[Future[LiveTable | LiveError]]()
+        try:
+            for request in asked:
+                ready.append(pool.submit(one, request))
+                if len(ready) > workers * _READY:
+                    yield ready.popleft().result()
+            while ready:
+                yield ready.popleft().result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def read_commits(
+    location: str,
+    *,
+    after: int = -1,
+    until: int | None = None,
+    limit: int = 1000,
+    within: timedelta | None = None,
+    options: StoreOptions = _DEFAULT,
+) -> tuple[Commit, ...]:
+    """The commits above ``after`` up to ``until`` (the newest without it), newest first, at most ``limit``.
+
+    ``within`` ends them at the first that is older than the newest of them by more than that: both by their own
+    timestamps, so that the same log gives the same answer tomorrow. A commit without a timestamp ends nothing.
+    Where the log was cleaned, the oldest of them are missing: compare the last one's version with ``after``.
+    """
+    with Stores(options) as stores:
+        log = stores.open(location)
+
+        def read() -> tuple[Commit, ...]:
+            wanted = commits_between(log, after, until, limit)
+            if wanted is None:
+                return ()
+            recent = History(log, wanted).recent(min(limit, max(wanted.version - after, 0)))
+            return tuple(_lately((each.commit for each in recent), within))
+
+        return once_more(read, read)
+
+
+def newest_version(location: str, *, options: StoreOptions = _DEFAULT) -> int:
+    """The newest version of the table, at the cost of a listing."""
+    with Stores(options) as stores:
+        return with_version(stores.open(location), None, 0, lambda wanted: wanted.version)
+
+
+def _lately(commits: Iterable[Commit], within: timedelta | None) -> Iterator[Commit]:
+    """The first of some commits, newest first, that are no older than the newest by more than a span."""
+    oldest = 0
+    for commit in commits:
+        if within is not None and commit.timestamp and not oldest:
+            oldest = commit.timestamp - round(within.total_seconds() * 1000)
+        if commit.timestamp and commit.timestamp < oldest:
+            return
+        yield commit
+
+
+def _read_table(
+    stores: Stores, request: ReadRequest, version: int | None = None, *, look_back: int = LOOK_BACK, ahead: int = 1
+) -> LiveTable:
+    """``look_back`` is the most that the request will want, and ``ahead`` what it wants for sure."""
+    log = stores.open(request.location)
+    return with_version(log, version, look_back, lambda wanted: _read_version(request, log, wanted, ahead))
+
+
+def _read_version(request: ReadRequest, log: TableLog, wanted: Segment, ahead: int) -> LiveTable:
+    history = History(log, wanted)
+    history.read_ahead(wanted.version, ahead)
+    history.read_checksum_ahead(wanted.version)
+    table = table_of(request.name, history)
+    return _deepened(table, request.depth(table), history)
+
+
+def table_of(name: TableName, history: History) -> LiveTable:
+    """The table as its log has it, without a history. Raises ``LiveError`` where the log does not tell."""
+    try:
+        return _interpreted(name, history)
+    except LiveError:
+        # A damaged checksum may say what makes no sense; where it was not the checksum, the commits say it too.
+        if not history.doubt_checksums():
+            raise
+        return _interpreted(name, history)
+
+
+def _interpreted(name: TableName, history: History) -> LiveTable:
+    log, state = history.log, find_state(history)
+    check_protocol(state.protocol, log.location)
+    check_properties(state.metadata, log.location)
+    schema = read_schema(state.metadata, log.location)
+    clustering = read_clustering(state.protocol, state.metadata, state.clustering, schema, log.location)
+    files, size, vectors = _counted(state)
+    return LiveTable(
+        name=name,
+        location=log.location,
+        version=history.segment.version,
+        table_id=state.metadata.table_id,
+        protocol=state.protocol,
+        schema=schema,
+        partition_columns=state.metadata.partition_columns,
+        clustering=clustering,
+        properties=frozen(state.metadata),
+        files=files,
+        bytes=size,
+        vectors=vectors,
+    )
+
+
+def _counted(state: State) -> tuple[int | None, int | None, int | None]:
+    """Files, bytes and vectors, as far as the checksum and the protocol tell."""
+    checksum = state.checksum
+    # No file has a deletion vector without the feature: DROP FEATURE purges them before it leaves the protocol.
+    vectors = 0 if not state.protocol.has("deletionVectors") else checksum.vectors if checksum else None
+    return (checksum.files, checksum.bytes, vectors) if checksum else (None, None, vectors)
+
+
+def _deepened(table: LiveTable, depth: Depth, history: History) -> LiveTable:
+    if depth.counts and None in {table.files, table.bytes, table.vectors}:
+        # Only here may pyarrow be needed, and it is slow to import.
+        from tablectl.log.file_counts import replay  # noqa: PLC0415
+
+        total = replay(history.log, history.segment)
+        table = replace(table, files=total.files, bytes=total.bytes, vectors=total.vectors)
+    if depth.layout and table.partition_columns and (table.files or 0) <= MOST_FILES:
+        from tablectl.log.partition_layout import measure_layout  # noqa: PLC0415  # pyarrow, as above
+
+        layout = measure_layout(history.log, history.segment, table.partition_columns, table.schema, MOST_FILES)
+        table = replace(table, layout=layout)
+    if depth.marks is not None:
+        # As with counting.
+        from tablectl.log.clustering_state import find_clustering_state  # noqa: PLC0415
+
+        table = replace(table, marks=find_clustering_state(history), optimize=depth.marks)
+    if depth.truncation:
+        table = replace(table, truncation=find_truncation(table, history))
+    if depth.look_back:
+        table = replace(table, history=tuple(each.commit for each in history.recent(depth.look_back)))
+    return table

@@ -1,0 +1,97 @@
+"""The newest protocol, metadata and clustering domain of a version, from the cheapest source that tells.
+
+The order of sources is delta-4: the version's own checksum; else the commits, newest first, until an older
+checksum or the checkpoint says the rest. A commit always wins over a checksum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tablectl.delta.protocol import Protocol
+from tablectl.log.actions import CLUSTERING, DomainMetadata, Metadata
+from tablectl.log.checksum import Checksum
+from tablectl.log.commits import ParsedCommit
+from tablectl.log.history import History
+from tablectl.model.errors import LiveError
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a version's log says about the table as a whole, not yet interpreted."""
+
+    protocol: Protocol
+    metadata: Metadata
+    clustering: DomainMetadata | None
+    """``None`` or a removed one where no column clusters the table."""
+    checksum: Checksum | None
+    """The checksum of this very version, if there is one to believe."""
+
+
+@dataclass(slots=True)
+class StateFindings:
+    """The first of each that a walk from the newest to the oldest meets; later ones are older and ignored."""
+
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    clustering: DomainMetadata | None = None
+
+    def take(self, source: ParsedCommit | Checksum) -> None:
+        """Take what is not known yet."""
+        self.protocol = self.protocol or source.protocol
+        self.metadata = self.metadata or source.metadata
+        self.clustering = self.clustering or source.clustering
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing older can matter: clustering columns exist only with the feature in the protocol."""
+        if self.protocol is None or self.metadata is None:
+            return False
+        return self.clustering is not None or not self.protocol.has("clustering")
+
+
+def find_state(history: History) -> State:
+    """Walk a segment. Raises ``LiveError`` where a file is damaged, or the log never says what the table is."""
+    segment = history.segment
+    newest = history.checksum(segment.version)
+    findings = StateFindings()
+    if segment.version in segment.files.commits:
+        findings.take(history.commit(segment.version))
+    if newest is not None:
+        findings.take(newest)
+    if not findings.complete:
+        _walk(history, findings)
+    if not findings.complete and segment.checkpoint is not None:
+        _take_checkpoint(history, findings)
+    if findings.protocol is None or findings.metadata is None:
+        lacking = "protocol" if findings.protocol is None else "metaData"
+        raise LiveError(
+            f"{history.log.location}: no {lacking} action up to version {segment.version} of its log",
+            "the log is damaged: every Delta table has one in its first commit",
+        )
+    return State(findings.protocol, findings.metadata, findings.clustering, newest)
+
+
+def _walk(history: History, findings: StateFindings) -> None:
+    for step in history.steps():
+        findings.take(step)
+        if not findings.complete and (checksum := history.checksum(step.commit.version)):
+            findings.take(checksum)
+        if findings.complete:
+            return
+    base = history.segment.base
+    if base >= 0 and base in history.segment.files.commits and (checksum := history.checksum(base)):
+        findings.take(checksum)
+
+
+def _take_checkpoint(history: History, findings: StateFindings) -> None:
+    # Only here is a Parquet reader needed, and it is slow to import.
+    from tablectl.log.checkpoint import read_checkpoint  # noqa: PLC0415
+
+    checkpoint = history.segment.checkpoint
+    assert checkpoint is not None
+    protocol, metadata, domains = read_checkpoint(history.log, checkpoint)
+    clustering = next((domain for domain in domains if domain.name == CLUSTERING), None)
+    findings.protocol = findings.protocol or protocol
+    findings.metadata = findings.metadata or metadata
+    findings.clustering = findings.clustering or clustering or DomainMetadata(CLUSTERING, "", removed=True)

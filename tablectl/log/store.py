@@ -1,0 +1,278 @@
+"""Where logs lie: on a disk or in any object store, behind the few calls of ``TableLog``."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Self, TypeVar
+from urllib.parse import urlsplit
+
+import obstore
+from obstore.exceptions import BaseError, NotFoundError, PermissionDeniedError
+from obstore.store import ObjectStore
+
+from tablectl.delta.layout import LOG
+from tablectl.delta.names import canonical_location
+from tablectl.files import size_text
+from tablectl.log.budget import LINE_BYTES
+from tablectl.log.disk import DiskLog
+from tablectl.log.table_log import DENIED, OversizeError, TableLog, VanishedError
+from tablectl.model.errors import LiveError
+from tablectl.model.store_options import FAMILIES
+from tablectl.storage.failures import Failure, explain
+from tablectl.storage.object_stores import BucketError, Patience, StoreOptions, open_bucket
+
+_CHUNK = 1 << 20
+_FEW = 8
+"""Files of one table that are read side by side where each may be large."""
+_IN_FLIGHT = 64
+"""Requests of all tables together. S3 takes thousands a second for each prefix; a proxy may not."""
+_PATIENCE = Patience(tries=5, seconds=30)
+"""obstore's default goes on for three minutes, which a person takes for a hang."""
+_BLOCK = 1 << 16
+"""What is fetched of a file at least: a Parquet reader asks for many small ranges that lie side by side."""
+_Result = TypeVar("_Result")
+_Item = TypeVar("_Item")
+
+
+class LogBucket:
+    """One store, shared by all tables in it; once it cannot be reached, nobody else waits for that again."""
+
+    def __init__(self, store: ObjectStore, family: str, pool: ThreadPoolExecutor) -> None:
+        self.store = store
+        self.family = family
+        self.pool = pool
+        """Where requests run side by side."""
+        self.failure: Failure | None = None
+
+
+class Stores:
+    """One store per bucket, shared by all its tables: connections and credentials are set up once."""
+
+    def __init__(self, options: StoreOptions) -> None:
+        self._options = options
+        self._buckets: dict[str, LogBucket] = {}
+        self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def open(self, location: str) -> TableLog:
+        """The log of the table at a location. Raises ``LiveError`` where no store can be made of it."""
+        place = canonical_location(location)
+        return self.open_object(place) if "://" in place else _local(place)
+
+    def open_object(self, location: str) -> ObjectLog:
+        """The log of the table at a location in an object store. Raises as ``open``."""
+        place = canonical_location(location)
+        try:
+            split = urlsplit(place.replace("#", "%23").replace("?", "%3F"))
+        except ValueError as error:
+            raise LiveError(f"{location!r} is no location: {error}") from error
+        prefix = split.path.replace("%23", "#").replace("%3F", "?").strip("/")
+        return ObjectLog(self._bucket(split.scheme, split.netloc), prefix, place)
+
+    def _bucket(self, scheme: str, authority: str) -> LogBucket:
+        root = f"{scheme}://{authority}"
+        with self._lock:
+            if root not in self._buckets:
+                store = self._memory() if scheme == "memory" else _remote(scheme, authority, self._options)
+                self._pool = self._pool or ThreadPoolExecutor(_IN_FLIGHT, thread_name_prefix="tablectl-live")
+                self._buckets[root] = LogBucket(store, FAMILIES.get(scheme, ""), self._pool)
+            return self._buckets[root]
+
+    def _memory(self) -> ObjectStore:
+        if self._options.memory is None:
+            raise LiveError("memory: locations exist only where a test gives their store")
+        return self._options.memory
+
+
+def is_local(location: str) -> bool:
+    """Whether a location is on this machine's file system."""
+    return location.startswith("/") or location[:5].lower() == "file:"
+
+
+def _local(path: str) -> DiskLog:
+    if not path.startswith("/"):
+        raise LiveError(f"{path!r} is a relative path", "write it from the root, or as a URI")
+    return DiskLog(path)
+
+
+def _remote(scheme: str, authority: str, options: StoreOptions) -> ObjectStore:
+    try:
+        return open_bucket(scheme, authority, options, _PATIENCE)
+    except BucketError as error:
+        raise LiveError(f"{scheme}://{authority}: {error.failure.reason}", error.failure.hint) from error
+
+
+class ObjectLog:
+    """A ``TableLog`` in an object store."""
+
+    def __init__(self, bucket: LogBucket, prefix: str, location: str) -> None:
+        self.location = location
+        self._bucket = bucket
+        self._store = bucket.store
+        self._prefix = prefix
+        self._root = f"{prefix}/{LOG}" if prefix else LOG
+        self._large = threading.Lock()
+        """Held while a large file is read: thirty commits are read ahead, and each may have a line of many MiB."""
+
+    def file(self, name: str) -> str:
+        """As ``TableLog.file``."""
+        return f"{self.location}/{LOG}/{name}"
+
+    def names(self, after: str = "") -> list[str]:
+        """As ``TableLog.names``, with the one listing that every store has."""
+        skip = len(self._root) + 1
+        offset = f"{self._root}/{after}" if after else None
+        with self._translated(""):
+            pages = obstore.list(self._store, self._root, offset=offset)
+            return [meta["path"][skip:] for page in pages for meta in page]
+
+    def exists(self) -> bool:
+        """Never: there are no directories."""
+        return False
+
+    def begun(self) -> bool:
+        """Whether this is a table at all, be its log damaged. One request."""
+        with self._translated(""):
+            return any(page for page in obstore.list(self._store, self._root))
+
+    def folders(self) -> list[str]:
+        """The names of the directories beside the log, in no order, at the cost of listing what lies beside it."""
+        with self._translated(""):
+            found = obstore.list_with_delimiter(self._store, self._prefix or None)["common_prefixes"]
+            return [path.rpartition("/")[2] for path in found]
+
+    def read(self, name: str, limit: int = LINE_BYTES) -> bytes:
+        """As ``TableLog.read``."""
+        with self._translated(name):
+            result = obstore.get(self._store, f"{self._root}/{name}")
+            if result.meta["size"] > limit:
+                raise OversizeError(f"{self.file(name)}: cannot be read: larger than {size_text(limit)}")
+            return bytes(result.bytes())
+
+    def lines(self, name: str) -> Generator[bytes, None, None]:
+        """As ``TableLog.lines``."""
+        rest = b""
+        with self._translated(name):
+            result = obstore.get(self._store, f"{self._root}/{name}")
+            if result.meta["size"] <= _CHUNK:
+                yield from bytes(result.bytes()).split(b"\n")
+                return
+            with self._large:
+                for chunk in result.stream(min_chunk_size=_CHUNK):
+                    *complete, rest = (rest + bytes(chunk)).split(b"\n")
+                    yield from complete
+                    if len(rest) > LINE_BYTES:
+                        raise OversizeError(f"{self.file(name)}: a line is longer than {LINE_BYTES >> 20} MiB")
+                if rest:
+                    yield rest
+
+    def open(self, name: str) -> RangeFile:
+        """As ``TableLog.open``."""
+        return self._get(name, lambda store, path: RangeFile(store, path, obstore.head(store, path)["size"]))
+
+    def start(self, call: Callable[[], _Result]) -> Future[_Result] | None:
+        """As ``TableLog.start``."""
+        return self._bucket.pool.submit(call)
+
+    def each(self, call: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
+        """As ``TableLog.each``."""
+        running = deque[Future[_Result]]()
+        try:
+            for item in items:
+                running.append(self._bucket.pool.submit(call, item))
+                if len(running) == _FEW:
+                    yield running.popleft().result()
+            while running:
+                yield running.popleft().result()
+        finally:
+            for future in running:
+                future.cancel()
+
+    def _get(self, name: str, take: Callable[[ObjectStore, str], _Result]) -> _Result:
+        with self._translated(name):
+            return take(self._store, f"{self._root}/{name}")
+
+    @contextmanager
+    def _translated(self, name: str) -> Iterator[None]:
+        if self._bucket.failure is not None:
+            raise self._error(name, self._bucket.failure)
+        try:
+            yield
+        except (NotFoundError, FileNotFoundError) as error:
+            failure = explain(error, self._bucket.family)
+            if failure.lasting:
+                raise self._failed(name, failure) from error
+            raise VanishedError(f"{self.file(name)}: listed, but gone when it was opened") from error
+        except (PermissionError, PermissionDeniedError) as error:
+            failure = explain(error, self._bucket.family)
+            if not failure.lasting:
+                failure = Failure(failure.reason, failure.hint or DENIED)
+            raise self._failed(name, failure) from error
+        except (BaseError, OSError, ValueError) as error:
+            raise self._failed(name, explain(error, self._bucket.family)) from error
+
+    def _failed(self, name: str, failure: Failure) -> LiveError:
+        if failure.lasting:
+            self._bucket.failure = failure
+        return self._error(name, failure)
+
+    def _error(self, name: str, failure: Failure) -> LiveError:
+        return LiveError(f"{self.file(name)}: cannot be read: {failure.reason}", failure.hint)
+
+
+class RangeFile(io.RawIOBase):
+    """A stored file of which only the ranges that are read are fetched."""
+
+    def __init__(self, store: ObjectStore, path: str, size: int) -> None:
+        super().__init__()
+        self._store = store
+        self._path = path
+        self._size = size
+        self._at = 0
+        self._block = (0, b"")
+        """The last bytes fetched and where they begin: the end of a small file, its footer, is all of it."""
+
+    def seekable(self) -> bool:
+        """Always."""
+        return True
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def tell(self) -> int:
+        """Where the next read begins."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """As files do."""
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = max(start + offset, 0)
+        return self._at
+
+    def read(self, size: int = -1, /) -> bytes:
+        """At most one request per call, none for what the last one fetched."""
+        left = max(self._size - self._at, 0)
+        size = left if size < 0 else min(size, left)
+        if size == 0:
+            return b""
+        start, block = self._block
+        if not start <= self._at <= self._at + size <= start + len(block):
+            start, length = self._at, min(max(size, _BLOCK), left)
+            block = bytes(obstore.get_range(self._store, self._path, start=start, length=length))
+            self._block = (start, block)
+        data = block[self._at - start : self._at - start + size]
+        self._at += len(data)
+        return data

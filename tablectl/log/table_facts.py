@@ -1,0 +1,121 @@
+"""From the state in a log to the facts of a live table; what must not be interpreted is refused here. Pure."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from tablectl.delta.names import ColumnPath
+from tablectl.delta.protocol import Protocol
+from tablectl.delta.schema import Schema, parse_schema
+from tablectl.log.actions import DomainMetadata, Metadata, parse_clustering
+from tablectl.log.budget import check_json
+from tablectl.model.errors import LiveError
+from tablectl.model.text import cut
+
+_READER = 3
+_KNOWN = frozenset(
+    {
+        "columnMapping",
+        "deletionVectors",
+        "geospatial",
+        "timestampNtz",
+        "typeWidening",
+        "typeWidening-preview",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        "variantShredding",
+        "variantShredding-preview",
+        "variantType",
+        "variantType-preview",
+    }
+)
+"""Reader features that leave protocol, metadata and domains where this reader looks for them (delta-1.13)."""
+_CATALOG = frozenset({"catalogManaged", "catalogOwned", "catalogOwned-preview"})
+_CATALOG_PROPERTIES = (
+    "io.unitycatalog.tableId",
+    "ucTableId",
+    "delta.coordinatedCommits.commitCoordinator",
+    "delta.coordinatedCommits.commitCoordinator-preview",
+)
+_MAPPED = frozenset({"name", "id"})
+
+
+def catalog_managed(location: str, why: str) -> LiveError:
+    """The refusal of a table whose newest commits only its catalog knows (delta-1.11)."""
+    return LiveError(
+        f"{location}: the table is managed by its catalog ({why}): its log alone does not say what it is now",
+        "read and change it through its catalog; a location does not reach it",
+    )
+
+
+def check_protocol(protocol: Protocol, location: str) -> None:
+    """Refuse a table that this reader might read wrongly. Raises ``LiveError`` naming the feature."""
+    managed = sorted((protocol.reader_features | protocol.writer_features) & _CATALOG)
+    if managed:
+        raise catalog_managed(location, f"feature {managed[0]}")
+    if protocol.reader > _READER:
+        raise LiveError(
+            f"{location}: the table asks for reader version {protocol.reader}, known is up to {_READER}",
+            "nothing of it is interpreted; a newer tablectl may know it",
+        )
+    unknown = sorted(protocol.reader_features - _KNOWN)
+    if unknown:
+        raise LiveError(
+            f"{location}: the table asks for the reader feature{'s' if len(unknown) > 1 else ''} {', '.join(unknown)}, "
+            "unknown here",
+            "nothing of it is interpreted; a newer tablectl may know it, or drop the feature",
+        )
+
+
+def check_properties(metadata: Metadata, location: str) -> None:
+    """Refuse a table whose properties say that a catalog or coordinator holds its newest commits."""
+    for key in _CATALOG_PROPERTIES:
+        if metadata.properties.get(key):
+            raise catalog_managed(location, f"property {key}")
+
+
+def read_schema(metadata: Metadata, location: str) -> Schema:
+    """The schema, with physical names only where columns are mapped."""
+    if metadata.schema is None:
+        raise LiveError(
+            f"{location}: the table's metaData has no schemaString", "set a schema, or create the table again"
+        )
+    try:
+        check_json(metadata.schema.encode(errors="surrogatepass"))
+        return parse_schema(metadata.schema)
+    except (ValueError, RecursionError) as error:
+        raise LiveError(f"{location}: the schema in the table's metaData cannot be read: {error}") from error
+
+
+def read_clustering(
+    protocol: Protocol, metadata: Metadata, domain: DomainMetadata | None, schema: Schema, location: str
+) -> tuple[ColumnPath, ...] | None:
+    """The clustering columns by their logical names, as Delta derives them: the feature in the protocol makes a table
+    clustered, the domain says by what, and no domain says by nothing (delta-4).
+    """
+    if not protocol.has("clustering"):
+        return None
+    if domain is None or domain.removed:
+        return ()
+    try:
+        physical = parse_clustering(domain.configuration)
+    except ValueError as error:
+        raise LiveError(f"{location}: the domain delta.clustering cannot be read: {error}") from error
+    mapped = metadata.properties.get("delta.columnMapping.mode", "none").lower() in _MAPPED
+    return tuple(_logical(schema, path, location, mapped=mapped) for path in physical)
+
+
+def _logical(schema: Schema, path: tuple[str, ...], location: str, *, mapped: bool) -> ColumnPath:
+    if mapped:
+        logical = schema.logical(path)
+    else:
+        found = schema.find(path)
+        logical = found[0] if found else None
+    if logical is None:
+        raise LiveError(f"{location}: the table is clustered by {'.'.join(path)}, a column its schema does not have")
+    return logical
+
+
+def frozen(metadata: Metadata) -> MappingProxyType[str, str]:
+    """The table's properties, as ``metaData`` holds them; of a long value only its beginning and digest."""
+    return MappingProxyType({key: cut(value) for key, value in metadata.properties.items()})

@@ -1,0 +1,99 @@
+"""What keeps history from being given up: the age of the first checkpoint after a feature left its last mark.
+
+Delta deletes commits and checkpoints older than ``delta.dropFeatureTruncateHistory.retentionDuration``, a day unless
+set, by the minute, up to the newest checkpoint that is as old; until no commit that is left names deletion vectors, or
+none is left that checkpoints are protected for, ``DROP FEATURE … TRUNCATE HISTORY`` fails, and leaves a checkpoint
+(delta-1.3; measured with Delta 4.4). Clocks are those of the commits.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tablectl.delta.properties import parse_interval
+from tablectl.log.commits import ParsedCommit
+from tablectl.log.history import History, read_commit
+from tablectl.log.listing import commit_name, parse_listing
+from tablectl.log.table_log import VanishedError
+from tablectl.model.table import HistoryTruncation, LiveTable
+
+VECTORS = "deletionVectors"
+PROTECTION = "checkpointProtection"
+_VERSION = re.compile(r"[0-9]{1,18}\Z")
+_RETENTION = "delta.dropFeatureTruncateHistory.retentionDuration"
+_PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
+_ENABLED = "delta.enabledeletionvectors"
+_DAY = 24 * 60 * 60 * 1000
+_MINUTE = 60 * 1000
+_MOST = 1000
+"""Commits that are looked through; a bound, so that an absurd log ends somewhere."""
+
+
+def has_truncation(live: LiveTable) -> bool:
+    """Whether a table has anything to which the age of its history could matter."""
+    return live.protocol.has(VECTORS) or live.protocol.has(PROTECTION)
+
+
+def find_truncation(live: LiveTable, history: History) -> HistoryTruncation | None:
+    """When history may be given up, for a table that has reason to.
+
+    Delta keeps what it needs to read any version that is young enough, so the oldest checkpoint behind the last mark
+    must be a day old. Where there is none, nothing is waited for: the drop itself makes one, and fails.
+    """
+    if not has_truncation(live):
+        return None
+    first = 0
+    if live.protocol.has(VECTORS):
+        first = _last_mark(live, history) + 1
+    if live.protocol.has(PROTECTION):
+        first = max(first, _protected_before(live))
+    log = history.log
+    checkpoints = sorted(each.version for each in parse_listing(log.names()).checkpoints)
+    version = next((each for each in checkpoints if each >= first), None)
+    if version is None or version > live.version or not first:
+        return HistoryTruncation()
+    try:
+        at = read_commit(log, commit_name(version), version).commit.timestamp
+    except VanishedError:
+        return HistoryTruncation()
+    return HistoryTruncation(_due(at, _retention(live)) if at else 0)
+
+
+def _due(checkpoint: int, retention: int) -> int:
+    """The first full minute by which Delta takes it for old enough; files are a little younger than their commits."""
+    return (checkpoint // _MINUTE + 2) * _MINUTE + retention
+
+
+def _retention(live: LiveTable) -> int:
+    try:
+        return parse_interval(live.property(_RETENTION) or "") // 1000
+    except ValueError:
+        return _DAY
+
+
+def _last_mark(live: LiveTable, history: History) -> int:
+    """The newest version that names a vector, or has them on; -1 where none in reach does."""
+    log = history.log
+    commits = parse_listing(log.names()).commits
+    for version in range(live.version, max(live.version - _MOST, -1), -1):
+        if version not in commits:
+            return -1
+        try:
+            commit = read_commit(log, commit_name(version), version, with_files=True)
+        except VanishedError:
+            return -1
+        if _marked(commit):
+            return version
+    return -1
+
+
+def _marked(commit: ParsedCommit) -> bool:
+    properties = commit.metadata.properties if commit.metadata else {}
+    enabled = any(key.lower() == _ENABLED and value.lower() == "true" for key, value in properties.items())
+    return enabled or any(file.key[1] for file in commit.files)
+
+
+def _protected_before(live: LiveTable) -> int:
+    """The first version whose checkpoint needs no protection."""
+    text = live.property(_PROTECTED_BEFORE) or ""
+    return min(int(text), live.version) if _VERSION.match(text) else 0

@@ -1,0 +1,375 @@
+"""What lint may find: every code with its page, and how grave a repository takes it. Codes are stable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+from tablectl.delta.names import TableName, matches
+
+Severity = Literal["note", "warning", "error", "ignored"]
+"""How grave a finding is. An error leaves its table out of the plan; what is ignored is kept for the record."""
+
+Seen = Literal["validate", "plan", "lint"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LintRule:
+    """One code: its page, and how grave it is where nobody says otherwise."""
+
+    code: str
+    name: str
+    """For machines that want one: ``StatisticsMissClustering``."""
+    severity: Literal["note", "warning", "error"]
+    title: str
+    breaks: str
+    """What goes wrong."""
+    why: str
+    way_out: str
+    source: str
+    """Its sources: ``delta-2.2`` and ``D60`` (docs/reference), or a public page."""
+    seen: tuple[Seen, ...] = ("plan", "lint")
+    """Which commands look for it. ``plan`` looks at tables that it changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class LintSetting:
+    """What ``lint:`` of the configuration says of one code."""
+
+    severity: Severity | None = None
+    """``None`` only until the configuration is checked."""
+    reason: str = ""
+    tables: tuple[str, ...] = ()
+    """Globs over table names, as ``--select`` takes them; none is every table."""
+
+    def concerns(self, table: TableName) -> bool:
+        """Whether it is about a table."""
+        return not self.tables or any(matches(table, glob) for glob in self.tables)
+
+
+@dataclass(frozen=True, slots=True)
+class Severities:
+    """How grave each code is in a repository."""
+
+    settings: Mapping[str, LintSetting] = field(default_factory=dict)
+
+    def of(self, code: str, table: TableName) -> tuple[Severity, str]:
+        """The severity of a code on a table, and the reason if one was given."""
+        setting = self.settings.get(code)
+        if setting is None or setting.severity is None or not setting.concerns(table):
+            return (RULES[code].severity if code in RULES else "note"), ""
+        return setting.severity, setting.reason
+
+
+DEFAULT_SEVERITIES = Severities()
+
+_BEST_PRACTICES = "docs.delta.io/best-practices, as of Delta 4.4"
+
+_RULES: Sequence[LintRule] = (
+    LintRule(
+        code="P001",
+        name="ReadersNeedNewerProtocol",
+        severity="warning",
+        title="Readers need a newer protocol",
+        breaks="Clients that do not know the features named can no longer read the table once the plan is applied.",
+        why="A reader must know every reader feature of a table's protocol, whether its data uses it or not. "
+        "Turning the property off again leaves the feature in the protocol.",
+        way_out="Upgrade readers first. Declare `clients:` with the versions that must go on, and tablectl refuses a "
+        "change that locks one of them out; `allowed_features:` refuses every feature that is not in it.",
+        source="delta-1.0, delta-1.13",
+        seen=("plan",),
+    ),
+    LintRule(
+        code="P002",
+        name="WritersNeedNewerProtocol",
+        severity="note",
+        title="Writers need a newer protocol",
+        breaks="Clients that do not know the features named can no longer write the table once the plan is applied.",
+        why="A writer must know every feature of a table's protocol. Turning the property off again leaves the feature "
+        "in the protocol.",
+        way_out="Upgrade writers first. Declare `clients:` with the versions that must go on.",
+        source="delta-1.0, delta-1.13",
+        seen=("plan",),
+    ),
+    LintRule(
+        code="P003",
+        name="ClientNotDocumented",
+        severity="warning",
+        title="Whether a client knows a feature is not documented",
+        breaks="Perhaps nothing, perhaps the client: nothing was checked.",
+        why="`clients:` names it, the plan adds the feature, and no documentation that tablectl was made from says "
+        "whether that version knows it. An unknown is never taken for a yes.",
+        way_out="Try it on a copy of the table, or ask its makers. Then set this code to `ignore` with what you found "
+        "as the reason, or take the client off `clients:`.",
+        source="the table of clients in this page",
+        seen=("plan",),
+    ),
+    LintRule(
+        code="P004",
+        name="WriterLockedOut",
+        severity="warning",
+        title="A client that wrote the table lately does not know the new protocol",
+        breaks="The next write of that client fails, with an unsupported feature or an invalid protocol version.",
+        why="The history's last 20 commits name the client and its version, and by its documentation, or by a probe, "
+        "that version does not know a feature that the plan adds. A version newer than the newest one known counts as "
+        "that one. Of a client of unknown kind nothing is known. Where every writer of the table is locked out, the "
+        "plan is refused, unless the policy says `allow: [lockout]`.",
+        way_out="Upgrade that job before the apply, or leave the feature off. Under `clients:` it would be a refusal.",
+        source="the table of clients in this page; delta-2.1",
+        seen=("plan",),
+    ),
+    LintRule(
+        code="P005",
+        name="ReaderMissesDeletes",
+        severity="warning",
+        title="A client may return deleted rows once deletion vectors are off",
+        breaks="Queries of that client return rows that were deleted, without an error.",
+        why="`clients:` names a client that ignores deletion vectors where `delta.enableDeletionVectors` is false. The "
+        "current version holds none, and the last checkpoint may: it is as old as the commits since. Where vectors "
+        "remain in the current version, the plan is refused.",
+        way_out="Let a checkpoint be written after the last purge and before the apply (every "
+        "`delta.checkpointInterval` commits), or upgrade the client to a version that was tried.",
+        source="github.com/trinodb/trino/issues/30685; the table of clients in this page",
+        seen=("plan",),
+    ),
+    LintRule(
+        code="P006",
+        name="PartitionWritersFail",
+        severity="warning",
+        title="Writers that name partition columns fail for good",
+        breaks="Each later write that names the old partition columns fails with `DELTA_METADATA_MISMATCH`, with a "
+        "guard and without: `partitionBy(...)` of batches and streams, and `partition_by=` of deltalake.",
+        why="Delta compares the columns that a write names with those of the table. The last 20 commits hold such "
+        "writes, or a stream, of which the log does not tell. Without `allow: [partition_writers]` it is a refusal.",
+        way_out="Take the columns out of that code: a write that names none takes those of the table.",
+        source="ImplicitMetadataOperation.scala of Delta 4.4; docs/partitioning.md",
+        seen=("plan",),
+    ),
+    LintRule(
+        code="L001",
+        name="ClusteringBesidePartitioning",
+        severity="error",
+        title="Clustering beside partitioning",
+        breaks="The plan is refused: `DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED`.",
+        why="Delta clusters only tables without partitions. A policy that declares both is an error of its own.",
+        way_out="Declare one of the two, and the other as `none`. To go from partitions to clustering, declare "
+        "`partitioning: none` with `rewrite: allowed` in the same policy.",
+        source="delta-1.4, delta-1.5",
+        seen=("lint",),
+    ),
+    LintRule(
+        code="L002",
+        name="VectorsBesideManifests",
+        severity="error",
+        title="Deletion vectors beside symlink manifests",
+        breaks="Delta refuses the two together, and readers of manifests would see deleted rows.",
+        why="A manifest lists whole files and cannot say that a row in one is deleted.",
+        way_out="Declare `delta.compatibility.symlinkFormatManifest.enabled: false`, or `deletion_vectors: purged`.",
+        source="delta-1.3",
+        seen=("validate", "lint"),
+    ),
+    LintRule(
+        code="L003",
+        name="VectorsBesideUniForm",
+        severity="error",
+        title="Deletion vectors beside UniForm v1 or v2",
+        breaks="Delta refuses it: `DELTA_ICEBERG_COMPAT_VIOLATION`. Iceberg clients would see deleted rows.",
+        why="Iceberg compatibility 1 and 2 have no way to name deleted rows. Version 3 has.",
+        way_out="Declare `deletion_vectors: purged`, or `uniform: none`.",
+        source="delta-1.3, delta-1.10",
+        seen=("validate", "plan", "lint"),
+    ),
+    LintRule(
+        code="L004",
+        name="StatisticsMissClustering",
+        severity="warning",
+        title="A clustering column without statistics",
+        breaks="Files written from now on are not skipped by the clustering columns, and the next `CLUSTER BY` that "
+        "names them fails with `DELTA_CLUSTERING_COLUMN_MISSING_STATS`.",
+        why="`delta.dataSkippingStatsColumns`, or else the first `delta.dataSkippingNumIndexedCols` (32) leaf columns, "
+        "decide which columns get statistics. Delta does not check a change of these against the clustering.",
+        way_out="Name the clustering columns in `delta.dataSkippingStatsColumns`, or raise "
+        "`delta.dataSkippingNumIndexedCols`.",
+        source="delta-1.4, delta-1.9",
+        seen=("validate", "plan", "lint"),
+    ),
+    LintRule(
+        code="L005",
+        name="LogShorterThanTombstones",
+        severity="warning",
+        title="The log is kept for a shorter time than deleted files",
+        breaks="Deleted files are kept and paid for that no version can be read with any more. Delta refuses the "
+        "setting where its check of the two is on.",
+        why="Time travel needs the log and the files. `delta.logRetentionDuration` (30 days) bounds the one, "
+        "`delta.deletedFileRetentionDuration` (1 week) the other.",
+        way_out="Keep the log at least as long as deleted files.",
+        source="delta-1.9; DeltaConfig.scala, validateTombstoneAndLogRetentionDurationCompatibility",
+        seen=("validate", "plan", "lint"),
+    ),
+    LintRule(
+        code="L006",
+        name="TombstonesShort",
+        severity="warning",
+        title="Deleted files are kept for less than a week",
+        breaks="VACUUM deletes files under readers and writers that still use them: queries, and streams that were "
+        "stopped, fail with missing files; uncommitted files of long writes are lost.",
+        why="VACUUM takes `delta.deletedFileRetentionDuration` as the limit that its safety check guards. A week is "
+        "Delta's default.",
+        way_out="Declare at least `interval 7 days`, or know that no query, write or stopped stream lasts longer.",
+        source="delta-1.9; VacuumCommand.scala, checkRetentionPeriodSafety",
+        seen=("validate", "plan", "lint"),
+    ),
+    LintRule(
+        code="L007",
+        name="PartitionCardinality",
+        severity="warning",
+        title="A partition column of high cardinality",
+        breaks="Each value is a directory with files of its own: planning, listing and the log grow with the values, "
+        "and every write makes at least one file for each value that it touches.",
+        why="10,000 values and more were found in the log.",
+        way_out="Partition by something coarser (a date instead of an id), or cluster by the column instead: "
+        "`partitioning: none` and `clustering: [...]` with `rewrite: allowed`.",
+        source=f"{_BEST_PRACTICES}; D60",
+        seen=("lint",),
+    ),
+    LintRule(
+        code="L008",
+        name="TinyPartitions",
+        severity="warning",
+        title="Tiny partitions",
+        breaks="Many small files: queries spend their time in opening them, and OPTIMIZE cannot join files of two "
+        "partitions.",
+        why="Of at least 50 partitions, half hold less than 100 MB each. Delta's guide asks for 1 GB a partition.",
+        way_out="Partition by something coarser, or cluster instead of partitioning.",
+        source=_BEST_PRACTICES,
+        seen=("lint",),
+    ),
+    LintRule(
+        code="L009",
+        name="SerializableUnderAppends",
+        severity="note",
+        title="Serializable under many blind appends",
+        breaks="At Serializable, every append that commits while an UPDATE, DELETE, MERGE or INSERT … SELECT from the "
+        "table runs makes that one fail with ConcurrentAppendException.",
+        why="Of the last 20 commits at least 5 only appended, and others read the table. Under WriteSerializable a "
+        "blind append fails nobody.",
+        way_out="Where the order of history matters, keep the level: partition by what statements filter on, name the "
+        "partitions by literals, and retry. On Databricks `isolation: WriteSerializable` lets appends pass; "
+        "open-source Delta cannot set it.",
+        source="delta-3; D9, D31, D56",
+    ),
+    LintRule(
+        code="L010",
+        name="IdentityBesideWriters",
+        severity="warning",
+        title="Identity columns with concurrent writers",
+        breaks="Inserts that draw identity values fail each other with MetadataChangedException, and every ALTER.",
+        why="Each of them commits the new high-water mark as metadata, and two metadata changes never merge. "
+        "Databricks supports no concurrent transactions on such tables at all. The history shows transactions that "
+        "others committed under.",
+        way_out="Let one job alone insert, or give up the identity column for a UUID or a hash of the key.",
+        source="delta-1.12; D23",
+    ),
+    LintRule(
+        code="L011",
+        name="AppendOnlyUnderDeletes",
+        severity="warning",
+        title="Append-only on a table whose history has deletes",
+        breaks="The jobs that did them fail from now on: `DELTA_CANNOT_MODIFY_APPEND_ONLY`.",
+        why="`delta.appendOnly` refuses every commit that removes rows: DELETE, UPDATE, MERGE and overwrites.",
+        way_out="Stop those jobs first, or leave the property off.",
+        source="delta-1.8",
+        seen=("plan",),
+    ),
+    LintRule(
+        code="L012",
+        name="StreamsForgotten",
+        severity="warning",
+        title="Streams are forgotten while they rest",
+        breaks="A stream that writes nothing for longer is not recognised when it comes back: a batch that was "
+        "written already may be written again.",
+        why="The table remembers the last batch of each stream as a `txn` action. "
+        "`delta.setTransactionRetentionDuration` lets it forget them.",
+        way_out="Set it longer than any stream may rest (weeks, not hours), or leave it unset.",
+        source="delta-1.9, delta-6",
+    ),
+    LintRule(
+        code="L013",
+        name="OverwritesClearClustering",
+        severity="warning",
+        title="Overwrites clear the clustering",
+        breaks="The next full overwrite leaves the table clustered by nothing, and the policy drifts with each of "
+        "them.",
+        why="`INSERT OVERWRITE` and `mode('overwrite')` without a condition write an empty list of clustering columns. "
+        "The history has such overwrites.",
+        way_out="Let that job name the columns (`clusterBy`), or overwrite by DELETE and INSERT, or by `replaceWhere`.",
+        source="delta-1.4",
+    ),
+    LintRule(
+        code="L014",
+        name="IsolationMeansTwoThings",
+        severity="warning",
+        title="An isolation level that two engines read in two ways",
+        breaks="Writers of one table run at two levels: what one of them rules out, another lets pass.",
+        why="Where `delta.isolationLevel` is not set, open-source Delta takes Serializable and Databricks "
+        "WriteSerializable. The history has writers of both.",
+        way_out="Pin it: `isolation: Serializable`.",
+        source="delta-1.2; D6",
+    ),
+    LintRule(
+        code="L015",
+        name="AutoCompactionBesideRewrites",
+        severity="note",
+        title="Auto compaction beside statements that rewrite rows",
+        breaks="UPDATE, DELETE and MERGE in flight fail with ConcurrentAppendException or ConcurrentDeleteRead"
+        "Exception when a compaction commits first.",
+        why="A compaction adds and removes files like any rewrite, and runs after writes, at no time of your choosing. "
+        "The history has statements that rewrite rows.",
+        way_out="Turn `delta.autoOptimize.autoCompact` off and run OPTIMIZE when those statements do not, or partition "
+        "so that they do not meet.",
+        source="delta-2.6, delta-3; D34",
+    ),
+    LintRule(
+        code="L016",
+        name="LogNeverCleaned",
+        severity="note",
+        title="The log is never cleaned",
+        breaks="`_delta_log` grows for ever: every listing of it, and with it every first read of the table, gets "
+        "slower.",
+        why="`delta.enableExpiredLogCleanup` is false.",
+        way_out="Leave it on and lengthen `delta.logRetentionDuration` as far as time travel is needed.",
+        source="delta-1.9",
+        seen=("validate", "plan", "lint"),
+    ),
+    LintRule(
+        code="L017",
+        name="ClusteringRewritesNothing",
+        severity="note",
+        title="New clustering columns move no data",
+        breaks="Nothing fails; queries get no faster until data is clustered.",
+        why="`CLUSTER BY` commits the columns and leaves every file as it is. OPTIMIZE clusters new files, and only "
+        "OPTIMIZE FULL those that were clustered by other columns.",
+        way_out="Declare `optimize: full` or `incremental`, or run OPTIMIZE yourself.",
+        source="delta-5",
+        seen=("plan",),
+    ),
+    LintRule(
+        code="L018",
+        name="ClientDataOld",
+        severity="note",
+        title="What is known of a client is older than 180 days",
+        breaks="Nothing by itself: a newer release of the client may know more features than tablectl takes it to "
+        "know, and a change is refused that it could take.",
+        why="`clients:` or the history names the client, and the table's newest commit is more than 180 days younger "
+        "than the newest day in the client's entry. The commit's own timestamp is the clock: lint reads no other.",
+        way_out="Upgrade tablectl. In its repository, `make probe-clients` tries the newest releases and rewrites the "
+        "data.",
+        source="the table of clients in this page",
+        seen=("lint",),
+    ),
+)
+
+RULES: Mapping[str, LintRule] = MappingProxyType({rule.code: rule for rule in _RULES})
+"""Every code, in the order of pages."""

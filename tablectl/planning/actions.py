@@ -1,0 +1,57 @@
+"""What is done about each change: an action, or a refusal with its reason and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import assert_never
+
+from tablectl.attributes.base import Action, ChangeTarget
+from tablectl.attributes.policy import attribute
+from tablectl.model.operations import (
+    ClusterBy,
+    DropFeature,
+    OptimizeData,
+    Purge,
+    RemoveMapping,
+    Repartition,
+    SetProperties,
+    UnsetProperties,
+    UpgradeUniform,
+)
+from tablectl.model.plan import Basis, Change, Refusal
+from tablectl.model.table import LiveTable
+from tablectl.model.table_options import NO_OPTIONS, TableOptions
+
+
+def actions_for(changes: Sequence[Change], basis: Basis) -> tuple[Action, ...]:
+    """The action of each change. It follows from the change and the basis alone."""
+    return tuple(attribute(change.attribute).act(change, basis) for change in changes)
+
+
+def refusals_for(
+    changes: Sequence[Change], live: LiveTable, dialect: str, options: TableOptions = NO_OPTIONS
+) -> tuple[Refusal, ...]:
+    """Every change that this table cannot take, seen in the light of all the others."""
+    actions = actions_for(changes, Basis.of(live, options))
+    operations = tuple(step.operation for action in actions for step in action.steps)
+    ids = frozenset(change.id for change in changes)
+    target = ChangeTarget(dialect, _properties_after(actions), options, ids, operations)
+    found = (attribute(change.attribute).check(change, live, target) for change in changes)
+    return tuple(refusal for refusal in found if refusal is not None)
+
+
+def _properties_after(actions: Sequence[Action]) -> Mapping[str, str | None]:
+    after: dict[str, str | None] = {}
+    for action in actions:
+        for step in action.steps:
+            match step.operation:
+                case SetProperties() | RemoveMapping() | UpgradeUniform():
+                    after.update({key.lower(): value for key, value in step.operation.values})
+                case UnsetProperties(keys):
+                    after.update({key.lower(): None for key in keys})
+                case ClusterBy() | Purge() | DropFeature() | OptimizeData() | Repartition():
+                    pass  # these set no property that another attribute may have declared
+                case _:
+                    assert_never(step.operation)
+    return MappingProxyType(after)

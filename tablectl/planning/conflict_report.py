@@ -1,0 +1,83 @@
+"""Who fails whom on a table: as it is, and as its policy would make it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tablectl.attributes.policy import Policy
+from tablectl.conflicts.context import ConflictContext
+from tablectl.conflicts.expected_writers import ExpectedWriters
+from tablectl.conflicts.matrix import Matrix, matrix
+from tablectl.delta.protocol import Client
+from tablectl.model.plan import Basis, Change
+from tablectl.model.table import LiveTable
+from tablectl.model.table_options import NO_OPTIONS, TableOptions
+from tablectl.planning.actions import actions_for, refusals_for
+from tablectl.planning.diff import diff
+
+
+@dataclass(frozen=True, slots=True)
+class ContextComparison:
+    """The matrices of one client, or of several that fare alike."""
+
+    clients: tuple[Client, ...]
+    live: Matrix
+    planned: Matrix | None
+    """Under the policy; ``None`` where it changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictReport:
+    """One table's conflicts."""
+
+    live: LiveTable
+    declared: bool
+    """Whether a policy speaks for the table."""
+    changes: tuple[Change, ...]
+    """What the policy would change."""
+    refused: tuple[str, ...]
+    """The ids of those changes that tablectl would refuse to make."""
+    views: tuple[ContextComparison, ...]
+
+
+def conflict_report(
+    live: LiveTable,
+    policy: Policy | None,
+    dialect: str,
+    clients: Sequence[tuple[Client, bool | None]] = (),
+    options: TableOptions = NO_OPTIONS,
+) -> ConflictReport:
+    """The matrices of a live table, for the clients named, else for those that its history gives reason to expect.
+
+    A client is named with whether it has Photon, ``None`` where nobody knows.
+    """
+    changes = diff(policy, live) if policy else ()
+    refused = tuple(refusal.change for refusal in refusals_for(changes, live, dialect, options))
+    expected = clients or [(client, None) for client in ExpectedWriters.of(Basis.of(live), dialect).clients]
+    views: list[ContextComparison] = []
+    for client, photon in expected:
+        setting = ConflictContext.of(live, client, photon=photon)
+        after = _after(changes, live, setting)
+        view = ContextComparison((client,), matrix(setting), matrix(after) if changes else None)
+        same = next((each for each in views if _alike(each, view)), None)
+        if same is None:
+            views.append(view)
+        else:
+            views[views.index(same)] = replace(same, clients=(*same.clients, client))
+    return ConflictReport(live, policy is not None, changes, refused, tuple(views))
+
+
+def _after(changes: Sequence[Change], live: LiveTable, setting: ConflictContext) -> ConflictContext:
+    """The setting that the policy asks for, be it by a rewrite that is refused."""
+    return setting.after(step.operation for action in actions_for(changes, Basis.of(live)) for step in action.steps)
+
+
+def _alike(one: ContextComparison, other: ContextComparison) -> bool:
+    pairs = ((one.live, other.live), (one.planned, other.planned))
+    return all(_outcomes(left) == _outcomes(right) for left, right in pairs)
+
+
+def _outcomes(found: Matrix | None) -> list[tuple[object, ...]]:
+    cells = found.cells if found else ()
+    return [(cell.loser.key, cell.winner.key, cell.meeting, cell.apart) for cell in cells]

@@ -1,0 +1,88 @@
+"""What a property is: what it takes, what sets it, and whom a change of it fails on a table that says nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tablectl.attributes.policy import ATTRIBUTES
+from tablectl.conflicts.phases import PhaseVerdict, phase_of
+from tablectl.conflicts.rules.delta_spark import RELEASES
+from tablectl.conflicts.statement_commits import effect_of
+from tablectl.delta.properties import OWNED, OWNED_KEYS, canonical_key, find_known, needs_of, why_refused
+from tablectl.model.lint_rules import RULES
+from tablectl.model.operations import Operation, SetProperties, UnsetProperties
+from tablectl.model.plan import Basis, ProtocolFact
+from tablectl.model.writers import ClientFact
+
+_DIALECTS = ("oss", "databricks")
+_SAMPLE = "true"
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyExplanation:
+    """One property key."""
+
+    key: str
+    """In Delta's own spelling where it is known."""
+    attribute: str
+    """The attribute that declares it; empty for a key of ``properties``."""
+    description: str
+    """What may be declared of it."""
+    refused: tuple[str, str] | None
+    """Why no policy can name it, and the way out."""
+    dialects: tuple[str, ...]
+    default: str | None
+    """What every engine takes where it is not set; ``None`` where engines or sessions differ."""
+    feature: str
+    """The protocol feature that it brings."""
+    changes: tuple[tuple[str, PhaseVerdict], ...]
+    """What happens when it is set and when it is unset, on a plain table written by the newest Delta Spark."""
+    codes: tuple[str, ...]
+    """The findings that name it."""
+
+
+def explain_property(text: str, dialect: str) -> PropertyExplanation | None:
+    """What is known of a property; ``None`` for what is none that Delta or this tool knows."""
+    owner, refused = OWNED.get(text.lower(), ""), why_refused(text, dialect)
+    known = next((found for each in (dialect, *_DIALECTS) if (found := find_known(text, each))), None)
+    if not (owner or known or refused) or (refused and not owner and refused[0].endswith("is not known to Delta")):
+        return None
+    spelled = next((each for each in OWNED_KEYS if each.lower() == text.lower()), text)
+    key = known.key if known else canonical_key(spelled, dialect)
+    changes = () if owner or refused or known is None else _changes(key, known.feature_value, dialect)
+    return PropertyExplanation(
+        key=key,
+        attribute=owner,
+        description=_described(owner) if owner else needs_of(key, dialect) if known else "",
+        refused=None if owner else refused,
+        dialects=tuple(each for each in _DIALECTS if owner or find_known(key, each)),
+        default=known.default if known else None,
+        feature=known.feature if known else "",
+        changes=changes,
+        codes=tuple(rule.code for rule in RULES.values() if key in f"{rule.breaks} {rule.why} {rule.way_out}"),
+    )
+
+
+def _described(owner: str) -> str:
+    return next((entry.shape.description for entry in ATTRIBUTES if entry.name == owner), "")
+
+
+def _changes(key: str, value: str, dialect: str) -> tuple[tuple[str, PhaseVerdict], ...]:
+    newest = RELEASES[-1]
+    basis = Basis(
+        protocol=ProtocolFact(reader=1, writer=2),
+        partitioned=False,
+        clustered=False,
+        identity=False,
+        schema_writers=False,
+        overwrites=False,
+        clients=(ClientFact(engine=newest.engine, version=newest.version),),
+        vectors=None,
+        files=None,
+        bytes=None,
+    )
+    made: tuple[tuple[str, Operation], ...] = (
+        ("set", SetProperties(((key, value or _SAMPLE),))),
+        ("unset", UnsetProperties((key,))),
+    )
+    return tuple((what, phase_of(effect_of(operation, basis), basis, dialect)) for what, operation in made)

@@ -1,0 +1,82 @@
+"""A word of conflicts explained on a table: what causes it there, and what becomes of an example."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tablectl.conflicts.anomaly_example import EXAMPLE, AnomalyExample, anomaly_example
+from tablectl.conflicts.context import ConflictContext
+from tablectl.conflicts.glossary import Term
+from tablectl.conflicts.matrix import Cell, CellVerdict, matrix
+from tablectl.conflicts.operations import OperationGroup
+from tablectl.conflicts.rules.delta_spark import RELEASES
+from tablectl.conflicts.transactions import Level
+from tablectl.delta.protocol import Client
+from tablectl.model.table import LiveTable
+from tablectl.planning.conflict_report import conflict_report
+
+_DATABRICKS = Client("databricks", (14, 3))
+
+
+@dataclass(frozen=True, slots=True)
+class TermContext:
+    """A kind of table, or one of its clients, and the pairs that fail there in the way that the topic is about."""
+
+    title: str
+    setting: ConflictContext
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TermExplanation:
+    """A topic, and what it comes to."""
+
+    topic: Term
+    live: LiveTable | None
+    """The table that was named."""
+    places: tuple[TermContext, ...]
+    example: AnomalyExample | None = None
+    """For the levels that a table can have."""
+
+
+def explain_term(topic: Term, live: LiveTable | None, dialect: str) -> TermExplanation:
+    """The topic on a table, else on the kinds of tables that differ in it."""
+    settings = _settings_of(live, dialect) if live else _kinds(dialect)
+    places = tuple(TermContext(title, setting, _cells(topic, setting)) for title, setting in settings if topic.conflict)
+    example = None
+    if topic.level and topic.level is not Level.SNAPSHOT:
+        example = anomaly_example(live or EXAMPLE, _of_spark(settings))
+    return TermExplanation(topic, live, places, example)
+
+
+def _of_spark(settings: Sequence[tuple[str, ConflictContext]]) -> ConflictContext:
+    """Whose transactions the example shows: the others know no level that lets a DELETE pass by an INSERT."""
+    found = next((setting for _, setting in settings if setting.client.engine in ("delta-spark", "databricks")), None)
+    return found or replace(settings[0][1], client=RELEASES[-1], blind=True)
+
+
+def _settings_of(live: LiveTable, dialect: str) -> Sequence[tuple[str, ConflictContext]]:
+    views = conflict_report(live, None, dialect).views
+    return [(" and ".join(client.text() for client in view.clients), view.live.setting) for view in views]
+
+
+def _kinds(dialect: str) -> Sequence[tuple[str, ConflictContext]]:
+    newest = RELEASES[-1]
+    oss = [
+        (f"{newest.text()}, without partitions", ConflictContext(client=newest)),
+        (f"{newest.text()}, partitioned", ConflictContext(client=newest, partitioned=True)),
+    ]
+    databricks = [(f"{_DATABRICKS.text()}, without partitions", ConflictContext(client=_DATABRICKS))]
+    return [*databricks, *oss] if dialect == "databricks" else [*oss, *databricks]
+
+
+def _cells(topic: Term, setting: ConflictContext) -> tuple[Cell, ...]:
+    """The writes of rows and of files that fail so. Changes of settings fail each other nearly always."""
+    return tuple(
+        cell
+        for cell in matrix(setting).cells
+        if cell.meeting.conflict is topic.conflict
+        and cell.verdict is not CellVerdict.COMMITS
+        and cell.loser.group in {OperationGroup.ROWS, OperationGroup.FILES}
+    )

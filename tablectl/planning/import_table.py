@@ -1,0 +1,144 @@
+"""A live table as a policy would declare it, so that planning that policy changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tablectl.attributes.clustering import MAX_COLUMNS, Clustering
+from tablectl.attributes.column_mapping import ColumnMapping
+from tablectl.attributes.deletion_vectors import KEY as VECTORS_KEY
+from tablectl.attributes.deletion_vectors import DeletionVectors
+from tablectl.attributes.isolation import KEY as ISOLATION_KEY
+from tablectl.attributes.isolation import Isolation
+from tablectl.attributes.partitioning import Partitioning
+from tablectl.attributes.policy import attribute
+from tablectl.attributes.properties import Properties
+from tablectl.attributes.row_tracking import KEY as ROW_TRACKING_KEY
+from tablectl.attributes.row_tracking import RowTracking
+from tablectl.attributes.uniform import COMPAT_KEYS, Uniform
+from tablectl.delta.names import DEFAULT_CATALOG, NameSyntaxError
+from tablectl.delta.properties import canonical_key, find_known, why_refused
+from tablectl.model.operations import FORMATS_KEY, MAPPING_KEY
+from tablectl.model.table import LiveTable
+from tablectl.model.text import LONGEST_VALUE, is_cut
+from tablectl.policies.attribute_types import SHAPES
+from tablectl.policies.identifiers import read_column, read_location, why_unusable
+from tablectl.policies.policy_file import Declared, TableEntry
+from tablectl.policies.variables import Variables, escape_variables
+from tablectl.policies.yaml_text import table_key
+
+_HERE = frozenset(
+    {
+        FORMATS_KEY.lower(),
+        MAPPING_KEY.lower(),
+        *(key.lower() for key in COMPAT_KEYS),
+        ISOLATION_KEY.lower(),
+        VECTORS_KEY.lower(),
+        ROW_TRACKING_KEY.lower(),
+    }
+)
+"""Properties that an attribute tells."""
+_Told = Declared | str
+"""A declaration, or why there is none."""
+
+
+def policy_of_table(live: LiveTable, dialect: str, catalog: str = DEFAULT_CATALOG) -> TableEntry:
+    """The entry of a table: what is set on it, and nothing that engines take for granted.
+
+    Keys that Delta writes itself, and what no policy can declare, are left out with the reason. Raises
+    ``NameSyntaxError`` where no policy can name the table; ``catalog`` is where names of two parts lie.
+    """
+    told: list[_Told] = [*_attributes(live), *_properties(live, dialect)]
+    return TableEntry(
+        key=table_key(live.name, catalog),
+        location=None if live.name.is_path else _location(live),
+        declared=tuple(each for each in told if not isinstance(each, str)),
+        left_out=tuple(each for each in told if isinstance(each, str)),
+    )
+
+
+def _location(live: LiveTable) -> str | None:
+    """Where the log lies, as far as policies can say it: without it the catalog is asked."""
+    try:
+        return read_location(escape_variables(live.location), Variables())
+    except NameSyntaxError:
+        return None
+
+
+def _attributes(live: LiveTable) -> Iterator[_Told]:
+    if live.property(ISOLATION_KEY) is not None:
+        yield _word(Isolation.name, live)
+    if live.property(VECTORS_KEY) is not None:
+        enabled = DeletionVectors().read(live, "") == "enabled"
+        yield DeletionVectors.name, "", "enabled" if enabled else "disabled"
+    if live.clustering:
+        yield _columns(Clustering.name, live, MAX_COLUMNS)
+    if live.partition_columns:
+        yield _columns(Partitioning.name, live, len(live.partition_columns))
+    if live.property(ROW_TRACKING_KEY) is not None:
+        enabled = RowTracking().read(live, "") == "enabled"
+        yield RowTracking.name, "", "enabled" if enabled else "disabled"
+    if live.property(MAPPING_KEY) is not None:
+        yield _word(ColumnMapping.name, live)
+    if Uniform().read(live, "") != "none":
+        yield _word(Uniform.name, live)
+    formats = live.property(FORMATS_KEY)
+    if formats and formats.strip().lower() != "iceberg":
+        yield f"{FORMATS_KEY} is {formats}, which no policy can declare"
+
+
+def _word(name: str, live: LiveTable) -> _Told:
+    value = attribute(name).read(live, "")
+    if isinstance(value, str) and SHAPES[name].admits(value):
+        return name, "", value
+    return f"{name} is {value}, which no policy can declare"
+
+
+def _columns(name: str, live: LiveTable, most: int) -> _Told:
+    value = attribute(name).read(live, "")
+    assert isinstance(value, tuple)
+    if len(value) <= most and all(map(_readable, value)):
+        return name, "", value
+    return f"{name} is [{', '.join(value)}], which no policy can declare"
+
+
+def _readable(column: str) -> bool:
+    try:
+        return read_column(escape_variables(column), Variables()) == column
+    except NameSyntaxError:
+        return False
+
+
+def _properties(live: LiveTable, dialect: str) -> Iterator[_Told]:
+    declared: set[str] = set()
+    for stored in sorted(live.properties):
+        if stored.lower() in _HERE:
+            continue
+        key = canonical_key(stored, dialect)
+        value = live.property(key)
+        why = _why_not(stored, key, value, dialect)
+        if why:
+            yield why
+        elif key not in declared and value is not None:
+            declared.add(key)
+            yield Properties.name, key, value
+
+
+def _why_not(stored: str, key: str, value: str | None, dialect: str) -> str:
+    """Why a property cannot be declared as it is stored; empty where it can."""
+    refused = why_refused(stored, dialect)
+    if refused:
+        return refused[0]
+    if value is None:
+        return f"{stored} is an old name of {key}, under which policies would not find it"
+    if is_cut(value):
+        return f"{stored} has more than {LONGEST_VALUE:,} characters: copy its value by hand"
+    if unusable := why_unusable(stored) or why_unusable(value):
+        return f"{stored} cannot be written: {unusable}"
+    known = find_known(key, dialect) if key.lower().startswith("delta.") else None
+    try:
+        if known:
+            known.parse(value)
+    except ValueError as error:
+        return f"{key} is {value!r}, and it {error}"
+    return ""

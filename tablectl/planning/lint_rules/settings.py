@@ -1,0 +1,98 @@
+"""Settings that do not go together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tablectl.attributes.clustering import STATS_KEYS, has_statistics, names_statistics
+from tablectl.attributes.deletion_vectors import KEY as VECTORS_KEY
+from tablectl.attributes.deletion_vectors import MANIFEST_KEY
+from tablectl.delta.names import column_text
+from tablectl.planning.lint_rules.linted_state import LintedState, RuleFinding
+
+LOG_KEY = "delta.logRetentionDuration"
+TOMBSTONES_KEY = "delta.deletedFileRetentionDuration"
+CLEANUP_KEY = "delta.enableExpiredLogCleanup"
+_LOG_DEFAULT, _TOMBSTONES_DEFAULT = "interval 30 days", "interval 1 week"
+_WEEK = 7 * 86_400_000_000
+_FORMATS = (("delta.enableIcebergCompatV1", "v1"), ("delta.enableIcebergCompatV2", "v2"))
+
+
+def clustering_beside_partitioning(subject: LintedState) -> Iterator[RuleFinding]:
+    """L001."""
+    if subject.columns and isinstance(subject.partitioning, tuple):
+        by = ", ".join(subject.partitioning)
+        yield RuleFinding("L001", f"clustering is declared, and the table is partitioned by {by}", "clustering")
+
+
+def vectors_beside_manifests(subject: LintedState) -> Iterator[RuleFinding]:
+    """L002."""
+    if subject.is_true(VECTORS_KEY) and subject.is_true(MANIFEST_KEY):
+        yield RuleFinding("L002", f"deletion vectors are on, and so is {MANIFEST_KEY}", "deletion_vectors")
+
+
+def vectors_beside_uniform(subject: LintedState) -> Iterator[RuleFinding]:
+    """L003."""
+    for key, name in _FORMATS:
+        if subject.is_true(VECTORS_KEY) and subject.is_true(key):
+            yield RuleFinding(
+                "L003", f"deletion vectors are on, and the table is Iceberg {name} too", "deletion_vectors"
+            )
+
+
+def statistics_miss_clustering(subject: LintedState) -> Iterator[RuleFinding]:
+    """L004: columns that the plan itself clusters by are refused where they have no statistics, and not told again."""
+    if subject.live is not None:
+        if "clustering" in subject.changed:
+            return
+        schema = subject.live.schema
+        missing = [each for each in subject.columns if not has_statistics(each, schema, subject.value)]
+    else:
+        named = subject.value(STATS_KEYS[1])
+        missing = [each for each in subject.columns if named is not None and not names_statistics(each, named)]
+    if missing:
+        key = STATS_KEYS[0] if subject.value(STATS_KEYS[1]) is None else STATS_KEYS[1]
+        shown = ", ".join(map(column_text, missing))
+        yield RuleFinding(
+            "L004", f"the table is clustered by {shown}, which {key} leaves without statistics", _line(key)
+        )
+
+
+def log_shorter_than_tombstones(subject: LintedState) -> Iterator[RuleFinding]:
+    """L005."""
+    log, tombstones = subject.meaning(LOG_KEY, _LOG_DEFAULT), subject.meaning(TOMBSTONES_KEY, _TOMBSTONES_DEFAULT)
+    if isinstance(log, int) and isinstance(tombstones, int) and log < tombstones:
+        kept = subject.value(TOMBSTONES_KEY) or _TOMBSTONES_DEFAULT
+        text = f"the log is kept {_span(subject.value(LOG_KEY) or _LOG_DEFAULT)}, deleted files {_span(kept)}"
+        yield RuleFinding("L005", text, _line(LOG_KEY if subject.value(LOG_KEY) else TOMBSTONES_KEY))
+
+
+def tombstones_short(subject: LintedState) -> Iterator[RuleFinding]:
+    """L006."""
+    kept = subject.meaning(TOMBSTONES_KEY, _TOMBSTONES_DEFAULT)
+    if isinstance(kept, int) and kept < _WEEK:
+        text = subject.value(TOMBSTONES_KEY) or _TOMBSTONES_DEFAULT
+        yield RuleFinding("L006", f"deleted files are kept {_span(text)} only", _line(TOMBSTONES_KEY))
+
+
+def log_never_cleaned(subject: LintedState) -> Iterator[RuleFinding]:
+    """L016."""
+    if (subject.value(CLEANUP_KEY) or "").lower() == "false":
+        yield RuleFinding("L016", f"{CLEANUP_KEY} is off: the log grows for ever", _line(CLEANUP_KEY))
+
+
+def clustering_rewrites_nothing(subject: LintedState) -> Iterator[RuleFinding]:
+    """L017."""
+    live = subject.live
+    if live and subject.touches("clustering") and subject.columns and subject.optimize == "never" and live.files != 0:
+        yield RuleFinding("L017", "files stay as they are until OPTIMIZE clusters them", "clustering")
+
+
+def _line(key: str) -> str:
+    return f"properties.{key}"
+
+
+def _span(text: str) -> str:
+    span = text.strip().removeprefix("interval").removeprefix("INTERVAL").strip()
+    return re.sub(r"\b1 (\w+)s\b", r"1 \1", span)

@@ -1,0 +1,337 @@
+"""``tablectl.yaml``: where things lie and how the engine is reached.
+
+The file, then the section of an environment, then ``TABLECTL_…``; the later wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tablectl.delta.names import DEFAULT_CATALOG, is_absolute, is_environment
+from tablectl.model.calendar import LONGEST, Calendar, Rule, check_cron, check_zone
+from tablectl.model.errors import InputError, Problem, UsageError
+from tablectl.model.lint_rules import RULES, LintSetting, Severities
+from tablectl.model.store_options import OPTIONS, SECRETS
+from tablectl.policies.branch import BASE, combined, ignored
+from tablectl.policies.config_file import Keys, Places, read_values
+from tablectl.policies.config_keys import (
+    Command,
+    ConfigOptions,
+    ConfigSection,
+    ListOf,
+    MapOf,
+    Takes,
+    duration,
+    flag,
+    read_section,
+    text,
+    variables_of,
+    whole,
+    word,
+)
+from tablectl.policies.files import shown_path
+from tablectl.policies.identifiers import why_unusable
+from tablectl.policies.suggestions import did_you_mean, nearest, shown
+from tablectl.policies.variables import is_variable
+from tablectl.policies.yaml_nodes import SourceFile
+
+FILE = "tablectl.yaml"
+ENV = "TABLECTL_ENV"
+"""Names the environment where nothing else does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineConfig:
+    """How statements reach the tables."""
+
+    catalog: str = DEFAULT_CATALOG
+    """The catalog of identifiers with two parts."""
+    dialect: str = "oss"
+    """The dialect of statements: ``oss`` or ``databricks``."""
+    remote: str | None = None
+    """A Spark Connect server; ``None`` for a session of this process."""
+    conf: Mapping[str, str] = field(default_factory=dict)
+    """Spark settings of a session of this process."""
+    exclusive_commits: bool = False
+    """Whether commits of several drivers exclude each other, which this engine's settings do not tell."""
+    heartbeat: int = 5
+    """Seconds between two questions to a Spark Connect server whether it lives."""
+    dead_after: int = 20
+    """Seconds without an answer after which such a server counts as dead."""
+    statement_bound: int | None = None
+    """Seconds after which the engine itself ends a statement whose client is gone; ``None`` for what is known of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowConfig:
+    """How the protected window runs."""
+
+    parallel: int = 4
+    """Tables worked on at a time."""
+    ttl: int = 60
+    """Seconds after which an unrenewed lease may be taken over."""
+    drain: int = 300
+    """Seconds that writers get to end each time the gate tightens."""
+    before: tuple[tuple[str, ...], ...] = ()
+    """Commands that run before the first gate that stops more than schema changes."""
+    after: tuple[tuple[str, ...], ...] = ()
+    """Commands that run when the gate is open again."""
+    hook_timeout: int = 60
+    """Seconds after which such a command is stopped, and has failed."""
+    together: tuple[str, ...] = ()
+    """Names (globs) and tags of tables that share one window."""
+    allow: tuple[Rule, ...] = ()
+    deny: tuple[Rule, ...] = ()
+
+    @property
+    def calendar(self) -> Calendar:
+        """When the window may open."""
+        return Calendar(allow=self.allow, deny=self.deny)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoresConfig:
+    """How object stores are reached, by family: obstore's options, never a secret."""
+
+    s3: Mapping[str, str] = field(default_factory=dict)
+    gs: Mapping[str, str] = field(default_factory=dict)
+    az: Mapping[str, str] = field(default_factory=dict)
+
+    def families(self) -> Mapping[str, Mapping[str, str]]:
+        """The options of each family that has some."""
+        return {family: given for family, given in (("s3", self.s3), ("gs", self.gs), ("az", self.az)) if given}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportsConfig:
+    """What reports show."""
+
+    mask: tuple[str, ...] = ()
+    """Globs over property keys whose values no report shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """The configuration of one repository. Relative paths count from its directory."""
+
+    policies: str = "policies"
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Values for ``${NAME}`` in policies where neither ``--var`` nor ``TABLECTL_VAR_NAME`` gives one."""
+    engine: EngineConfig = field(default_factory=EngineConfig)
+    window: WindowConfig = field(default_factory=WindowConfig)
+    state: str | None = None
+    """Where lease records lie if not beside the tables."""
+    stores: StoresConfig = field(default_factory=StoresConfig)
+    reports: ReportsConfig = field(default_factory=ReportsConfig)
+    lint: Mapping[str, LintSetting] = field(default_factory=dict)
+    """How grave each code of a finding is, where it is not as its page says."""
+    env: Mapping[str, Config] = field(default_factory=dict)
+    """Every environment of the file, each as if its section were all that is said."""
+    environment: str = ""
+    """The environment that this is the configuration of; empty for the top level alone."""
+
+    @property
+    def severities(self) -> Severities:
+        """The same, to be asked about a table."""
+        return Severities(self.lint)
+
+
+def _clean(given: str) -> str:
+    if not given or any(ord(char) < 32 for char in given) or why_unusable(given):
+        raise ValueError("needs text without control characters")
+    return given
+
+
+def _remote(given: str) -> str:
+    if not _clean(given).startswith("sc://"):
+        raise ValueError("needs the address of a Spark Connect server, such as sc://host:15002")
+    return given
+
+
+def _place(given: str) -> str:
+    if not is_absolute(_clean(given)):
+        raise ValueError("needs an absolute path or a URI, such as s3://lake/tablectl")
+    return given
+
+
+def _always() -> Rule:
+    return Rule(cron="* * * * *", duration=LONGEST)
+
+
+_RULE = ConfigSection(
+    _always,
+    {
+        "cron": text(check_cron),
+        "duration": duration(LONGEST),
+        "timezone": text(check_zone),
+        "tables": ListOf(text(_clean)),
+        "tags": ListOf(text(_clean)),
+    },
+    required=("cron", "duration"),
+)
+
+
+def _why_no_variable(name: str) -> str:
+    return "" if is_variable(name) else "is no name of a variable: letters, digits and _, no digit first"
+
+
+def _why_no_code(code: str) -> str:
+    return "" if code in RULES else f"is no code of a finding: {did_you_mean(code, tuple(RULES))}"
+
+
+def _severity(given: str) -> str:
+    if given not in _SEVERITIES:
+        raise ValueError(f"needs {', '.join(_SEVERITIES)}")
+    return _SEVERITIES[given]
+
+
+def _unreasoned(made: LintSetting) -> str:
+    if made.severity == "ignored" and not made.reason.strip():
+        return "is ignored without a reason: say why, as `{severity: ignore, reason: …}`"
+    return ""
+
+
+_SEVERITIES = {"error": "error", "warning": "warning", "note": "note", "ignore": "ignored"}
+_LINT = ConfigSection(
+    LintSetting,
+    {
+        "severity": text(_severity),
+        "reason": text(_clean),
+        "tables": ListOf(text(_clean)),
+    },
+    required=("severity",),
+    short="severity",
+    check=_unreasoned,
+)
+
+
+def _why_no_environment(name: str) -> str:
+    return "" if is_environment(name) else "is no name of an environment: letters, digits, '_', '.' and '-'"
+
+
+_KEYS: Mapping[str, Takes] = {
+    "policies": text(_clean),
+    "variables": MapOf(text(), _why_no_variable),
+    "engine": ConfigSection(
+        EngineConfig,
+        {
+            "catalog": text(_clean),
+            "dialect": word("oss", "databricks"),
+            "remote": text(_remote),
+            "conf": MapOf(text()),
+            "exclusive_commits": flag(),
+            "heartbeat": whole(1, 300),
+            "dead_after": whole(2, 3600),
+            "statement_bound": whole(0, 604_800),
+        },
+    ),
+    "window": ConfigSection(
+        WindowConfig,
+        {
+            "parallel": whole(1, 64),
+            "ttl": whole(10, 3600),
+            "drain": whole(0, 86_400),
+            "before": ListOf(Command()),
+            "after": ListOf(Command()),
+            "hook_timeout": whole(1, 3600),
+            "together": ListOf(text(_clean)),
+            "allow": ListOf(_RULE),
+            "deny": ListOf(_RULE),
+        },
+    ),
+    "state": text(_place),
+    "stores": ConfigSection(
+        StoresConfig, {family: ConfigOptions(text(_clean), OPTIONS[family], SECRETS[family]) for family in OPTIONS}
+    ),
+    "reports": ConfigSection(ReportsConfig, {"mask": ListOf(text(_clean))}),
+    "lint": MapOf(_LINT, _why_no_code),
+}
+"""Every key that may stand at the top and in an environment, and what it takes. A key is a field of its dataclass and
+an entry here, and no more.
+"""
+
+_LATER = ("plans",)
+_ENVIRONMENT = ConfigSection(Config, _KEYS, later=_LATER)
+_CONFIG = ConfigSection(Config, {**_KEYS, "env": MapOf(_ENVIRONMENT, _why_no_environment)}, later=_LATER)
+
+
+def load_config(directory: Path, environ: Mapping[str, str], env: str | None = None) -> Config:
+    """The configuration of a directory in an environment; what nothing sets has its default.
+
+    ``env`` names a section under ``env:``, whose values go over those at the top as variables do; ``None`` leaves the
+    choice to ``TABLECTL_ENV``, and without one, as with an empty text, the top level alone holds. A single value
+    under ``engine: {remote: …}`` is the variable ``TABLECTL_ENGINE_REMOTE`` too, and so on; an empty variable counts
+    as not set. Where ``TABLECTL_BASE_CONFIG`` names a file, the directory's own decides only what a branch may, see
+    ``branch``. Raises ``InputError`` with everything that is wrong, in all environments, and ``UsageError`` for one
+    that the file does not have.
+    """
+    path, problems = directory / FILE, list[Problem]()
+    values, places = read_values(path, problems)
+    file = SourceFile(shown_path(path), 1, 1)
+    if environ.get(BASE):
+        read_section(_CONFIG, values, places, file, problems)  # what is wrong in a key that does not count is wrong too
+        base, base_places = _read_base(Path(environ[BASE]), problems)
+        values, places = combined(values, base), {**base_places, **places}
+    sections = {"env": values.pop("env")} if "env" in values else {}
+    known = read_section(_CONFIG, sections, places, file, problems)
+    chosen = environ.get(ENV, "") if env is None else env
+    if not problems and chosen in sections.get("env", {}):
+        _merge(values, sections["env"][chosen])
+        places |= {keys[2:]: place for keys, place in places.items() if keys[:2] == ("env", chosen) and keys[2:]}
+    for variable, keys in variables_of(_CONFIG):
+        if environ.get(variable):
+            _set(values, keys, environ[variable])
+            places[keys] = SourceFile(variable, 0, 0)
+    config = read_section(_CONFIG, values, places, file, problems)
+    if problems:
+        raise InputError(tuple(problems))
+    assert isinstance(config, Config)  # else there is a problem
+    assert isinstance(known, Config)
+    if chosen and chosen not in known.env:
+        raise _no_such(chosen, known, "" if env is not None else f", which {ENV} names")
+    return replace(config, env=known.env, environment=chosen)
+
+
+def ignored_keys(directory: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The keys of a directory's file that do not count, since ``TABLECTL_BASE_CONFIG`` names the file that decides."""
+    if not environ.get(BASE):
+        return ()
+    return ignored(read_values(directory / FILE, [])[0], read_values(Path(environ[BASE]), [])[0])
+
+
+def _read_base(path: Path, problems: list[Problem]) -> tuple[dict[str, Any], Places]:
+    if not path.is_file():
+        problems.append(Problem(shown_path(path), 0, 0, f"there is no such file, which {BASE} names"))
+        return {}, {}
+    return read_values(path, problems)
+
+
+def _no_such(name: str, config: Config, why: str) -> UsageError:
+    message = f"{FILE} has no environment {shown(name)}{why}"
+    if not config.env:
+        return UsageError(message, f"it has none: add `env: {{{name if is_environment(name) else 'prod'}: …}}` to it")
+    meant = nearest(name, config.env)
+    known = f"known are {', '.join(config.env)}"
+    return UsageError(message, f"did you mean {meant}? {known}" if meant else known)
+
+
+def _merge(values: dict[str, Any], over: Mapping[str, Any]) -> None:
+    """Put the values of a section over others: maps by key, all else as a whole. A section that is no map stays so."""
+    for key, value in over.items():
+        if isinstance(value, dict) and key in values:
+            if isinstance(values[key], dict):
+                _merge(values[key], value)
+        else:
+            values[key] = value
+
+
+def _set(values: dict[str, Any], keys: Keys, value: str) -> None:
+    """Put one value where it belongs; a section that is no map stays as it is and is a problem of its own."""
+    section: Any = values
+    for key in keys[:-1]:
+        section = section.setdefault(key, {}) if isinstance(section, dict) else None
+    if isinstance(section, dict):
+        section[keys[-1]] = value

@@ -1,0 +1,71 @@
+"""The configuration file as plain values: texts, nested as the file nests them, beside the place of each key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tablectl.model.errors import Problem
+from tablectl.policies.files import read_bytes, shown_path
+from tablectl.policies.suggestions import shown
+from tablectl.policies.value_reader import ValueReader
+from tablectl.policies.variables import Variables
+from tablectl.policies.yaml_document import parse_document
+from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar, SourceFile, kind_of
+
+Keys = tuple[str, ...]
+"""The keys that lead to a value."""
+
+Places = dict[Keys, SourceFile]
+"""By the keys that lead to a value; the items of a list are numbered from 1."""
+
+_WRONG = object()
+
+
+def read_values(path: Path, problems: list[Problem]) -> tuple[dict[str, Any], Places]:
+    """What the file sets, and where; nothing where there is no file or it is empty. No type is checked yet."""
+    data, file = read_bytes(path, problems, missing=b""), shown_path(path)
+    root = parse_document(data, file, problems) if data is not None else None
+    places: Places = {}
+    if root is None or (isinstance(root, Scalar) and root.is_null):
+        return {}, places
+    if not isinstance(root, MapNode):
+        hint = "for example `engine: {dialect: oss}`"
+        problems.append(root.source.problem(f"the configuration is a map, not {kind_of(root)}", hint))
+        return {}, places
+    return _plain_map(root, (), places, ValueReader(Variables(), "", "", problems)), places
+
+
+def key_text(keys: Keys) -> str:
+    """A setting's name in messages."""
+    name = ".".join(keys)
+    return f"`{name}`" if name.isprintable() else shown(name)
+
+
+def _plain_map(node: MapNode, keys: Keys, places: Places, reading: ValueReader) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for entry in node.entries:
+        path = (*keys, entry.key)
+        places[path] = entry.source
+        value = _plain(entry.value, path, places, reading)
+        if value is not _WRONG:
+            values[entry.key] = value
+    return values
+
+
+def _plain(node: Node, path: Keys, places: Places, reading: ValueReader) -> Any:
+    """A text, a map, a list, or ``None`` for nothing; ``_WRONG`` where a problem says why it is none of them."""
+    match node:
+        case MapNode():
+            return _plain_map(node, path, places, reading)
+        case ListNode():
+            items = []
+            for number, item in enumerate(node.items, 1):
+                places[*path, str(number)] = item.source
+                items.append(_plain(item, (*path, str(number)), places, reading))
+            return [item for item in items if item is not _WRONG]
+        case Scalar(is_null=True):
+            return None
+        case Scalar():
+            scalar = reading.scalar(node, key_text(path), "")
+            return _WRONG if scalar is None else scalar.text

@@ -1,0 +1,286 @@
+"""What keys of the configuration take: single values, commands, lists, sections of known keys, maps of others.
+
+A tree of these describes a file; ``read_section`` turns plain values into the dataclasses it names, and says all that
+is wrong at once, each at its place.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from tablectl.model.errors import Problem
+from tablectl.policies.config_file import Keys, Places, key_text
+from tablectl.policies.suggestions import did_you_mean, nearest, shown
+from tablectl.policies.yaml_nodes import SourceFile
+
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_PASSWORD = re.compile(r"//[^/@]*:[^/@]*@")
+_DURATION = re.compile(r"(?:(?P<days>[0-9]{1,4})d)? ?(?:(?P<hours>[0-9]{1,4})h)? ?(?:(?P<minutes>[0-9]{1,5})m)?")
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigValue:
+    """A single value."""
+
+    needs: str
+    """For messages: ``text``, ``a whole number``."""
+    parse: Callable[[str], object]
+    """From the file's text to what the dataclass holds. Raises ``ValueError`` whose text says what is needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class MapOf:
+    """A map whose keys are the user's own."""
+
+    of: Takes
+    why_not: Callable[[str], str] = lambda _key: ""
+    """What is wrong with a key, if anything is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """A list, read as a tuple."""
+
+    of: Takes
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command to run: a list of its arguments, or a text that is split as a shell would, without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigOptions:
+    """A map of single values whose keys are another library's, so that nothing but their names is known."""
+
+    of: ConfigValue
+    known: frozenset[str]
+    secrets: Mapping[str, str]
+    """Names that are refused, and the environment variable of each: a secret in Git is a secret lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSection:
+    """A map of known keys, each a field of a dataclass that ``make`` gives with a default for all of them."""
+
+    make: Callable[[], Any]
+    keys: Mapping[str, Takes]
+    required: Sequence[str] = ()
+    later: Sequence[str] = ()
+    """Keys of the design that are not built yet."""
+    short: str = ""
+    """The key whose value may stand for the whole section, where it is the only one."""
+    check: Callable[[Any], str] = lambda _made: ""
+    """What is wrong with the whole, once its parts are read; empty where nothing is."""
+
+
+Takes = ConfigValue | MapOf | ListOf | ConfigOptions | Command | ConfigSection
+
+
+def text(parse: Callable[[str], object] = str) -> ConfigValue:
+    """Any text that ``parse`` takes."""
+    return ConfigValue("text", parse)
+
+
+def word(*words: str) -> ConfigValue:
+    """One of some words."""
+    needs = " or ".join(f"'{each}'" for each in words)
+
+    def parse(given: str) -> str:
+        if given not in words:
+            raise ValueError(f"needs {needs}")
+        return given
+
+    return ConfigValue(needs, parse)
+
+
+def flag() -> ConfigValue:
+    """True or false."""
+
+    def parse(given: str) -> bool:
+        if given not in {"true", "false"}:
+            raise ValueError("needs true or false")
+        return given == "true"
+
+    return ConfigValue("true or false", parse)
+
+
+def whole(least: int, most: int) -> ConfigValue:
+    """A whole number within bounds."""
+
+    def parse(given: str) -> int:
+        if _WHOLE.fullmatch(given) is None:
+            raise ValueError("needs a whole number")
+        number = int(given[:20])  # of more digits, the rest does not matter
+        if number < least:
+            raise ValueError(f"needs at least {least}")
+        if number > most:
+            raise ValueError(f"needs at most {most}")
+        return number
+
+    return ConfigValue("a whole number", parse)
+
+
+def duration(most: timedelta) -> ConfigValue:
+    """A length of time in days, hours and minutes: ``2h30m``."""
+
+    def parse(given: str) -> timedelta:
+        found = _DURATION.fullmatch(given)
+        if found is None or not given:
+            raise ValueError("needs a duration, such as 2h30m or 1d")
+        length = timedelta(**{unit: int(number) for unit, number in found.groupdict().items() if number})
+        if not length:
+            raise ValueError("needs a duration longer than nothing")
+        if length > most:
+            raise ValueError(f"needs a duration of at most {most.days}d")
+        return length
+
+    return ConfigValue("a duration", parse)
+
+
+def variables_of(section: ConfigSection, keys: Keys = ()) -> Iterator[tuple[str, Keys]]:
+    """The environment variables that set single values, and which."""
+    for key, takes in section.keys.items():
+        match takes:
+            case ConfigSection():
+                yield from variables_of(takes, (*keys, key))
+            case ConfigValue():
+                yield "_".join(("TABLECTL", *keys, key)).upper(), (*keys, key)
+
+
+def read_section(
+    section: ConfigSection, values: Mapping[str, Any], places: Places, file: SourceFile, problems: list[Problem]
+) -> object:
+    """What a whole file says, defaults and all. What is wrong is added to ``problems`` and left out of the result."""
+    return _Reading(places, file, problems).section(section, values, ())
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Values by key: texts, maps of more of them, ``None`` for nothing."""
+
+    places: Places
+    file: SourceFile
+    problems: list[Problem]
+
+    def section(self, section: ConfigSection, values: Mapping[str, Any], keys: Keys) -> object:
+        made = section.make()
+        for key, value in values.items():
+            path = (*keys, key)
+            if key not in section.keys:
+                self._refuse(path, section)
+            # Nothing may stand where nothing is the default.
+            elif value is not None or getattr(made, key) is not None:
+                found = self._read(section.keys[key], value, path)
+                made = made if found is None else replace(made, **{key: found})
+        absent = [key for key in section.required if values.get(key) is None]
+        if absent:
+            self._report(keys, f"needs {' and '.join(f'`{key}`' for key in absent)}")
+        elif wrong := section.check(made):
+            self._report(keys, wrong)
+        return made
+
+    def _read(self, takes: Takes, value: Any, keys: Keys) -> object | None:
+        match takes:
+            case ConfigValue():
+                return self._value(takes, value, keys)
+            case MapOf() if isinstance(value, dict):
+                return self._map(takes, value, keys)
+            case ConfigOptions() if isinstance(value, dict):
+                return self._options(takes, value, keys)
+            case ListOf() if isinstance(value, list):
+                items = [self._read(takes.of, each, (*keys, str(number))) for number, each in enumerate(value, 1)]
+                return tuple(each for each in items if each is not None)
+            case ListOf():
+                self._report(keys, f"takes a list, not {_kind(value)}", "put each of its items behind a dash")
+                return None
+            case Command():
+                return self._command(value, keys)
+            case ConfigSection() if isinstance(value, dict):
+                return self.section(takes, value, keys)
+            case ConfigSection(short=short) if short and isinstance(value, str):
+                return self.section(takes, {short: value}, keys)
+            case _:
+                self._report(keys, f"takes a map, not {_kind(value)}", f"put its keys under {key_text(keys)}")
+                return None
+
+    def _map(self, takes: MapOf, values: Mapping[str, Any], keys: Keys) -> dict[str, object]:
+        read: dict[str, object] = {}
+        for key, value in values.items():
+            reason = takes.why_not(key)
+            if reason:
+                self._report((*keys, key), reason)
+            elif (found := self._read(takes.of, value, (*keys, key))) is not None:
+                read[key] = found
+        return read
+
+    def _options(self, takes: ConfigOptions, values: Mapping[str, Any], keys: Keys) -> dict[str, object]:
+        read: dict[str, object] = {}
+        for key, value in values.items():
+            path = (*keys, key)
+            if key in takes.secrets:
+                self._report(path, "is a secret", f"put it into the environment, as {takes.secrets[key]}")
+            elif isinstance(value, str) and _PASSWORD.search(value):
+                self._report(path, "holds a password", "put it into the environment")  # and never into a message
+            elif key not in takes.known:
+                hint = f"known are {', '.join(sorted(takes.known))}"
+                meant = nearest(key, takes.known)
+                self._report(path, "is no option", f"did you mean `{meant}`? {hint}" if meant else hint)
+            elif (found := self._value(takes.of, value, path)) is not None:
+                read[key] = found
+        return read
+
+    def _value(self, takes: ConfigValue, value: Any, keys: Keys) -> object | None:
+        if not isinstance(value, str):
+            self._report(keys, f"needs {takes.needs}, not {_kind(value)}")
+            return None
+        try:
+            return takes.parse(value)
+        except ValueError as error:
+            self._report(keys, f"{error}, not {shown(value)}")
+            return None
+
+    def _command(self, value: Any, keys: Keys) -> tuple[str, ...] | None:
+        try:
+            words = shlex.split(value) if isinstance(value, str) else value
+        except ValueError as error:  # a quote that is never closed
+            self._report(keys, f"is no command: {str(error).lower()}")
+            return None
+        if not isinstance(words, list) or not words or not all(isinstance(each, str) for each in words):
+            self._report(keys, f"needs a command, not {_kind(value)}", "for example [./pause.sh, nightly]")
+            return None
+        if not words[0] or any("\0" in word for word in words):
+            self._report(keys, "needs a command with a name, and without NUL")
+            return None
+        return tuple(words)
+
+    def _refuse(self, keys: Keys, section: ConfigSection) -> None:
+        if keys[-1] in section.later:
+            self._report(keys, "is not supported yet", "remove it: this version would not act on it")
+        else:
+            message = f"unknown key {shown('.'.join(keys))}"
+            self.problems.append(self._place(keys).problem(message, did_you_mean(keys[-1], tuple(section.keys))))
+
+    def _report(self, keys: Keys, message: str, hint: str = "") -> None:
+        self.problems.append(self._place(keys).problem(f"{key_text(keys)} {message}", hint))
+
+    def _place(self, keys: Keys) -> SourceFile:
+        """Where the innermost of some keys stands."""
+        return next(
+            (self.places[keys[:end]] for end in range(len(keys), 0, -1) if keys[:end] in self.places), self.file
+        )
+
+
+def _kind(value: Any) -> str:
+    match value:
+        case str():
+            return shown(value)
+        case None:
+            return "nothing"
+        case _:
+            return "a list" if isinstance(value, list) else "a map"

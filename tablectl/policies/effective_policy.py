@@ -1,0 +1,90 @@
+"""What holds for one table, which line says so, and what that line overrides. No live table is looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tablectl.delta.names import DEFAULT_CATALOG, NameSyntaxError, TableName, canonical_location, parse_table
+from tablectl.delta.properties import OWNED, find_known
+from tablectl.model.errors import InputError, Problem, UsageError
+from tablectl.model.patterns import MAGIC
+from tablectl.policies.attribute_types import SHAPES
+from tablectl.policies.declarations import Declaration, rank
+from tablectl.policies.precedence import ResolvedValue, merge
+from tablectl.policies.resolve import resolve
+from tablectl.policies.spec import Specs, TableSpec
+from tablectl.policies.suggestions import nearest, shown
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Everything that policies say about one table."""
+
+    table: TableName
+    declarations: tuple[Declaration, ...]
+    """Its own entry and the patterns that match it, the strongest first."""
+    heard: tuple[ResolvedValue, ...]
+    """What holds and what is cancelled, in the order of plans."""
+
+    @property
+    def silent(self) -> tuple[str, ...]:
+        """The attributes that nobody names: they are not managed."""
+        named = {each.key.partition(".")[0] for each in self.heard}
+        return tuple(name for name in SHAPES if name not in named)
+
+
+def explain(specs: Specs, text: str, catalog: str = DEFAULT_CATALOG, dialect: str = "oss") -> Explanation:
+    """What the policies say about the table of an identifier; two parts lie in ``catalog``.
+
+    Whether there is such a table is not asked: a pattern speaks for every name that it matches. Raises ``UsageError``
+    where no policy speaks for it, and ``InputError`` where patterns contradict each other about it.
+    """
+    name = parse_name(text, catalog, dialect)
+    own = (each for each in specs.declarations.named if each.target.key == name.key)
+    declarations = (*own, *specs.declarations.matching(name))
+    if not declarations:
+        raise UsageError(f"no policy declares {name.text}", _instead(specs, name))
+    problems: list[Problem] = []
+    resolve([(name, declarations)], problems)
+    if problems:
+        raise InputError(tuple(problems))
+    return Explanation(name, declarations, merge(rank(declarations)))
+
+
+def spec_for(specs: Specs, name: TableName) -> TableSpec | None:
+    """What holds for one table by its own entry, by the entry of a name that lies there, or by patterns.
+
+    ``None`` where no policy speaks for it. Raises ``InputError`` where patterns contradict each other about it.
+    """
+    for spec in specs.tables:
+        where = canonical_location(spec.location) if spec.location else ""
+        if spec.name.key == name.key or (name.is_path and where == name.key):
+            return spec
+    problems: list[Problem] = []
+    patterns = specs.declarations.matching(name)
+    found = resolve([(name, patterns)] if patterns else [], problems)
+    if problems:
+        raise InputError(tuple(problems))
+    return found[0] if found else None
+
+
+def parse_name(text: str, catalog: str, dialect: str) -> TableName:
+    """The table of an identifier. Raises ``UsageError`` for what is none, an attribute or a property among them."""
+    if text in SHAPES or text.lower() in OWNED:
+        name = OWNED.get(text.lower(), text)
+        about = SHAPES[name].description if name in SHAPES else ""
+        raise UsageError(f"{shown(text)} is an attribute of tables, not a table", about)
+    if find_known(text, dialect):
+        raise UsageError(f"{shown(text)} is a property of tables, not a table", "it goes under `properties:`")
+    try:
+        return parse_table(text, catalog)
+    except NameSyntaxError as error:
+        raise UsageError(str(error), "name one table that it matches" if any(map(text.count, MAGIC)) else "") from None
+
+
+def _instead(specs: Specs, name: TableName) -> str:
+    for spec in specs.tables:
+        if name.is_path and spec.location and canonical_location(spec.location) == name.key:
+            return f"what lies there is declared as {spec.name.text}"
+    near = nearest(name.text, [each.target.text for each in (*specs.declarations.named, *specs.declarations.patterns)])
+    return f"did you mean {near}?" if near else "what no policy names is not managed"

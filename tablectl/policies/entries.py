@@ -1,0 +1,182 @@
+"""The two maps of attributes in a policy file: ``defaults``, and the entry of a table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
+
+from tablectl.delta.properties import OWNED, canonical_key, find_known
+from tablectl.policies.attribute_types import SHAPES
+from tablectl.policies.attribute_values import read_attribute
+from tablectl.policies.identifiers import read_location
+from tablectl.policies.option_keys import LATER_OPTIONS, OPTIONS
+from tablectl.policies.precedence import Declared
+from tablectl.policies.properties import refused_hint
+from tablectl.policies.suggestions import did_you_mean, shown
+from tablectl.policies.value_reader import GivenValue, ValueReader
+from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar, SourceFile, kind_of
+
+LATER_KEYS = (*sorted(LATER_OPTIONS), "window")
+"""Keys beside the attributes that the design has and that are not built yet."""
+
+TAG = r"[A-Za-z0-9_./-]+"
+
+_TAG = re.compile(rf"{TAG}\Z")
+_INHERITED = (*SHAPES, *OPTIONS)
+"""What a table may take from its defaults and patterns, beside its tags."""
+_TABLE_ONLY: Mapping[str, str] = MappingProxyType(
+    {
+        "location": "a location belongs to one table",
+        "unmanaged": "defaults inherit nothing: leave out what is not managed",
+    }
+)
+_OF_A_PATTERN: Mapping[str, str] = MappingProxyType({"location": "a location belongs to one table, not to a pattern"})
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """One name in ``unmanaged``, as it is written there."""
+
+    text: str
+    source: SourceFile
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeEntries:
+    """What ``defaults`` or one entry of ``tables`` declares."""
+
+    declared: Declared = field(default_factory=dict)
+    named: frozenset[str] = frozenset()
+    """What it names, declared rightly or not."""
+    unmanaged: Mapping[str, Cancelled] = field(default_factory=dict)
+    """By attribute, or ``properties.<key>``."""
+
+
+def read_defaults(node: Node, reading: ValueReader) -> AttributeEntries:
+    """The attributes and tags of ``defaults``."""
+    if not isinstance(node, MapNode):
+        hint = "for example `defaults: {isolation: Serializable}`"
+        reading.report(node.source, f"`defaults` takes a map of attributes, not {kind_of(node)}", hint)
+        return AttributeEntries()
+    return AttributeEntries(_read_entries(node, reading, (*_INHERITED, "tags"), _TABLE_ONLY), _names(node, reading))
+
+
+def read_block(node: Node, reading: ValueReader, *, pattern: bool = False) -> AttributeEntries:
+    """The entry of a table or pattern. Nothing at all is an entry too: what it inherits holds."""
+    match node:
+        case Scalar() if node.is_null:
+            return AttributeEntries()
+        case MapNode():
+            known = (*_INHERITED, "tags", "unmanaged", *(() if pattern else ("location",)))
+            declared = _read_entries(node, reading, known, _OF_A_PATTERN if pattern else {})
+            named, entry = _names(node, reading), node.find("unmanaged")
+            return AttributeEntries(declared, named, _read_unmanaged(entry, named, reading) if entry else {})
+        case _:
+            hint = f"for example {next(iter(SHAPES.values())).example}"
+            reading.report(node.source, f"a table takes a map of attributes, not {kind_of(node)}", hint)
+            return AttributeEntries()
+
+
+def _read_entries(
+    node: MapNode, reading: ValueReader, known: tuple[str, ...], elsewhere: Mapping[str, str]
+) -> dict[str, GivenValue]:
+    declared: dict[str, GivenValue] = {}
+    for entry in node.entries:
+        if entry.key in SHAPES:
+            declared.update(read_attribute(entry, reading))
+        elif entry.key in OPTIONS:
+            declared.update(OPTIONS[entry.key].read(entry, reading))
+        elif entry.key not in known:
+            reading.refuse(entry, LATER_KEYS, known, {**_misplaced(entry.key, reading), **elsewhere})
+        elif entry.key == "tags":
+            declared.update(_read_tags(entry, reading))
+        elif entry.key == "location":
+            declared.update(_read_location(entry, reading))
+    return declared
+
+
+def _misplaced(key: str, reading: ValueReader) -> dict[str, str]:
+    if key.lower() in OWNED:
+        return {key: f"declare `{OWNED[key.lower()]}:` instead"}
+    if find_known(key, reading.dialect) or key.lower().startswith("delta."):
+        return {key: "table properties go under `properties:`"}
+    return {}
+
+
+def _read_location(entry: Entry, reading: ValueReader) -> dict[str, GivenValue]:
+    scalar = reading.scalar(entry.value, "`location`", "`location: s3://lake/sales/orders`")
+    if scalar is None:
+        return {}
+    text = reading.name(scalar.text, scalar.source, partial(read_location, variables=reading.variables))
+    return {} if text is None else {entry.key: GivenValue(text, entry.source)}
+
+
+def _texts(entry: Entry, example: str, reading: ValueReader) -> list[tuple[str, SourceFile]] | None:
+    if not isinstance(entry.value, ListNode):
+        message = f"`{entry.key}` takes a list, not {kind_of(entry.value)}"
+        reading.report(entry.value.source, message, f"for example {example}")
+        return None
+    scalars = [reading.scalar(item, f"`{entry.key}`", example) for item in entry.value.items]
+    return [(scalar.text, scalar.source) for scalar in scalars if scalar is not None]
+
+
+def _read_tags(entry: Entry, reading: ValueReader) -> dict[str, GivenValue]:
+    tags: dict[str, None] = {}
+    for raw, source in _texts(entry, "`tags: [streaming]`", reading) or ():
+        tag = reading.expand(Scalar(raw, "str", source))
+        if tag is None:
+            continue
+        if _TAG.match(tag) is None:
+            hint = "a tag is made of letters, digits, _ . / and -"
+            reading.report(source, f"{shown(tag)} is no tag", hint)
+        elif tag in tags:
+            reading.report(source, f"the tag {shown(tag)} stands twice", "keep one of them")
+        tags[tag] = None
+    return {entry.key: GivenValue(tuple(tags), entry.source)}
+
+
+def _names(node: MapNode, reading: ValueReader) -> frozenset[str]:
+    keyed = [entry for entry in node.entries if entry.key in SHAPES and SHAPES[entry.key].keyed]
+    inner = {
+        f"{entry.key}.{canonical_key(property_.key, reading.dialect)}"
+        for entry in keyed
+        if isinstance(entry.value, MapNode)
+        for property_ in entry.value.entries
+    }
+    return frozenset(inner | {entry.key for entry in node.entries})
+
+
+def _read_unmanaged(entry: Entry, named: frozenset[str], reading: ValueReader) -> dict[str, Cancelled]:
+    cancelled: dict[str, Cancelled] = {}
+    for text, source in _texts(entry, "`unmanaged: [isolation]`", reading) or ():
+        name = text if text in _INHERITED else f"properties.{canonical_key(text, reading.dialect)}"
+        if name in named:
+            hint = "remove it from `unmanaged`, or remove its declaration"
+            reading.report(source, f"{shown(text)} is declared by this table and cannot be unmanaged as well", hint)
+        cancelled.setdefault(name, Cancelled(text, source))
+    return cancelled
+
+
+def check_unmanaged(block: AttributeEntries, inherited: frozenset[str], reading: ValueReader) -> None:
+    """Every name in ``unmanaged`` is an attribute, or a property that Delta knows or that a table may inherit."""
+    for name, cancelled in block.unmanaged.items():
+        known = cancelled.text.lower().startswith("delta.") and find_known(cancelled.text, reading.dialect)
+        if name not in _INHERITED and name not in inherited and name not in block.named and not known:
+            known_names = inherited if reading.hints else frozenset[str]()
+            message, hint = _why_not_inherited(cancelled.text, known_names, reading.dialect)
+            reading.report(cancelled.source, message, hint)
+
+
+def _why_not_inherited(text: str, inherited: frozenset[str], dialect: str) -> tuple[str, str]:
+    if text in LATER_KEYS:
+        return f"`{text}` is not supported yet", "remove it"
+    if text.lower() in OWNED:
+        return f"{shown(text)} has an attribute of its own", f"write {OWNED[text.lower()]}"
+    if text.lower().startswith("delta."):
+        return f"{shown(text)} is not known to Delta", refused_hint(text, "", dialect)
+    keys = sorted(key.removeprefix("properties.") for key in inherited if key.startswith("properties."))
+    hint = did_you_mean(text, (*_INHERITED, *keys))
+    return f"{shown(text)} is no attribute and no inherited property", hint

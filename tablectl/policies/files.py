@@ -1,0 +1,88 @@
+"""Which files policies are read from, and their bytes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tablectl.files import NotRegularError, TooLargeError, read_regular
+from tablectl.model.errors import Problem
+from tablectl.policies.yaml_document import MAX_BYTES, too_large
+
+_SUFFIXES = (".yaml", ".yml")
+
+
+def read_files(paths: Sequence[Path], problems: list[Problem]) -> dict[Path, bytes]:
+    """The bytes of the files that ``find_files`` finds, as far as they can be read."""
+    contents = ((path, read_bytes(path, problems)) for path in find_files(paths, problems))
+    return {path: data for path, data in contents if data is not None}
+
+
+def find_files(paths: Sequence[Path], problems: list[Problem]) -> tuple[Path, ...]:
+    """The files themselves and every ``*.yaml`` and ``*.yml`` under the directories, sorted, each once.
+
+    Names that start with a dot are passed over inside directories; links are followed, loops of them once.
+    """
+    found: dict[str, Path] = {}
+    for path in paths:
+        inside = tuple(_walk(path, problems)) if _is_directory(path) else (path,)
+        if not inside:
+            hint = "name a file, or the directory that holds the policies"
+            problems.append(Problem(shown_path(path), 0, 0, "no *.yaml or *.yml file in this directory", hint))
+        for file in inside:
+            found.setdefault(os.path.realpath(file), file)
+    if not paths:
+        problems.append(Problem("policies", 0, 0, "no files to read", "name the directory that holds the policies"))
+    return tuple(sorted(found.values()))
+
+
+def _is_directory(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # no right to look: reading it as a file says so
+        return False
+
+
+def _walk(top: Path, problems: list[Problem]) -> Iterator[Path]:
+    def unreadable(error: OSError) -> None:
+        problems.append(Problem(shown_path(Path(error.filename)), 0, 0, f"cannot be read: {error.strerror}"))
+
+    seen: set[str] = set()
+    for folder, folders, names in os.walk(top, onerror=unreadable, followlinks=True):
+        real = os.path.realpath(folder)
+        if real in seen:
+            folders.clear()
+            continue
+        seen.add(real)
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            if name.endswith(_SUFFIXES) and not name.startswith("."):
+                yield Path(folder) / name
+
+
+def read_bytes(path: Path, problems: list[Problem], missing: bytes | None = None) -> bytes | None:
+    """The bytes of a file of a size that is parsed, ``missing`` where there is none and it is given, or a problem."""
+    file = shown_path(path)
+    try:
+        return read_regular(path, MAX_BYTES)
+    except (NotRegularError, IsADirectoryError):
+        problems.append(Problem(file, 0, 0, "this is no file"))
+        return None
+    except TooLargeError:
+        problems.append(too_large(file))
+        return None
+    except FileNotFoundError:
+        if missing is None:
+            problems.append(Problem(file, 0, 0, "no such file or directory"))
+        return missing
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        problems.append(Problem(file, 0, 0, f"cannot be read: {reason}"))
+        return None
+
+
+def shown_path(path: Path) -> str:
+    """A path as it was given, printable even where its name is not UTF-8 or breaks the line."""
+    text = os.fsencode(path).decode("utf-8", "replace")
+    return text if text.isprintable() else repr(text)[1:-1]

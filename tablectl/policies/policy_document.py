@@ -1,0 +1,130 @@
+"""Policy files to ``Specs``: one ``TableSpec`` per table, everything wrong in all files said at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from tablectl.delta.names import DEFAULT_CATALOG, TableName
+from tablectl.model.errors import InputError, Problem
+from tablectl.policies.declarations import Declaration, Declarations
+from tablectl.policies.entries import AttributeEntries, check_unmanaged, read_block, read_defaults
+from tablectl.policies.files import read_files, shown_path
+from tablectl.policies.resolve import check_patterns, resolve
+from tablectl.policies.spec import Specs, find_repeated_patterns, find_repeats
+from tablectl.policies.suggestions import shown
+from tablectl.policies.table_keys import read_table_key
+from tablectl.policies.value_reader import ValueReader
+from tablectl.policies.variables import Variables
+from tablectl.policies.yaml_document import parse_document
+from tablectl.policies.yaml_nodes import Entry, MapNode, Scalar, SourceFile, kind_of
+
+VERSION = "1"
+KEYS = ("version", "defaults", "tables")
+_ELSEWHERE = {"env": "environments stand in tablectl.yaml, and give values for `${NAME}` here"}
+
+
+def load_specs(
+    paths: Sequence[Path],
+    *,
+    variables: Mapping[str, str],
+    environ: Mapping[str, str],
+    dialect: str = "oss",
+    catalog: str = DEFAULT_CATALOG,
+) -> Specs:
+    """The policies in files and directories.
+
+    ``variables`` are the ``--var`` values, ``environ`` the environment behind them. Raises ``InputError`` with
+    everything that is wrong in all files.
+    """
+    problems: list[Problem] = []
+    reading = ValueReader(Variables(variables, environ), dialect, catalog, problems)
+    return read_specs(((shown_path(path), data) for path, data in read_files(paths, problems).items()), reading)
+
+
+def read_specs(files: Iterable[tuple[str, bytes]], reading: ValueReader) -> Specs:
+    """The policies in the bytes of named files. Raises as ``load_specs``."""
+    declarations = Declarations.of(each for file, data in files for each in _read_file(file, data, reading))
+    _check_unmanaged(declarations, reading)
+    speaking = ((name, (each, *declarations.matching(name))) for each in declarations.named if (name := each.name))
+    specs = resolve(speaking, reading.problems)
+    reading.problems.extend((*find_repeats(specs), *find_repeated_patterns(declarations.patterns)))
+    reading.problems.extend(check_patterns(declarations.patterns))
+    if reading.problems:
+        # A problem behind an alias is met once for each table that has it.
+        raise InputError(tuple(dict.fromkeys(reading.problems)))
+    return Specs.of(specs, declarations)
+
+
+def _check_unmanaged(declarations: Declarations, reading: ValueReader) -> None:
+    """Only now is it known what a table may inherit, since patterns for it may lie in any file."""
+    inherited = frozenset[str]().union(*(each.block.named | each.defaults.named for each in declarations.patterns))
+    for each in (*declarations.named, *declarations.patterns):
+        if each.block.unmanaged:
+            check_unmanaged(each.block, inherited | each.defaults.named, reading)
+
+
+def _read_file(file: str, data: bytes, reading: ValueReader) -> list[Declaration]:
+    found = len(reading.problems)
+    root = parse_document(data, file, reading.problems)
+    if not isinstance(root, MapNode):
+        if len(reading.problems) == found:
+            what = f"a policy file is a map, and here is {kind_of(root)}" if root else "the file is empty"
+            source = root.source if root else SourceFile(file, 1, 1)
+            reading.report(source, what, "start it with `version: 1`, and declare `tables:`")
+        return []
+    if not _check_version(root, reading):
+        return []
+    for entry in root.entries:
+        if entry.key not in KEYS:
+            reading.refuse(entry, (), KEYS, _ELSEWHERE)
+    defaults = root.find("defaults")
+    return _read_tables(
+        root.find("tables"), read_defaults(defaults.value, reading) if defaults else AttributeEntries(), reading
+    )
+
+
+def _check_version(root: MapNode, reading: ValueReader) -> bool:
+    """Whether the rest of the file can be judged: a file of another version may mean anything."""
+    entry = root.find("version")
+    if entry is None:
+        reading.report(root.source, "`version` is missing", "start the file with `version: 1`")
+        return True
+    match entry.value:
+        case Scalar(tag="int", text=text) if text == VERSION:
+            return True
+        case Scalar(tag="str", text=text) if text == VERSION:
+            reading.report(entry.value.source, "`version` takes a number", "write `version: 1`, without quotes")
+            return True
+        case Scalar(text=text):
+            reading.report(
+                entry.value.source, f"version {shown(text)} is not supported", "this tablectl reads version 1"
+            )
+        case _:
+            reading.report(entry.value.source, "`version` takes a number", "write `version: 1`")
+    return False
+
+
+def _read_tables(entry: Entry | None, defaults: AttributeEntries, reading: ValueReader) -> list[Declaration]:
+    if entry is None:
+        return []
+    if not isinstance(entry.value, MapNode):
+        hint = "for example `tables: {lake.sales.orders: {isolation: Serializable}}`"
+        reading.report(entry.value.source, f"`tables` takes a map of tables, not {kind_of(entry.value)}", hint)
+        return []
+    read = (_read_table(table, defaults, reading) for table in entry.value.entries)
+    return [declaration for declaration in read if declaration is not None]
+
+
+def _read_table(entry: Entry, defaults: AttributeEntries, reading: ValueReader) -> Declaration | None:
+    read = partial(read_table_key, variables=reading.variables, catalog=reading.catalog)
+    target = reading.name(entry.key, entry.source, read)
+    pattern = target is not None and not isinstance(target, TableName)
+    block = read_block(entry.value, reading, pattern=pattern)
+    if target is None:
+        return None
+    location = block.declared.get("location")
+    if location and isinstance(target, TableName) and target.is_path:
+        reading.report(location.source, "a table known by its path takes no `location`", "remove it")
+    return Declaration(target, block, defaults, entry.source)

@@ -1,0 +1,80 @@
+"""A policy file written anew, from what tables have."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tablectl.model.text import printable
+from tablectl.policies.attribute_types import SHAPES
+from tablectl.policies.yaml_text import write_key, write_text, write_value
+
+Declared = tuple[str, str, str | tuple[str, ...]]
+"""An attribute, for ``properties`` the key, and the value."""
+
+_HEAD = """# Written by `tablectl import`: what these tables are. What no line names is not managed.
+version: 1
+"""
+_LONGEST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class TableEntry:
+    """What a file says of one table."""
+
+    key: str
+    """As ``table_key`` makes it."""
+    location: str | None = None
+    """Where a catalog table lies."""
+    declared: tuple[Declared, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """What the table has and no policy can declare: a sentence each."""
+
+
+def write_policies(entries: Sequence[TableEntry]) -> str:
+    """The text of a policy file. What all of several tables have stands in ``defaults`` where that makes it shorter."""
+    ordered = sorted(entries, key=lambda entry: entry.key)
+    alone = _file((), ordered)
+    common = _common(ordered)
+    if not common:
+        return alone
+    lifted = _file(common, [replace(each, declared=_without(each.declared, common)) for each in ordered])
+    return lifted if lifted.count("\n") < alone.count("\n") else alone
+
+
+def _common(entries: Sequence[TableEntry]) -> tuple[Declared, ...]:
+    """What every table has. Columns are never lifted: tables that are added later would have to have them."""
+    counts = Counter(each for entry in entries for each in entry.declared if isinstance(each[2], str))
+    lifted = (each for each in entries[0].declared if counts[each] == len(entries)) if len(entries) > 1 else ()
+    return tuple(each for each in lifted if not SHAPES[each[0]].columns)
+
+
+def _without(declared: tuple[Declared, ...], common: tuple[Declared, ...]) -> tuple[Declared, ...]:
+    return tuple(each for each in declared if each not in common)
+
+
+def _file(defaults: tuple[Declared, ...], entries: Sequence[TableEntry]) -> str:
+    lines = ["", "defaults:", *_declared(defaults, "  ")] if defaults else []
+    lines += ["", "tables:" if entries else "tables: {}"]
+    for index, entry in enumerate(entries):
+        lines += [""] * bool(index) + _entry(entry)
+    return _HEAD + "\n".join(lines) + "\n"
+
+
+def _entry(entry: TableEntry) -> list[str]:
+    comments = [f"    # left out: {_comment(each)}" for each in entry.left_out]
+    body = [f"    location: {write_text(entry.location)}"] if entry.location else []
+    body += _declared(entry.declared, "    ")
+    return [f"  {write_key(entry.key)}:{'' if body else ' {}'}", *comments, *body]
+
+
+def _comment(text: str) -> str:
+    shown = printable(text)
+    return shown if len(shown) <= _LONGEST else shown[: _LONGEST - 1] + "…"
+
+
+def _declared(declared: Sequence[Declared], indent: str) -> list[str]:
+    plain = [f"{indent}{name}: {write_value(value)}" for name, key, value in declared if not key]
+    keyed = [f"{indent}  {write_key(key)}: {write_value(value)}" for _, key, value in declared if key]
+    return [*plain, *([f"{indent}properties:", *keyed] if keyed else [])]

@@ -1,0 +1,75 @@
+"""The map ``properties``: each key checked against what Delta takes, each value against what the key takes."""
+
+from __future__ import annotations
+
+from tablectl.delta.properties import canonical_key, find_known, known_keys, why_refused
+from tablectl.policies.identifiers import why_unusable
+from tablectl.policies.suggestions import cut, nearest, shown
+from tablectl.policies.value_reader import GivenValue, ValueReader
+from tablectl.policies.yaml_nodes import Entry, MapNode, Scalar
+
+_EXAMPLE = "`owner.team: payments`, or `null` to unset it"
+
+
+def read_properties(node: MapNode, reading: ValueReader) -> dict[str, GivenValue]:
+    """The properties by their canonical keys; ``None`` is a key to unset.
+
+    Keys and values are taken exactly as they are, but for variables in values.
+    """
+    given: dict[str, GivenValue] = {}
+    for entry in node.entries:
+        if not _check_key(entry, reading):
+            continue
+        key = canonical_key(entry.key, reading.dialect)
+        if key in given:
+            message = f"{shown(entry.key)} is declared twice: first on line {given[key].source.line}"
+            reading.report(entry.source, message, "Delta folds the case of its own keys: keep one")
+            continue
+        value = _read_value(entry, key, reading.of_value("properties", key))
+        if value is not None:
+            given[key] = value
+    return given
+
+
+def refused_hint(key: str, hint: str, dialect: str) -> str:
+    """The way out of a refused key: the catalogue's own, else the key that was probably meant."""
+    if hint or not key.lower().startswith("delta."):
+        return hint
+    near = nearest(key, known_keys(dialect))
+    return f"did you mean `{near}`?" if near else "check its spelling in Delta's documentation of table properties"
+
+
+def _check_key(entry: Entry, reading: ValueReader) -> bool:
+    refused = why_refused(entry.key, reading.dialect)
+    if refused is not None:
+        reason, hint = refused
+        hint = refused_hint(entry.key, hint, reading.dialect) if reading.hints else hint
+        named = shown(entry.key) + reason.removeprefix(entry.key) if reason.startswith(f"{entry.key} ") else reason
+        reading.report(entry.source, named, hint)
+        return False
+    unusable = why_unusable(entry.key)
+    if unusable:
+        reading.report(entry.source, f"{shown(entry.key)} cannot be a property key: {unusable}")
+    return not unusable
+
+
+def _read_value(entry: Entry, key: str, reading: ValueReader) -> GivenValue | None:
+    node = entry.value
+    if isinstance(node, Scalar) and node.is_null:
+        return reading.given(None, entry.source)
+    if isinstance(node, MapNode):
+        inner = node.entries[0].key if node.entries else "team"
+        hint = f"write whole keys, such as {shown(f'{entry.key}.{inner}')}"
+        reading.report(node.source, f"the property {shown(entry.key)} takes text or null, not a map", hint)
+        return None
+    text = reading.text(node, f"the property {shown(entry.key)}", _EXAMPLE)
+    if text is None:
+        return None
+    known = find_known(key, reading.dialect)
+    if known is not None and key.lower().startswith("delta."):
+        try:
+            known.parse(text)
+        except ValueError as error:
+            reading.report(node.source, f"{shown(text)} is no value of {key}: it {cut(str(error))}")
+            return None
+    return reading.given(text, entry.source)

@@ -1,0 +1,47 @@
+"""Tables that a command line names, as if a policy said nothing of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tablectl.delta.names import NameSyntaxError, canonical_location, join_parts
+from tablectl.model.errors import Problem, UsageError
+from tablectl.policies.declarations import Declaration, Declarations
+from tablectl.policies.entries import AttributeEntries
+from tablectl.policies.resolve import resolve
+from tablectl.policies.spec import Specs
+from tablectl.policies.table_keys import Target, read_table_key
+from tablectl.policies.variables import UndefinedVariableError, Variables
+from tablectl.policies.yaml_nodes import SourceFile
+
+
+def requested_tables(texts: Sequence[str], catalog: str, variables: Variables) -> Specs:
+    """The specs of identifiers and patterns, as policies write them. Raises ``UsageError`` for what is neither."""
+    targets = {target.key: target for target in (_target(text, catalog, variables) for text in texts)}
+    declarations = Declarations.of(
+        Declaration(target, AttributeEntries(), AttributeEntries(), SourceFile("the command line", 1, number))
+        for number, target in enumerate(targets.values(), 1)
+    )
+    problems: list[Problem] = []
+    return Specs.of(resolve(((each.name, (each,)) for each in declarations.named if each.name), problems), declarations)
+
+
+def whole_catalog(catalog: str) -> str:
+    """The pattern for every table of a catalog."""
+    return f"{join_parts((catalog,))}.*.*"
+
+
+def declared_already(specs: Specs, besides: str) -> Mapping[str, SourceFile]:
+    """Where tables have entries of their own in files other than one, by ``key`` of the table or of its location."""
+    named = [spec for spec in specs.tables if spec.declared.file != besides]
+    places = {canonical_location(spec.location): spec.declared for spec in named if spec.location}
+    return places | {spec.name.key: spec.declared for spec in named}
+
+
+def _target(text: str, catalog: str, variables: Variables) -> Target:
+    try:
+        return read_table_key(text, variables, catalog)
+    except NameSyntaxError as error:
+        raise UsageError(str(error), "name tables as policies do: lake.sales.orders, 'lake.sales.*'") from None
+    except UndefinedVariableError as error:
+        raise UsageError(error.message, error.hint) from None

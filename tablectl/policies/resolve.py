@@ -1,0 +1,131 @@
+"""From declarations to the specs of tables: of those named in the files, and of live ones that patterns match."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tablectl.delta.names import TableName
+from tablectl.model.errors import InputError, Problem
+from tablectl.policies.declarations import MOST_MATCHING, Declaration, rank
+from tablectl.policies.option_keys import options_of
+from tablectl.policies.precedence import (
+    DEFAULTS,
+    DeclaredValue,
+    ResolvedValue,
+    check_exclusive,
+    effective,
+    merge,
+    policy_of,
+)
+from tablectl.policies.spec import Specs, TableSpec, in_order
+from tablectl.policies.suggestions import shown
+from tablectl.policies.yaml_nodes import SourceFile
+
+
+def expand(specs: Specs, found: Mapping[TableName, str]) -> Specs:
+    """The specs with those of live tables that patterns match; ``found`` says where each table lies.
+
+    A table that the files name keeps its spec, and learns its location where they do not say it. Raises ``InputError``
+    where patterns contradict each other about a table, or give it clustering and partitioning.
+    """
+    named = {spec.name.key: spec for spec in specs.tables}
+    fresh: dict[str, TableName] = {}
+    for name in sorted(found, key=lambda name: (name.key, name.text)):
+        spec = named.get(name.key)
+        if spec is None:
+            fresh.setdefault(name.key, name)
+        elif spec.location is None and not spec.name.is_path:
+            named[name.key] = replace(spec, location=found[name])
+    problems: list[Problem] = []
+    matched = ((name, specs.declarations.matching(name)) for name in fresh.values())
+    added = resolve(((name, patterns) for name, patterns in matched if patterns), problems)
+    if problems:
+        raise InputError(tuple(dict.fromkeys(problems)))
+    placed = (spec if spec.name.is_path else replace(spec, location=found[spec.name]) for spec in added)
+    return replace(specs, tables=in_order((*named.values(), *placed)))
+
+
+def resolve(tables: Iterable[tuple[TableName, Sequence[Declaration]]], problems: list[Problem]) -> list[TableSpec]:
+    """The spec of each table from the declarations that speak for it, the strongest first."""
+    ties: dict[tuple[str, SourceFile, SourceFile], _Tie] = {}
+    crowded = False
+    specs: list[TableSpec] = []
+    for name, declarations in tables:
+        if sum(each.pattern is not None for each in declarations) > MOST_MATCHING:
+            if not crowded:
+                problems.append(_crowded(name, declarations[-1]))
+            crowded = True
+            continue
+        heard = merge(rank(declarations))
+        exclusive = check_exclusive(heard)
+        if exclusive:
+            problems.append(exclusive)
+        for each in heard:
+            if each.tie:
+                place = (each.key, each.won.source, each.tie.source)
+                ties.setdefault(place, _Tie(each, each.tie, [])).tables.append(name)
+        specs.append(_spec(name, heard, declarations[0].source))
+    problems.extend(tie.problem() for tie in ties.values())
+    return specs
+
+
+def _crowded(name: TableName, last: Declaration) -> Problem:
+    message = f"{shown(name.text)} is matched by more than {MOST_MATCHING} patterns, of which this is one"
+    return last.source.problem(message, "write fewer patterns that overlap")
+
+
+def _spec(name: TableName, heard: Sequence[ResolvedValue], declared: SourceFile) -> TableSpec:
+    values = effective(heard)
+    location, tags = values.get("location"), values.get("tags")
+    return TableSpec(
+        name=name,
+        policy=policy_of(values),
+        options=options_of(values),
+        location=str(location.value) if location else None,
+        tags=tuple(tags.value or ()) if tags else (),
+        sources={key: given.source for key, given in values.items() if key != "tags"},
+        declared=declared,
+    )
+
+
+def check_patterns(patterns: Iterable[Declaration]) -> Iterator[Problem]:
+    """What is wrong with patterns whatever tables they match."""
+    for each in patterns:
+        exclusive = check_exclusive(merge(rank((each,))))
+        if exclusive:
+            yield exclusive
+
+
+@dataclass(frozen=True, slots=True)
+class _Tie:
+    """Two layers of one rank that say different things about a key, and the tables that they do it to."""
+
+    heard: ResolvedValue
+    other: DeclaredValue
+    tables: list[TableName]
+
+    def problem(self) -> Problem:
+        """At the later of the two places, naming the other."""
+        one, other = self.other, self.heard.won
+        more = f" and {len(self.tables) - 1} more" if len(self.tables) > 1 else ""
+        message = (
+            f"`{self.heard.key}` of {shown(self.tables[0].text)}{more} is {_said(one)} {_where(one)} here "
+            f"and {_said(other)} {_where(other)} at {other.source}, and neither outweighs the other"
+        )
+        hint = "of patterns the one with more literal characters wins, and a table's own entry wins over all of them"
+        return one.source.problem(message, hint)
+
+
+def _said(voice: DeclaredValue) -> str:
+    match voice.given and voice.given.shown():
+        case str() as text:
+            return shown(text)
+        case tuple() as items:
+            return f"[{', '.join(items)}]"
+        case _:
+            return "null" if voice.given else "unmanaged"
+
+
+def _where(voice: DeclaredValue) -> str:
+    return "in the defaults" if voice.title == DEFAULTS else f"by the pattern {shown(voice.title)}"

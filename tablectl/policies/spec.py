@@ -1,0 +1,119 @@
+"""The result of reading policies: what is declared of each table, and where."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tablectl.attributes.policy import Policy
+from tablectl.delta.names import TableName, canonical_location
+from tablectl.model.errors import Problem
+from tablectl.model.json_codec import plain
+from tablectl.model.patterns import TablePattern
+from tablectl.model.table_options import NO_OPTIONS, TableOptions
+from tablectl.policies.declarations import Declaration, Declarations
+from tablectl.policies.precedence import Declared
+from tablectl.policies.suggestions import shown
+from tablectl.policies.yaml_nodes import SourceFile
+
+_NONE = Declarations()
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """What is declared of one table, defaults and patterns and all."""
+
+    name: TableName
+    policy: Policy
+    location: str | None
+    """Where the log of a catalog table lies, as declared or as a listing found it; ``None`` where nobody said yet, and
+    for a path table, whose name says it."""
+    tags: tuple[str, ...]
+    sources: Mapping[str, SourceFile]
+    """Where each effective attribute was given, and each ``properties.<key>``, and ``location``."""
+    declared: SourceFile
+    """The place of its identifier, else of the most literal pattern that matches it."""
+    options: TableOptions = NO_OPTIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Specs:
+    """All tables of all files, in the order of ``name.key``."""
+
+    tables: tuple[TableSpec, ...]
+    """Those named in the files; after ``expand`` also those that patterns matched."""
+    digest: str
+    """SHA-256 over what holds for tables and patterns, in hex: the layout of files and their comments do not change
+    it, and neither do the live tables that patterns match."""
+    declarations: Declarations = _NONE
+
+    @property
+    def patterns(self) -> tuple[TablePattern, ...]:
+        """The patterns of all files."""
+        return tuple(each.pattern for each in self.declarations.patterns if each.pattern)
+
+    @staticmethod
+    def of(specs: Iterable[TableSpec], declarations: Declarations = _NONE) -> Specs:
+        """The specs in order and their digest."""
+        tables = in_order(specs)
+        effective = [*map(_effective, tables), *sorted(map(_pattern, declarations.patterns), key=str)]
+        canonical = json.dumps(effective, sort_keys=True, separators=(",", ":"))
+        return Specs(tables, hashlib.sha256(canonical.encode()).hexdigest(), declarations)
+
+
+def in_order(specs: Iterable[TableSpec]) -> tuple[TableSpec, ...]:
+    """The order of plans."""
+    return tuple(sorted(specs, key=lambda spec: spec.name.key))
+
+
+def _effective(spec: TableSpec) -> dict[str, object]:
+    return {
+        "table": spec.name.key,
+        "policy": spec.policy.declared(),
+        "options": plain(spec.options),
+        "location": spec.location,
+        "tags": spec.tags,
+    }
+
+
+def _pattern(declaration: Declaration) -> dict[str, object]:
+    block = declaration.block
+    return {
+        "pattern": declaration.target.key,
+        "declared": _values(block.declared),
+        "unmanaged": sorted(block.unmanaged),
+        "defaults": _values(declaration.defaults.declared),
+    }
+
+
+def _values(declared: Declared) -> dict[str, object]:
+    return {key: given.value for key, given in declared.items()}
+
+
+def find_repeated_patterns(patterns: Iterable[Declaration]) -> Iterator[Problem]:
+    """Patterns declared twice; each problem names both places."""
+    seen: dict[str, Declaration] = {}
+    for each in sorted(patterns, key=lambda each: each.source):
+        first = seen.setdefault(each.target.key, each)
+        if first is not each:
+            message = f"the pattern {shown(each.target.text)} is declared twice: first at {first.source}"
+            yield each.source.problem(message, "make one entry of the two")
+
+
+def find_repeats(specs: Sequence[TableSpec]) -> Iterator[Problem]:
+    """Tables declared twice, under one identifier or as one location; each problem names both places."""
+    tables: dict[str, TableSpec] = {}
+    places: dict[str, TableSpec] = {}
+    for spec in sorted(specs, key=lambda spec: spec.declared):
+        first = tables.setdefault(spec.name.key, spec)
+        if first is not spec:
+            message = f"the table {shown(spec.name.text)} is declared twice: first at {first.declared}"
+            yield spec.declared.problem(message, "make one entry of the two")
+            continue
+        location = spec.name.parts[0] if spec.name.is_path else spec.location
+        other = places.setdefault(canonical_location(location), spec) if location else spec
+        if other is not spec:
+            message = f"{shown(spec.name.text)} lies where {shown(other.name.text)} does, declared at {other.declared}"
+            yield spec.sources.get("location", spec.declared).problem(message, "declare each table under one name")

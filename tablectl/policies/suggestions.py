@@ -1,0 +1,54 @@
+"""How messages about input speak: the user's own text quoted and cut to length, and what was probably meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from heapq import nlargest
+from itertools import pairwise
+
+from tablectl.delta.credentials import scrub
+
+_LONGEST = 60
+_MOST = 12
+_COMPARED = 200
+"""Choices that a word is compared with letter by letter."""
+
+
+def shown(text: str) -> str:
+    """A user's text inside a message: quoted, on one line, printable whatever it holds, cut where it is long."""
+    text = scrub(text)  # before it is cut: half of a password is one too
+    cut = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return f'"{cut}"' if cut.isprintable() and '"' not in cut and "\\" not in cut else repr(cut)
+
+
+def cut(message: str) -> str:
+    """A message of another module that quotes input at length, cut to a readable length."""
+    return message if len(message) <= 5 * _LONGEST else message[: 5 * _LONGEST - 1] + "…"
+
+
+def nearest(word: str, choices: Iterable[str]) -> str | None:
+    """The choice that a mistyped word most likely means; letter case does not count."""
+    if len(word) > _LONGEST:
+        return None
+    folded = {choice.casefold(): choice for choice in choices if len(choice) <= 2 * _LONGEST}
+    near: Iterable[str] = folded
+    if len(folded) > _COMPARED:
+        # Comparing two words costs the product of their lengths; counting the pairs of letters they share does not.
+        wanted = _pairs(word.casefold())
+        near = nlargest(_COMPARED, folded, key=lambda choice: len(wanted & _pairs(choice)))
+    found = difflib.get_close_matches(word.casefold(), near, n=1, cutoff=0.6)
+    return folded[found[0]] if found else None
+
+
+def _pairs(word: str) -> frozenset[str]:
+    return frozenset(map("".join, pairwise(f" {word} ")))
+
+
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
+    """A hint: the nearest choice, or all of them where none is near."""
+    listed = tuple(choices)
+    found = nearest(word, listed)
+    if found:
+        return f"did you mean `{found}`?"
+    return f"known here: {', '.join(listed[:_MOST])}{', …' if len(listed) > _MOST else ''}"

@@ -1,0 +1,123 @@
+"""Reading single values: what every part of a policy needs, and where its problems go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from tablectl.attributes.masked import HIDDEN, NO_MASK, MaskedKeys
+from tablectl.delta.names import NameSyntaxError
+from tablectl.model.errors import Problem
+from tablectl.policies.identifiers import why_unusable
+from tablectl.policies.suggestions import cut, did_you_mean, shown
+from tablectl.policies.variables import UndefinedVariableError, Variables
+from tablectl.policies.yaml_nodes import Entry, Node, Scalar, SourceFile, kind_of
+
+_Name = TypeVar("_Name")
+
+_READS = {"bool": "as true or false", "int": "as a number", "float": "as a number", "timestamp": "as a date"}
+
+
+MOST_HINTS = 200
+"""Problems in all files after which no further word is compared with others."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenValue:
+    """A value and the place of the key that gives it."""
+
+    value: str | tuple[str, ...] | None
+    source: SourceFile
+    hidden: bool = False
+    """Whether no output may hold the value."""
+
+    def shown(self) -> str | tuple[str, ...] | None:
+        """The value as it may be shown; that there is none stays visible."""
+        return HIDDEN if self.hidden and self.value is not None else self.value
+
+
+@dataclass(frozen=True, slots=True)
+class ValueReader:
+    """What the reading of files depends on beside the files; ``problems`` grows."""
+
+    variables: Variables
+    dialect: str
+    catalog: str
+    problems: list[Problem]
+    masked: MaskedKeys = NO_MASK
+    hiding: str = ""
+    """The attribute or property whose value is being read, where no message may hold it."""
+
+    @property
+    def hints(self) -> bool:
+        """Whether a problem is still worth a search for what was meant: of thousands nobody reads it."""
+        return len(self.problems) < MOST_HINTS
+
+    def of_value(self, attribute: str, key: str) -> ValueReader:
+        """How the value of an attribute or a property is read."""
+        return replace(self, hiding=key or attribute) if self.masked.hides_value(attribute, key) else self
+
+    def given(self, value: str | tuple[str, ...] | None, source: SourceFile) -> GivenValue:
+        """A value that was read."""
+        return GivenValue(value, source, bool(self.hiding))
+
+    def report(self, source: SourceFile, message: str, hint: str = "") -> None:
+        """Something is wrong at a place; the reading goes on, to find the rest."""
+        if self.hiding:
+            message = f"{shown(self.hiding)} cannot take its value, which `reports.mask` hides"
+            hint = "see what it takes, and check the value and its variables"
+        self.problems.append(source.problem(message, hint))
+
+    def name(self, text: str, source: SourceFile, read: Callable[[str], _Name]) -> _Name | None:
+        """A name as ``read`` understands it, or a problem."""
+        try:
+            return read(text)
+        except UndefinedVariableError as error:
+            self.report(source, error.message, error.hint)
+        except NameSyntaxError as error:
+            self.report(source, cut(str(error)))
+        return None
+
+    def scalar(self, node: Node, what: str, example: str) -> Scalar | None:
+        """A scalar that can stand for its text, or a problem that says what ``what`` takes."""
+        match node:
+            case Scalar() if node.is_text:
+                return node
+            case Scalar() if node.is_null:
+                self.report(node.source, f"{what} has no value", f"for example {example}")
+            case Scalar():
+                reads = _READS.get(node.tag, "as something else")
+                self.report(node.source, f"YAML reads {node.text} {reads}, not as text", f'quote it: "{node.text}"')
+            case _:
+                self.report(node.source, f"{what} takes text, not {kind_of(node)}", f"for example {example}")
+        return None
+
+    def text(self, node: Node, what: str, example: str) -> str | None:
+        """A scalar's text with its variables filled in, or a problem."""
+        scalar = self.scalar(node, what, example)
+        return None if scalar is None else self.expand(scalar)
+
+    def expand(self, scalar: Scalar) -> str | None:
+        """The text of a scalar with its variables filled in, or a problem."""
+        try:
+            text = self.variables.expand(scalar.text)
+        except UndefinedVariableError as error:
+            self.problems.append(scalar.source.problem(error.message, error.hint))  # it holds names, and no value
+            return None
+        reason = why_unusable(text)
+        if reason:
+            self.report(scalar.source, f"{shown(text)} cannot be stored: {reason}")
+            return None
+        return text
+
+    def refuse(self, entry: Entry, later: Sequence[str], known: Sequence[str], elsewhere: Mapping[str, str]) -> None:
+        """Why a key that is not read here is wrong: not built yet, at home elsewhere, or unknown."""
+        if entry.key in later:
+            hint = "remove it: this version of tablectl would not act on it"
+            self.report(entry.source, f"`{entry.key}` is not supported yet", hint)
+        elif entry.key in elsewhere:
+            self.report(entry.source, f"{shown(entry.key)} cannot stand here", elsewhere[entry.key])
+        else:
+            hint = did_you_mean(entry.key, known) if self.hints else ""
+            self.report(entry.source, f"unknown key {shown(entry.key)}", hint)

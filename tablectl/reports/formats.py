@@ -1,0 +1,35 @@
+"""The formats of reports, and the names of files that ask for them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class ReportFormat(StrEnum):
+    """The formats of reports."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    HTML = "html"
+
+
+_SUFFIXES = {
+    ".txt": ReportFormat.TEXT,
+    ".json": ReportFormat.JSON,
+    ".md": ReportFormat.MARKDOWN,
+    ".sarif": ReportFormat.SARIF,
+    ".xml": ReportFormat.JUNIT,
+    ".html": ReportFormat.HTML,
+}
+SUFFIXES = ", ".join(_SUFFIXES)
+
+
+def format_of(name: str) -> ReportFormat | None:
+    """The format that a file's name asks for: ``plan.md``, ``plan.sarif`` or ``plan.sarif.json``."""
+    lower = name.lower()
+    if lower.endswith(".sarif.json"):
+        return ReportFormat.SARIF
+    return next((form for suffix, form in _SUFFIXES.items() if lower.endswith(suffix)), None)

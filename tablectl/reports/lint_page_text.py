@@ -1,0 +1,161 @@
+"""The page of a code of lint: as text, for machines, and all of them as ``docs/lint.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tablectl.delta.clients import LISTS, VECTORS_OFF, ClientData, Probe, known_clients
+from tablectl.model.json_codec import plain
+from tablectl.model.lint_rules import RULES, LintRule
+from tablectl.reports.conflicts_text import wrapped
+from tablectl.reports.style import Style
+
+SILENCE = (
+    "In tablectl.yaml: `lint: {{{code}: {{severity: ignore, reason: …}}}}`. Other severities (error, warning, note) "
+    "need no reason, and `tables: [glob, …]` says for which tables it is so. An error leaves its table out of the plan."
+)
+
+
+def code_text(rule: LintRule, severity: str, reason: str, style: Style) -> str:
+    """The page of a code."""
+    lines = [style.paint(f"{rule.code} {rule.title}", "bold")]
+    taken = f"here {severity}" + (f": {reason}" if reason else "") if severity != rule.severity else ""
+    lines += wrapped(f"{rule.severity}, looked for by {_listed(rule.seen)}{f'; {taken}' if taken else ''}", 2, style)
+    for title, text in (("What breaks", rule.breaks), ("Why", rule.why), ("Way out", rule.way_out)):
+        lines += ["", style.paint(title, "bold"), *wrapped(text, 2, style)]
+    lines += ["", style.paint("To take it otherwise", "bold"), *wrapped(SILENCE.format(code=rule.code), 2, style)]
+    return "\n".join([*lines, "", *wrapped(f"Source: {rule.source}.", 2, style)]) + "\n"
+
+
+def code_json(rule: LintRule, severity: str, reason: str) -> dict[str, Any]:
+    """The same for machines."""
+    return {**plain(rule), "here": severity, "reason": reason or None}
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+_HEAD = """# What lint finds
+
+Each finding has a code that never changes its meaning. `tablectl explain CODE` prints what stands here. This page is
+written from the rules: `python -m tests.reports.publish`.
+
+`tablectl validate` looks at policies alone, `tablectl plan` at the tables that it changes, as they will be, and
+`tablectl lint` at all tables, be there anything to change or not. Only `lint` reads how the files of partitioned tables
+lie in their partitions, since that takes the whole log; of a table with more than 200,000 files it does not.
+
+How grave a finding is, a repository says in `tablectl.yaml`:
+
+```yaml
+lint:
+  L005: error                                   # leaves its table out of the plan, which exits with 3
+  L006: {severity: ignore, reason: "no time travel here, files are large"}
+  L009: {severity: warning, tables: ["lake.finance.*"]}
+```
+
+What is ignored needs a reason. It is not shown to people, stays in JSON, and is a suppressed result with that reason in
+SARIF.
+
+| code | what | severity | looked for by |
+| --- | --- | --- | --- |
+"""
+
+_CLIENTS_HEAD = """
+## Clients
+
+What `clients:` of a policy, and the writers in a table's history, are compared with. Versions are those that first
+read, or write, a table with the feature, by the client's documentation; a feature that is not listed is one that the
+client does not know in the versions named as covered, and one of which nothing is documented here otherwise. What was
+tried on real tables comes before what is documented, for the release that was tried and newer ones; a version newer
+than all that is known counts as the newest known. Raising the protocol past a client that `clients:` names is a
+refusal, and the finding P003 where nothing is documented. Raising it past every writer in the history is a refusal
+without `allow: [lockout]`, and P004 where another writer goes on. A client that could not write a table before does
+not lose it.
+
+The data is `tablectl/delta/clients.json`; `make probe-clients` tries the newest releases and rewrites their part
+of it.
+"""
+
+
+def codes_page() -> str:
+    """``docs/lint.md``."""
+    rows = (
+        f"| [{each.code}](#{each.code.lower()}) | {each.title} | {each.severity} | {', '.join(each.seen)} |"
+        for each in RULES.values()
+    )
+    parts = [
+        _HEAD + "\n".join(rows) + "\n",
+        *map(_section, RULES.values()),
+        _CLIENTS_HEAD,
+        *map(_client, known_clients()),
+    ]
+    return "\n".join(parts)
+
+
+def _section(rule: LintRule) -> str:
+    lines = [
+        f"## {rule.code}",
+        "",
+        f"**{rule.title}.**",
+        "",
+        f"**What breaks.** {rule.breaks}",
+        "",
+        f"**Why.** {rule.why}",
+        "",
+        f"**Way out.** {rule.way_out}",
+        "",
+        f"Source: {rule.source}.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _client(data: ClientData) -> str:
+    covered = f" Covered: {data.version} {data.whole[0]} to {data.whole[1]}." if data.whole else ""
+    lines = [f"### `{data.name}`: {data.title}", "", f"The version is that of {data.version}.{covered}", ""]
+    if data.reads:
+        lines.append(f"* reads: {_since(data.reads)}")
+    if data.writes is None:
+        lines.append("* never writes")
+    elif data.writes:
+        lines.append(f"* writes: {_since(data.writes)}")
+    lines += [f"* locked out by {feature}: {why}" for feature, why in data.never.items()]
+    lines += [f"* not read by all: {feature}: {why}" for feature, why in data.partly.items()]
+    lines += [f"* reads wrong rows of {_state(each.when)}: {each.why} ({each.source})" for each in data.wrong_rows]
+    if data.open:
+        lines.append(f"* left open: {', '.join(sorted(data.open))}" + (f" ({data.note})" if data.note else ""))
+    lines += _probe(data, data.probe) if data.probe else []
+    return "\n".join([*lines, "", f"Source: {data.source}; as of {data.as_of}."]) + "\n"
+
+
+def _probe(data: ClientData, probe: Probe) -> Iterator[str]:
+    """What was tried, an outcome a line."""
+    yield f"* {data.version} {probe.version} was tried on {probe.date}, on tables made by {probe.tables}"
+    interfaces = sorted({name for each in probe.reads.values() for name in each})
+    for interface in interfaces:
+        by = {feature: each[interface][0] for feature, each in probe.reads.items() if interface in each}
+        yield from _outcomes(f"{interface} reads", by)
+    yield from _outcomes("append", {feature: outcome for feature, (outcome, _) in probe.writes.items()})
+
+
+def _outcomes(what: str, by: Mapping[str, str]) -> Iterator[str]:
+    for outcome in ("yes", "no", "wrong rows"):
+        names = [_state(name) for name, found in by.items() if found == outcome]
+        if names:
+            yield f"  * {what}, {outcome}: {', '.join(names)}"
+
+
+def _state(name: str) -> str:
+    shown = {LISTS: "protocols that list their features", VECTORS_OFF: "vectors that remain after they were turned off"}
+    return shown.get(name, name)
+
+
+def _since(features: Mapping[str, str]) -> str:
+    return ", ".join(_entries(features))
+
+
+def _entries(features: Mapping[str, str]) -> Iterator[str]:
+    for name in sorted(features, key=lambda each: (each != LISTS, each)):
+        shown = "protocols that list their features" if name == LISTS else name
+        yield f"{shown} {features[name]}".rstrip()

@@ -1,0 +1,136 @@
+"""What becomes of two statements that run at once, as text: where each reads and writes, who fails, what would help."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from tablectl.conflicts.fixes import IN_TURN
+from tablectl.conflicts.transactions import ConflictResult
+from tablectl.model.text import printable
+from tablectl.reports.style import Style
+from tablectl.statements.compare import ClientComparison, Comparison
+from tablectl.statements.footprint import Footprint
+from tablectl.statements.pair import EVERYWHERE, PairOutcome, StatementPair, region_text
+from tablectl.statements.suggestions import RewrittenStatement, SuggestedPartitioning, Suggestions
+from tablectl.statements.target import StatementTable
+
+_COLOURS = {
+    ConflictResult.COMMITS: "green",
+    ConflictResult.MAY_FAIL: "yellow",
+    ConflictResult.UNKNOWN: "yellow",
+    ConflictResult.FAILS: "red",
+}
+_LONGEST = 400
+
+
+def between_text(meeting: Comparison, style: Style) -> str:
+    """The whole answer."""
+    live = meeting.live
+    layout = f"partitioned by {', '.join(live.partition_columns)}" if live.partition_columns else "no partitions"
+    clustered = ", clustered" if live.clustering is not None else ""
+    lines = [style.paint(printable(live.name.text), "bold")]
+    lines += _wrap(f"version {live.version}, {layout}{clustered}", 2, style, "dim")
+    for view in meeting.views:
+        several = len(meeting.views) > 1
+        lines += ["", *_view(meeting, view, style, several=several)]
+    lines += ["", *_wrap(" ".join(_assumed(meeting)), 0, style, "dim")]
+    return "\n".join(lines) + "\n"
+
+
+def _view(meeting: Comparison, view: ClientComparison, style: Style, *, several: bool) -> list[str]:
+    setting, pair = view.pair.setting, view.pair
+    level = f"{setting.level}{'' if setting.stored_level else ' (not set)'}"
+    who = " and ".join(client.text() for client in view.clients)
+    lines = _wrap(f"With {who}, at {level}:", 0, style, "bold") if several else []
+    for number, statement, prints in zip("12", meeting.statements, (pair.first, pair.second), strict=True):
+        lines += [*_statement(number, statement.sql, style), *_footprint(prints, meeting, style), ""]
+    lines += [] if several else _wrap(f"With {who}, at {level}:", 0, style, "bold")
+    for number, other, fate in zip("12", "21", pair.fates, strict=True):
+        lines += _fate(f"{number} in flight, {other} commits first:", fate, style)
+    return [*lines, *_ways(view.ways, pair, style)]
+
+
+def _statement(number: str, sql: str, style: Style) -> list[str]:
+    text = " ".join(sql.split())
+    lines = _wrap(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…", 4, style, "cyan")
+    return [f"  {style.paint(number, 'bold')} {lines[0].removeprefix('    ')}", *lines[1:]]
+
+
+def _footprint(prints: Footprint, meeting: Comparison, style: Style) -> list[str]:
+    reads = "nothing of the table" if prints.reads is None else region_text(prints.reads, meeting.subject)
+    lines = style.prose("reads", "the whole table" if reads == EVERYWHERE else reads, 4)
+    lines += style.prose("writes", _writes(prints, meeting.subject), 4)
+    for part, why in prints.passed_over if meeting.subject.partition_columns else ():
+        lines += _wrap(f"{_cut(part)} narrows nothing: {why}", 13, style, "dim")
+    return lines
+
+
+def _writes(prints: Footprint, subject: StatementTable) -> str:
+    """Where rows are changed, and where new ones may lie that do not stay there."""
+    rewrites, adds = (region_text(each, subject) for each in (prints.rewrites, prints.adds))
+    if prints.rewrites.boxes and prints.adds.boxes and rewrites != adds:
+        return f"{rewrites}; new rows {adds}"
+    return rewrites if prints.rewrites.boxes else adds
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _fate(who: str, fate: PairOutcome, style: Style) -> list[str]:
+    what = fate.result.value
+    if fate.conflicts:
+        what += f" with {' or '.join(each.exception for each in fate.conflicts)}"
+    short = len(f"  {who} {what}") <= style.width
+    lines = [f"  {who} {style.paint(what, _COLOURS[fate.result], 'bold')}"] if short else [f"  {who}"]
+    lines += [] if short else _wrap(what, 4, style, _COLOURS[fate.result], "bold")
+    return [*lines, *_wrap(f"{fate.reason} ({fate.source})", 4, style)]
+
+
+def _ways(ways: Suggestions, pair: StatementPair, style: Style) -> list[str]:
+    if pair.apart:
+        return []
+    lines = ["", style.paint("What would keep them apart:", "bold")]
+    for each in ways.rewrites:
+        lines += _rewrite(each, style)
+    for index, partitioning in enumerate(ways.partitionings):
+        lines += _wrap(_partitioning(partitioning, first=index == 0 and not ways.rewrites), 2, style)
+    if not ways.rewrites and not ways.partitionings:
+        lines += _wrap(f"nothing that was found: {IN_TURN}", 2, style)
+    return lines
+
+
+def _rewrite(each: RewrittenStatement, style: Style) -> list[str]:
+    condition = f", only if {each.only_if}" if each.only_if else ", which does the same as before"
+    lines = _wrap(f"{each.index + 1} written so{condition}:", 2, style)
+    return [*lines, *_wrap(each.sql, 4, style, "cyan")]
+
+
+def _partitioning(each: SuggestedPartitioning, *, first: bool) -> str:
+    instead = " instead of clustering" if each.unclustered else ""
+    opening = "" if first else "or "
+    return f"{opening}PARTITIONED BY ({', '.join(each.columns)}){instead}: both would commit as they stand"
+
+
+def _assumed(meeting: Comparison) -> Iterator[str]:
+    yield "Said of statements that both change rows; one that changes none does no harm."
+    others = dict.fromkeys(name for view in meeting.views for name in _others(view.pair))
+    if others:
+        names = list(others)
+        verb = "is taken for another table, not a view" if len(names) == 1 else "are taken for other tables, not views"
+        yield f"{', '.join(names)} {verb} of this one."
+    if meeting.assumed:
+        yield "No client in the table's history is known to run SQL: the newest Delta Spark stands for all."
+
+
+def _others(pair: StatementPair) -> Sequence[str]:
+    return (*pair.first.assumed, *pair.second.assumed)
+
+
+def _wrap(text: str, indent: int, style: Style, *paint: str) -> list[str]:
+    space = " " * indent
+    lines = textwrap.wrap(
+        printable(text), max(style.width, indent + 30) - indent, break_long_words=False, break_on_hyphens=False
+    )
+    return [space + style.paint(line, *paint) for line in lines]

@@ -1,0 +1,63 @@
+"""What a property is, as text and for machines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tablectl.model.text import printable
+from tablectl.planning.explain_property import PropertyExplanation
+from tablectl.reports.conflicts_text import wrapped
+from tablectl.reports.style import Style
+
+_NAMES = {"oss": "open-source Delta", "databricks": "Databricks"}
+
+
+def about_key_text(about: PropertyExplanation, style: Style) -> str:
+    """What it takes, and what a change of it does."""
+    lines = [style.paint(printable(about.key), "bold")]
+    for text in _facts(about):
+        lines += wrapped(text, 2, style)
+    if about.changes:
+        lines += ["", style.paint("On a plain table, among writers with the newest Delta Spark", "bold")]
+    for what, verdict in about.changes:
+        lines += wrapped(f"to {what} it is a commit of the {verdict.phase} phase: {verdict.reason}", 2, style)
+        if verdict.fails:
+            lines += wrapped(f"fails {verdict.fails}", 4, style)
+    if about.codes:
+        codes = ", ".join(about.codes)
+        lines += ["", *wrapped(f"Findings about it: {codes} (`tablectl explain {about.codes[0]}`).", 0, style)]
+    return "\n".join(lines) + "\n"
+
+
+def _facts(about: PropertyExplanation) -> list[str]:
+    if about.refused:
+        reason, hint = about.refused
+        return [f"No policy can name it: {reason}.", *([f"Way out: {hint}."] if hint else [])]
+    if about.attribute:
+        return [f"Declared by the attribute `{about.attribute}:`. {about.description}"]
+    facts = [f"Declared under `properties:`. {about.description}"]
+    if len(about.dialects) == 1:
+        facts.append(f"Known to {_NAMES[about.dialects[0]]} alone.")
+    if about.default is not None:
+        facts.append(f"Where it is not set, every engine takes {about.default}.")
+    if about.feature:
+        facts.append(f"It brings the protocol feature {about.feature}, which stays when it is unset.")
+    return facts
+
+
+def about_key_json(about: PropertyExplanation) -> dict[str, Any]:
+    """The same for machines."""
+    return {
+        "property": about.key,
+        "attribute": about.attribute or None,
+        "description": about.description,
+        "refused": {"reason": about.refused[0], "way_out": about.refused[1]} if about.refused else None,
+        "dialects": list(about.dialects),
+        "default": about.default,
+        "feature": about.feature or None,
+        "changes": {
+            what: {"phase": verdict.phase, "reason": verdict.reason, "fails": verdict.fails}
+            for what, verdict in about.changes
+        },
+        "findings": list(about.codes),
+    }

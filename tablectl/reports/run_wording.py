@@ -1,0 +1,42 @@
+"""What a run's measures and risks come to, as labels and prose, for every report that is not plain text."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from tablectl.applying.run_report import TableRun
+from tablectl.reports.style import plural
+from tablectl.reports.wording import late_text, risk_text, silent_text, span_text
+
+Facts = list[tuple[str, str]]
+
+
+def measures(run: TableRun) -> Facts:
+    """How long what took, and what was saved."""
+    times = [
+        (run.window_ms, "the gate was closed for {}"),
+        (run.exposed_ms, "{} lay between the first commit that fails writers and the last"),
+        (run.rewrite_ms, "data were written anew for {}"),
+        (run.drain_ms, "writers were waited for {}"),
+    ]
+    facts = [("time", words.format(span_text(spent))) for spent, words in times if spent]
+    made, separate = run.metadata_commits, run.separate_commits
+    if separate > made:
+        facts.append(("saved", f"{plural(made, 'commit')} of metadata instead of {separate}"))
+    return facts
+
+
+def remarks(run: TableRun) -> Facts:
+    """Whom the run may have failed, who came back, and what else people must know of."""
+    facts: Facts = []
+    for (reason, fails), group in groupby(run.casualties, key=lambda each: (each.reason, each.fails)):
+        facts.append(("risk", risk_text(", ".join(each.writer for each in group), reason, fails)))
+    if run.watched and run.writers:
+        back = sum(writer.back for writer in run.writers)
+        silent = [silent_text(writer) for writer in run.writers if not writer.back]
+        facts.append(("writers", "; ".join([f"{back} of {len(run.writers)} came back", *silent])))
+    facts += [("others", f"version {each.version}{late_text(each)}") for each in run.foreign if each.run]
+    facts += [("note", f"the after-hook {each} is owed") for each in run.owed]
+    facts += [("note", note) for note in run.notes]
+    facts += [("note", f"{each} was applied and verified, and changed by others since") for each in run.later]
+    return facts

@@ -1,0 +1,107 @@
+"""A word of conflicts, explained: as text, and for machines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tablectl.conflicts.anomaly_example import AnomalyExample
+from tablectl.conflicts.matrix import CellVerdict, matrix
+from tablectl.conflicts.transactions import ConflictResult
+from tablectl.model.text import printable
+from tablectl.planning.explain_term import TermContext, TermExplanation
+from tablectl.reports.conflicts_text import in_words, pairs_lines, wrapped
+from tablectl.reports.style import Style
+
+
+def topic_text(view: TermExplanation, style: Style) -> str:
+    """What it means, what causes it, an example where it has one, and the ways out."""
+    topic = view.topic
+    lines = [style.paint(topic.title, "bold"), *wrapped(topic.detail, 2, style)]
+    lines += wrapped(f"{topic.meaning} ({topic.source})", 2, style)
+    lines += [f"  {topic.page}"] if topic.page else []
+    if view.places:
+        where = f" on {view.live.name.text}" if view.live else ""
+        lines += ["", style.paint(printable(f"What causes it{where}"), "bold")]
+        for place in view.places:
+            lines += _place(place, style)
+    if view.example:
+        lines += ["", *_example(view.example, style)]
+    if topic.ways:
+        lines += ["", style.paint("Ways out" if topic.level is None else "And then", "bold")]
+    for way in topic.ways:
+        first, *rest = wrapped(way, 4, style)
+        lines += [f"  - {first.strip()}", *rest]
+    return "\n".join(lines) + "\n"
+
+
+def _place(place: TermContext, style: Style) -> list[str]:
+    lines = wrapped(f"{place.title}, at {place.setting.level}:", 2, style)
+    for verdict, what in ((CellVerdict.FAILS, ""), (CellVerdict.DEPENDS, " where the two meet")):
+        pairs: dict[Any, list[Any]] = {}
+        for cell in place.cells:
+            if cell.verdict is verdict:
+                pairs.setdefault(cell.loser, []).append(cell.winner)
+        lines += pairs_lines(pairs, in_words(matrix(place.setting)), style, what)
+    return lines if len(lines) > 1 else [*lines, "    nothing"]
+
+
+def _example(example: AnomalyExample, style: Style) -> list[str]:
+    now, next_ = example.version + 1, example.version + 2
+    steps = (
+        (f"one begins, and reads version {example.version}:", example.delete),
+        (f"another commits version {now}:", example.insert),
+    )
+    lines = [style.paint(f"An order that no history gives, with {example.client.text()}", "bold")]
+    for number, (what, sql) in enumerate(steps, 1):
+        lines += [f"  {number}  {what}", f"     {style.paint(printable(sql), 'cyan')}"]
+    lines.append(f"  3  the first wants to commit version {next_}")
+    for level, outcome in example.outcomes:
+        lines += [f"     {style.paint(f'at {level}', 'bold')}"]
+        if outcome.survives:
+            text = (
+                f"it commits. The history says INSERT ({now}), then DELETE ({next_}): no row with "
+                f"{example.condition} could be left. The table has one: as if the DELETE had run before the INSERT."
+            )
+        else:
+            exception = outcome.conflict.exception if outcome.conflict else "an error"
+            verb = "fails" if outcome.result is ConflictResult.FAILS else "can fail"
+            text = (
+                f"it {verb} with {exception}: {outcome.reason} ({outcome.source}). Run again, it deletes the row too."
+            )
+        lines += wrapped(text, 7, style)
+    return lines
+
+
+def topic_json(view: TermExplanation) -> dict[str, Any]:
+    """The same for machines."""
+    topic = view.topic
+    made: dict[str, Any] = {
+        "name": topic.name,
+        "exception": topic.conflict.exception if topic.conflict else None,
+        "meaning": topic.meaning,
+        "detail": topic.detail or None,
+        "source": topic.source,
+        "page": topic.page or None,
+        "ways": list(topic.ways),
+        "table": view.live.name.text if view.live else None,
+        "causes": [
+            {
+                "where": place.title,
+                "isolation": place.setting.level,
+                "pairs": [
+                    {"loser": cell.loser.key, "winner": cell.winner.key, "verdict": cell.verdict}
+                    for cell in place.cells
+                ],
+            }
+            for place in view.places
+        ],
+        "example": None,
+    }
+    if view.example:
+        outcomes = {
+            level.value: {"result": each.result, "exception": each.conflict.exception if each.conflict else None}
+            for level, each in view.example.outcomes
+        }
+        made["example"] = {"delete": view.example.delete, "insert": view.example.insert}
+        made["example"] |= {"client": view.example.client.text(), "outcomes": outcomes}
+    return made

@@ -1,0 +1,181 @@
+"""Which tables a command is about, and where each lies: patterns expanded, a selection made, names looked up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tablectl.attributes.policy import needs_marks, needs_size, needs_truncation, needs_vectors
+from tablectl.delta.names import TableName, matches
+from tablectl.engine.port import Catalog
+from tablectl.log.catalog import find_tables, locate_tables
+from tablectl.log.directories import find_paths
+from tablectl.log.pattern_matches import PatternMatches
+from tablectl.log.reader import Depth
+from tablectl.log.truncation import has_truncation
+from tablectl.model.errors import EngineError, TablectlError, UsageError
+from tablectl.model.pattern_index import index_patterns
+from tablectl.model.patterns import CatalogPattern, PathPattern, TablePattern
+from tablectl.model.plan import TableFailure
+from tablectl.model.table import LiveTable
+from tablectl.planning.diff import diff
+from tablectl.policies.resolve import expand
+from tablectl.policies.spec import Specs, TableSpec
+from tablectl.storage.object_stores import StoreOptions
+from tablectl.storage.records import real_place
+
+_DEFAULT_STORES = StoreOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which tables a command is about: any of the globs, and any of the tags; nothing given is everything."""
+
+    globs: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    """Globs of tables that it is not about, whatever else selects them."""
+
+    def of(self, specs: Specs, *, complete: bool = True) -> tuple[TableSpec, ...]:
+        """The selected tables. A glob or tag that matches none is a ``UsageError``: a typo must not pass as success.
+
+        Where the specs are not ``complete``, since a pattern could not be looked up, nothing is known to be a typo.
+        """
+        selected = tuple(
+            spec
+            for spec in specs.tables
+            if (not self.globs or any(matches(spec.name, glob) for glob in self.globs))
+            and not any(matches(spec.name, glob) for glob in self.excluded)
+            and (not self.tags or set(self.tags) & set(spec.tags))
+        )
+        if complete:
+            self._check(specs, selected)
+        return selected
+
+    def _check(self, specs: Specs, selected: Sequence[TableSpec]) -> None:
+        for option, globs in (("--select", self.globs), ("--exclude", self.excluded)):
+            for glob in globs:
+                if not any(matches(spec.name, glob) for spec in specs.tables):
+                    hint = "try a glob such as 'lake.sales.*' or '*orders*'"
+                    raise UsageError(f"{option} {glob!r} matches no table", hint)
+        for tag in self.tags:
+            if not any(tag in spec.tags for spec in specs.tables):
+                known = ", ".join(sorted({each for spec in specs.tables for each in spec.tags})) or "there are none"
+                raise UsageError(f"--tag {tag!r} is on no table", f"tags in these policies: {known}")
+        if specs.tables and not selected and self.excluded:
+            raise UsageError("--exclude leaves no table", "exclude less, or select other tables")
+        if specs.tables and not selected:
+            raise UsageError("no table is both in --select and in --tag", "leave one of the two out")
+
+    def concerns(self, pattern: TablePattern) -> bool:
+        """Whether a selected table may come from a pattern. Told by how names begin, so that a plan of one table lists
+        no catalog that the table cannot lie in.
+        """
+        return not self.globs or any(_may_meet(glob, pattern) for glob in self.globs)
+
+
+def _may_meet(glob: str, pattern: TablePattern) -> bool:
+    begins = re.split(r"[*?\[]", glob, maxsplit=1)[0]
+    if isinstance(pattern, CatalogPattern):
+        begins = begins.casefold()
+    return any(prefix.startswith(begins) or begins.startswith(prefix) for prefix in pattern.prefixes)
+
+
+OpenCatalog = Callable[[], Catalog]
+"""The catalog of an engine, which is started if need be. Called only where no policy says where a table lies."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedTable:
+    """The tables that a command is about, and where each lies."""
+
+    tables: tuple[tuple[TableSpec, str], ...]
+    failures: tuple[TableFailure, ...]
+    """Tables that nobody can find, and patterns that could not be looked up."""
+    unmatched: tuple[str, ...]
+    """Patterns that match no live table."""
+
+
+def locate(
+    specs: Specs, selection: Selection, catalog: OpenCatalog, stores: StoreOptions = _DEFAULT_STORES
+) -> LocatedTable:
+    """Expand patterns, select, and find out where each table lies. Raises as ``expand`` and ``Selection.of``."""
+    patterns = [each for each in specs.patterns if selection.concerns(each)]
+    found = _find(patterns, catalog, stores)
+    selected = selection.of(expand(specs, found.tables), complete=not found.failures)
+    failures = [failure_of(name, error) for name, error in found.failures]
+    failed = {failure.name for failure in failures}
+    index = index_patterns(patterns)
+    matched = {locate for name in found.tables for locate in index.candidates(name) if patterns[locate].matches(name)}
+    unmatched = (each.text for locate, each in enumerate(patterns) if locate not in matched and each.text not in failed)
+    locations = _locate(selected, catalog)
+    failures += [failure_of(name.text, where) for name, where in locations.items() if not isinstance(where, str)]
+    known = ((spec, locations[spec.name]) for spec in selected)
+    placed, shared = _one_name_each([(spec, where) for spec, where in known if isinstance(where, str)])
+    return LocatedTable(tuple(placed), (*failures, *shared), tuple(sorted(unmatched)))
+
+
+def _find(patterns: Sequence[TablePattern], catalog: OpenCatalog, stores: StoreOptions) -> PatternMatches:
+    found = find_paths([each for each in patterns if isinstance(each, PathPattern)], stores)
+    named = [each for each in patterns if isinstance(each, CatalogPattern)]
+    if not named:
+        return found
+    try:
+        return PatternMatches.all((found, find_tables(named, catalog())))
+    except EngineError as error:  # the engine does not start
+        return PatternMatches.all((found, PatternMatches(failures=tuple((each.text, error) for each in named))))
+
+
+def _locate(specs: Sequence[TableSpec], catalog: OpenCatalog) -> Mapping[TableName, str | TablectlError]:
+    known = {spec.name: spec.name.parts[0] if spec.name.is_path else spec.location for spec in specs}
+    asked = [name for name, where in known.items() if not where]
+    try:
+        looked = locate_tables(asked, catalog()) if asked else {}
+    except EngineError as error:  # as above
+        looked = dict.fromkeys(asked, error)
+    return {name: where or looked[name] for name, where in known.items()}
+
+
+def _one_name_each(placed: Sequence[tuple[TableSpec, str]]) -> tuple[list[tuple[TableSpec, str]], list[TableFailure]]:
+    """The tables that one name leads to. Two policies for one table would undo each other, run after run."""
+    places = [real_place(location) for _, location in placed]
+    names: dict[str, list[TableName]] = {}
+    for (spec, _), where in zip(placed, places, strict=True):
+        names.setdefault(where, []).append(spec.name)
+    alone, shared = list[tuple[TableSpec, str]](), list[TableFailure]()
+    for (spec, location), where in zip(placed, places, strict=True):
+        others = [name.text for name in names[where] if name != spec.name]
+        if others:
+            message = f"the policies name this table twice: {' and '.join(others)} lies in {location} too"
+            hint = "declare it under one name, and match it by no pattern under another"
+            shared.append(TableFailure(name=spec.name.text, message=message, hint=hint))
+        else:
+            alone.append((spec, location))
+    return alone, shared
+
+
+def failure_of(name: str, error: TablectlError) -> TableFailure:
+    """The part of a plan that says so."""
+    return TableFailure(name=name, message=error.message, hint=error.hint)
+
+
+def depth_for(spec: TableSpec, look_back: int) -> Callable[[LiveTable], Depth]:
+    """What is read follows what is declared: the history of tables that change, vectors and files where their number
+    counts.
+    """
+    policy = spec.policy
+    asks = any(needs_vectors(*value) for value in policy.values())
+    truncates = any(needs_truncation(name, value, spec.options) for name, _, value in policy.values())
+
+    def depth(live: LiveTable) -> Depth:
+        changes = diff(policy, live)
+        counts = asks and live.vectors is None
+        sized = None in {live.files, live.bytes} and any(map(needs_size, changes))
+        truncation = truncates and has_truncation(live)
+        clusters = policy.clustering is not None and needs_marks("clustering", policy.clustering, live, spec.options)
+        marks = spec.options.optimize if clusters else None
+        deeper = counts or truncation or marks is not None or bool(changes)
+        return Depth(look_back if look_back and deeper else 0, counts or sized, truncation=truncation, marks=marks)
+
+    return depth

@@ -1,0 +1,100 @@
+"""Two statements on one live table, for each client that writes it: what becomes of both, and what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tablectl.conflicts.context import ConflictContext
+from tablectl.conflicts.expected_writers import ExpectedWriters
+from tablectl.conflicts.rules.delta_spark import RELEASES
+from tablectl.delta.protocol import Client
+from tablectl.model.plan import Basis
+from tablectl.model.table import LiveTable
+from tablectl.statements.pair import StatementPair, between
+from tablectl.statements.parse import ParsedStatement, StatementError, parse_statement
+from tablectl.statements.suggestions import Suggestions, suggest
+from tablectl.statements.target import StatementTable
+
+_NO_SQL = frozenset({"kernel", "delta-rs"})
+
+
+@dataclass(frozen=True, slots=True)
+class ClientComparison:
+    """What one client makes of the pair, or several that make the same of it."""
+
+    clients: tuple[Client, ...]
+    pair: StatementPair
+    ways: Suggestions
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The whole answer."""
+
+    live: LiveTable
+    subject: StatementTable
+    statements: tuple[ParsedStatement, ParsedStatement]
+    views: tuple[ClientComparison, ...]
+    assumed: bool
+    """Whether no client is known that runs SQL, so that the newest open-source Delta stands for all."""
+
+    @property
+    def apart(self) -> bool:
+        """Whether both commit, whichever is the faster and whoever runs them."""
+        return all(view.pair.apart for view in self.views)
+
+
+def compare_statements(
+    live: LiveTable,
+    first: str,
+    second: str,
+    dialect: str,
+    clients: Sequence[tuple[Client, bool | None]] = (),
+) -> Comparison:
+    """Two statements in SQL on a live table, for the clients named, else for those that its history gives reason to
+    expect. A client is named with whether it has Photon, ``None`` where nobody knows.
+
+    Raises ``StatementError`` where a text is not one statement that writes this table, and where a client that is
+    named runs no SQL.
+    """
+    subject = StatementTable.of(live)
+    statements = (_parsed(first, "first"), _parsed(second, "second"))
+    expected, assumed = _expected(live, dialect, clients)
+    views: list[ClientComparison] = []
+    for client, photon in expected:
+        setting = ConflictContext.of(live, client, photon=photon)
+        pair = between(*statements, subject, setting)
+        view = ClientComparison((client,), pair, suggest(*statements, subject, setting))
+        same = next((each for each in views if _alike(each, view)), None)
+        if same is None:
+            views.append(view)
+        else:
+            views[views.index(same)] = replace(same, clients=(*same.clients, client))
+    return Comparison(live, subject, statements, tuple(views), assumed)
+
+
+def _parsed(sql: str, which: str) -> ParsedStatement:
+    try:
+        return parse_statement(sql)
+    except StatementError as error:
+        raise StatementError(f"the {which} statement: {error.message}", error.hint) from None
+
+
+def _expected(
+    live: LiveTable, dialect: str, asked: Sequence[tuple[Client, bool | None]]
+) -> tuple[list[tuple[Client, bool | None]], bool]:
+    for client, _ in asked:
+        if client.engine in _NO_SQL:
+            raise StatementError(f"{client.text()} runs no SQL statements", "name delta-spark or databricks")
+    seen = [
+        (client, None) for client in ExpectedWriters.of(Basis.of(live), dialect).clients if client.engine not in _NO_SQL
+    ]
+    known = [each for each in (asked or seen) if each[0].engine != "unknown"]
+    return (known, False) if known else ([(RELEASES[-1], None)], True)
+
+
+def _alike(one: ClientComparison, other: ClientComparison) -> bool:
+    mine, theirs = ((each.pair.fates, each.pair.first, each.pair.second, each.ways) for each in (one, other))
+    same_level = one.pair.setting.level is other.pair.setting.level
+    return mine == theirs and same_level

@@ -1,0 +1,173 @@
+"""What becomes of two statements that run at once on one table: each as the loser, the other as the winner.
+
+The rules decide on transactions: what a statement may do at most, and what it does at least if it changes a row. What
+survives the most commits, what fails on the least fails, and what lies between may fail.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tablectl.conflicts.context import ConflictContext
+from tablectl.conflicts.operations import Transaction
+from tablectl.conflicts.rules.decide import decide
+from tablectl.conflicts.transactions import (
+    NOTHING,
+    CommittedTransaction,
+    Conflict,
+    ConflictOutcome,
+    ConflictResult,
+    File,
+    Kind,
+    MetadataChange,
+    Partition,
+    Reads,
+)
+from tablectl.statements.footprint import Footprint, footprint
+from tablectl.statements.literals import shown_values
+from tablectl.statements.parse import ParsedStatement
+from tablectl.statements.regions import Region, covers, disjoint, either
+from tablectl.statements.target import StatementTable
+
+EVERYWHERE = "anywhere"
+"""The text of a region that says nothing of any column."""
+_HERE, _ELSEWHERE = "here", "elsewhere"
+_MOST_SHOWN = 240
+
+
+@dataclass(frozen=True, slots=True)
+class PairOutcome:
+    """What becomes of one statement after the other committed, if both change rows."""
+
+    result: ConflictResult
+    reason: str
+    source: str
+    conflicts: tuple[Conflict, ...] = ()
+    """How it fails or may fail, in the order in which Delta checks."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatementPair:
+    """Two statements on a table, as one client sees it."""
+
+    setting: ConflictContext
+    first: Footprint
+    second: Footprint
+    fates: tuple[PairOutcome, PairOutcome]
+    """Of the first after the second, and of the second after the first."""
+
+    @property
+    def apart(self) -> bool:
+        """Whether both certainly commit, whichever is the faster."""
+        return all(fate.result is ConflictResult.COMMITS for fate in self.fates)
+
+
+def between(
+    first: ParsedStatement, second: ParsedStatement, subject: StatementTable, setting: ConflictContext
+) -> StatementPair:
+    """Both orders of two statements. Raises ``StatementError`` where one of them writes another table."""
+    documented = setting.client.engine != "delta-spark"
+    one, two = (footprint(each, subject, documented=documented) for each in (first, second))
+    setting = replace(setting, partitioned=bool(subject.partition_columns))
+    return StatementPair(setting, one, two, (_fate(one, two, subject, setting), _fate(two, one, subject, setting)))
+
+
+def _fate(loser: Footprint, winner: Footprint, subject: StatementTable, setting: ConflictContext) -> PairOutcome:
+    outcomes = [_outcome(loser, each, setting) for each in _at_most(loser, winner, setting)]
+    worst, least = (
+        max(outcomes, key=lambda each: each.rank),
+        _outcome(loser, _at_least(loser, winner, setting), setting),
+    )
+    if worst.survives:
+        return _commits(loser, winner, subject, worst)
+    if least.result is ConflictResult.FAILS and least.conflict:
+        return PairOutcome(ConflictResult.FAILS, least.reason, least.source, (least.conflict,))
+    failing = [each for each in outcomes if not each.survives]
+    conflicts = tuple(dict.fromkeys(each.conflict for each in failing if each.conflict))
+    if any(each.result is ConflictResult.UNKNOWN for each in outcomes):
+        return PairOutcome(ConflictResult.UNKNOWN, worst.reason, worst.source, conflicts)
+    reason = "; or ".join(dict.fromkeys(each.reason for each in failing))
+    return PairOutcome(ConflictResult.MAY_FAIL, reason, failing[0].source, conflicts)
+
+
+def _commits(loser: Footprint, winner: Footprint, subject: StatementTable, outcome: ConflictOutcome) -> PairOutcome:
+    """What keeps two statements apart is told by their partitions, where it is these."""
+    writes = either([winner.adds, winner.rewrites])
+    if loser.reads is None or not writes.boxes or not disjoint(loser.reads, writes):
+        return PairOutcome(ConflictResult.COMMITS, outcome.reason, outcome.source)
+    reason = f"it reads {region_text(loser.reads, subject)}, the other writes {region_text(writes, subject)}"
+    return PairOutcome(ConflictResult.COMMITS, reason, outcome.source)
+
+
+def _outcome(
+    loser: Footprint, pair: tuple[CommittedTransaction, Transaction], setting: ConflictContext
+) -> ConflictOutcome:
+    winner, losing = pair
+    record = losing.loser(setting)
+    platform = replace(record.platform, plain=loser.plain, filtered=loser.filtered)
+    return decide(winner, replace(record, platform=platform, metadata=loser.evolves or record.metadata))
+
+
+def _at_most(
+    loser: Footprint, winner: Footprint, setting: ConflictContext
+) -> list[tuple[CommittedTransaction, Transaction]]:
+    """Everything that may happen, and the same without the files that are added: what else could end the loser."""
+    reads = loser.reads
+    read_again = reads is not None and not disjoint(reads, winner.rewrites)
+    removed_again = not disjoint(loser.rewrites, winner.rewrites)
+    common = [path for path, shared in (("read", read_again), ("removed", removed_again)) if shared]
+    where = _HERE if reads is not None and not disjoint(reads, winner.adds) else _ELSEWHERE
+    added = (File("new", _partition(where, setting)),) if winner.adds.boxes else ()
+    removed = tuple(File(path) for path in (common or ["other"])) if winner.rewrites.boxes else ()
+    most = replace(_winner(winner, setting), added=added, removed=removed, metadata=_metadata(winner))
+    losing = _losing(loser, setting, files=("read",) if read_again else ("own",))
+    return [(most, losing), (replace(most, added=()), losing), (replace(most, metadata=None), losing)]
+
+
+def _at_least(
+    loser: Footprint, winner: Footprint, setting: ConflictContext
+) -> tuple[CommittedTransaction, Transaction]:
+    """What happens whatever rows there are, as long as both statements change some."""
+    reads = loser.reads
+    adds = winner.surely_adds and bool(winner.adds.boxes)
+    sure = adds and reads is not None and (not setting.partitioned or covers(reads, winner.adds))
+    added = (File("new", _partition(_HERE, setting)),) if sure else ()
+    return replace(_winner(winner, setting), added=added), _losing(loser, setting, files=())
+
+
+def _winner(winner: Footprint, setting: ConflictContext) -> CommittedTransaction:
+    return CommittedTransaction(kind=winner.kind, blind=winner.kind is Kind.APPEND and setting.blind)
+
+
+def _losing(loser: Footprint, setting: ConflictContext, *, files: tuple[str, ...]) -> Transaction:
+    partitions: tuple[Partition, ...] | None = ((_HERE,),) if setting.partitioned else None
+    reads = NOTHING if loser.reads is None or not loser.reads.boxes else Reads(partitions=partitions, files=files)
+    removed = (File("removed"),) if loser.rewrites.boxes else ()
+    made = CommittedTransaction(kind=loser.kind, added=(File("its own"),), removed=removed, metadata=_metadata(loser))
+    return Transaction(made, reads)
+
+
+def _partition(where: str, setting: ConflictContext) -> Partition:
+    return (where,) if setting.partitioned else ()
+
+
+def _metadata(of: Footprint) -> MetadataChange | None:
+    if of.evolves:
+        return MetadataChange(schema="other")
+    return MetadataChange(schema="other", tag="identity") if of.draws else None
+
+
+def region_text(region: Region, subject: StatementTable) -> str:
+    """A region as a condition on partition columns, cut where it is long."""
+    if not region.boxes:
+        return "nothing"
+    if region.everywhere:
+        return EVERYWHERE
+    names = {name.casefold(): name for name in subject.partition_columns}
+    texts = []
+    for box in region.boxes:
+        known = ((names.get(name, name), values, subject.domain(name)) for name, values in box)
+        parts = [shown_values(name, values, domain) if domain else f"{name} …" for name, values, domain in known]
+        texts.append(" AND ".join(parts))
+    text = " OR ".join(f"({each})" if len(texts) > 1 and " AND " in each else each for each in texts)
+    return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 1]}…"

@@ -1,0 +1,61 @@
+"""The table that statements are about, as far as that decides, and what in a statement means it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tablectl.delta.names import TableName, canonical_location
+from tablectl.delta.schema import Schema
+from tablectl.model.table import LiveTable
+from tablectl.statements.literals import ColumnDomain, domain_of
+from tablectl.statements.predicates import Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementTable:
+    """The table that both statements are about, as far as that decides."""
+
+    name: TableName
+    location: str
+    schema: Schema
+    partition_columns: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, live: LiveTable) -> StatementTable:
+        """A live table."""
+        return cls(name=live.name, location=live.location, schema=live.schema, partition_columns=live.partition_columns)
+
+    @property
+    def identity(self) -> bool:
+        """Whether Delta draws the values of some column."""
+        return self.schema.has_identity()
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """The partition columns, folded."""
+        return tuple(each.casefold() for each in self.partition_columns)
+
+    def domain(self, column: str) -> ColumnDomain | None:
+        """The domain of a column by folded name; ``None`` where it is not known."""
+        return self._domains().get(column)
+
+    def _domains(self) -> dict[str, ColumnDomain | None]:
+        return {field.name.casefold(): domain_of(field) for field in self.schema.fields}
+
+    def scope(self, written: Sequence[str], alias: str, *, alone: bool = True) -> Scope:
+        """The names of this table in a statement that calls it so."""
+        parts = tuple(part.casefold() for part in written)
+        own = ((alias.casefold(),),) if alias else tuple(parts[start:] for start in range(len(parts)))
+        return Scope(own, self._domains(), self.partitions, alone)
+
+    def named(self, written: Sequence[str]) -> bool:
+        """Whether a name in a statement means this table: whole, or without the catalog or schema that is current."""
+        parts = tuple(part.casefold() for part in written)
+        if len(parts) == 2 and parts[0] == "delta":
+            places = {canonical_location(self.location)} | (
+                {canonical_location(self.name.parts[0])} if self.name.is_path else set()
+            )
+            return canonical_location(written[1]) in places
+        whole = tuple(part.casefold() for part in (self.name.catalog, *self.name.parts))
+        return not self.name.is_path and parts == whole[-len(parts) :]

@@ -1,0 +1,81 @@
+"""What a store's failure means: obstore's own words are long, and say what was tried rather than what to do. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tablectl.delta.credentials import scrub
+from tablectl.model.store_options import PREFIXES
+
+_CODE = re.compile(r"<Code>([^<]{1,100})</Code>(?:\s*<Message>([^<]{1,300})</Message>)?")
+_STATUS = re.compile(r"Server returned (?:non-2xx status code|error response): (\d{3}[^:\n]{0,50})")
+_NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
+_METADATA = ("169.254.169.254", "169.254.170.2", "fd00:ec2::254", "metadata.google.internal", "metadata/identity")
+"""Where a machine of a cloud asks who it is. Being sent there means that nothing else knew any credentials."""
+_PROVIDER = re.compile(r"External \w+ credential provider: (?:\w+: )?(.*)")
+_HOST = re.compile(r"(?:GET|PUT|POST|HEAD|DELETE) (https?://)(?:[^/\s@]*@)?([^/\s]+)")
+_QUERY = re.compile(r"(?<=\?)\S+")
+"""Of a URL: it may be a signature that opens the bucket."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a request failed. ``reason`` is a clause without its subject."""
+
+    reason: str
+    hint: str = ""
+    lasting: bool = False
+    """Whether each further request to the bucket would fail in the same way, and often as slowly."""
+
+
+def explain(error: Exception, family: str) -> Failure:
+    """A store's error in one line without credentials, with the way out where it is known. ``family`` is "" on a local
+    disk.
+    """
+    text = scrub(str(error))
+    first = (text.splitlines() or [""])[0] or type(error).__name__
+    if not family:
+        return Failure(first)
+    first = _QUERY.sub("…", first)
+    if provided := _PROVIDER.search(text):
+        return Failure(f"the credentials cannot be had: {provided[1]}", credentials_hint(family), lasting=True)
+    if any(name in text for name in _METADATA):
+        return Failure("no credentials were found", credentials_hint(family), lasting=True)
+    if any(name in text for name in _NO_BUCKET):
+        return Failure("there is no such bucket", "check the location, and the endpoint if there is one", lasting=True)
+    if code := _CODE.search(text):
+        return _answered(code[1], code[2] or "", family)
+    if "builder error" in text:
+        hint = f"set stores.{family}.allow_http: true in tablectl.yaml, or use https"
+        return Failure("the endpoint speaks plain HTTP, which is not allowed", hint, lasting=True)
+    if "without LOCATION" in text:
+        return Failure("the bucket is in another region", f"set stores.{family}.region in tablectl.yaml", lasting=True)
+    if "error sending request" in text or "timed out" in text:
+        host = _HOST.search(text)
+        hint = f"check the network, the proxy, and stores.{family} in tablectl.yaml"
+        return Failure(f"{host[1] + host[2] if host else 'the store'} cannot be reached", hint, lasting=True)
+    status = _STATUS.search(text)
+    return Failure(f"the store answered {status[1].strip()}" if status else first)
+
+
+def credentials_hint(family: str) -> str:
+    """Where credentials of a family come from."""
+    ways = {
+        "s3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE with boto3 installed",
+        "gs": "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS",
+        "az": "set AZURE_STORAGE_ACCOUNT_KEY or AZURE_CLIENT_ID with its secret, or use_azure_cli: true",
+    }
+    return f"{ways[family]}: see docs/object-stores.md"
+
+
+def _answered(code: str, message: str, family: str) -> Failure:
+    told = f"{code}: {message}" if message and message != code else code
+    if code in {"AccessDenied", "AllAccessDisabled", "AuthorizationPermissionMismatch", "AuthorizationFailure"}:
+        return Failure(f"permission denied ({told})")
+    if code in {"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "AuthenticationFailed"}:
+        return Failure(f"the credentials are not accepted ({told})", credentials_hint(family), lasting=True)
+    if code in {"PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"}:
+        hint = f"set stores.{family}.region in tablectl.yaml or {PREFIXES[family]}REGION"
+        return Failure(f"the bucket is in another region ({told})", hint, lasting=True)
+    return Failure(f"the store answered {told}")

@@ -1,0 +1,385 @@
+"""Where the window's small records lie, and put-if-absent, the one primitive that the lease is built on."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from obstore.exceptions import AlreadyExistsError, BaseError
+from obstore.store import MemoryStore, ObjectStore
+
+from tablectl.delta.layout import LOG
+from tablectl.delta.names import canonical_location, is_absolute
+from tablectl.files import NotRegularError, TooLargeError, read_regular
+from tablectl.model.errors import WindowError
+from tablectl.model.store_options import FAMILIES, PREFIXES
+from tablectl.storage.failures import explain
+from tablectl.storage.mounts import network_mount
+from tablectl.storage.object_stores import BucketError, Patience, StoreOptions, open_bucket
+
+FOLDER = "_tablectl"
+"""The directory inside a table. VACUUM and readers skip names that begin with ``_``."""
+
+LARGEST = 1 << 18
+"""Bytes of one record. Ours are a few hundred; what is larger was written by someone else, and is not read."""
+
+_PLAIN_KEY = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
+_WAY_OUT = "check the path and the permissions, or set `state:` in tablectl.yaml to keep the records in another place"
+_UNREACHABLE = "set `state:` in tablectl.yaml to a directory, or an s3, gs, abfss or az URI, to keep the records there"
+
+_GUARDS = "guards/"
+_ENVIRONMENT = (*PREFIXES.values(), "HOME")
+_PATIENCE = Patience(tries=3, seconds=8)
+"""A renewal must fail well inside the ttl (60 s), so that it can be tried again: obstore's own limit is 3 minutes."""
+_DEFAULT = StoreOptions()
+
+
+class RecordStore(Protocol):
+    """Named, small, immutable records in one place; ``str`` of a store names that place.
+
+    Names are relative and use ``/``. Every method raises ``WindowError`` when the place cannot be reached, and a
+    ``create`` that raised may still have happened. A record is whole as soon as it can be seen.
+    """
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Puts the record if the name is free: atomic across processes. False when the name is taken."""
+
+    def read(self, name: str) -> bytes | None:
+        """The record, None when there is none. Sees every earlier ``create``, of whatever process.
+
+        Empty where it cannot be one: longer than ``LARGEST``, or not a file.
+        """
+
+    def names(self, prefix: str) -> tuple[str, ...]:
+        """All names that begin with the prefix, sorted."""
+
+    def delete(self, name: str) -> None:
+        """Removes the record; fine if there is none."""
+
+
+class DiskRecords:
+    """A ``RecordStore`` on a local disk: a record is written aside and then linked to its name, which never replaces.
+
+    obstore does the same, but with threads of its own, so that it hangs in a process forked from one that used it.
+
+    Records of the lease are on the disk, file and directory, before ``create`` returns: they name what outlives a power
+    cut of this machine, the jobs that hooks have paused and the statement that runs in an engine elsewhere. Guards need
+    not be: a guard speaks of a process of this machine, and a power cut ends both.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = Path(folder)
+
+    def __str__(self) -> str:
+        return str(self._folder)
+
+    def create(self, name: str, data: bytes) -> bool:
+        """As ``RecordStore.create``; directories are made as needed."""
+        path = self._folder / name
+        aside = path.with_name(f".{uuid4().hex}")
+        durable = not name.startswith(_GUARDS)
+        with _told("write", str(path)):
+            try:
+                _write(aside, data, durable=durable)
+                path.hardlink_to(aside)
+            except FileExistsError:
+                return False
+            finally:
+                aside.unlink(missing_ok=True)
+            if durable:
+                _sync_folder(path.parent)
+            return True
+
+    def read(self, name: str) -> bytes | None:
+        """As ``RecordStore.read``."""
+        with _told("read", f"{self._folder}/{name}"):
+            try:
+                return _read(self._folder / name)
+            except FileNotFoundError:
+                return None
+
+    def names(self, prefix: str) -> tuple[str, ...]:
+        """As ``RecordStore.names``."""
+        top = self._folder / prefix.rpartition("/")[0]
+        skip = len(str(self._folder)) + 1
+        with _told("list", str(top)):
+            found = (f"{base}/{file}"[skip:] for base, _, files in os.walk(top, onerror=_unless_gone) for file in files)
+            whole = (name for name in found if not name.rpartition("/")[2].startswith("."))
+            return tuple(sorted(name for name in whole if name.startswith(prefix)))
+
+    def delete(self, name: str) -> None:
+        """As ``RecordStore.delete``."""
+        with _told("delete", f"{self._folder}/{name}"):
+            (self._folder / name).unlink(missing_ok=True)
+
+
+def _write(path: Path, data: bytes, *, durable: bool) -> None:
+    try:
+        file = path.open("xb", buffering=0)
+    except FileNotFoundError:
+        _make_folder(path.parent, durable=durable)
+        file = path.open("xb", buffering=0)
+    with file:
+        if file.write(data) != len(data):
+            raise OSError(errno.ENOSPC, "no space is left for it")
+        if durable:
+            os.fsync(file.fileno())
+
+
+def _make_folder(folder: Path, *, durable: bool) -> None:
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for made in missing if durable else ():
+        _sync_folder(made.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes the names in a directory durable. Where the system cannot (Windows), the disk's own order must do."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def _read(path: Path) -> bytes:
+    """Empty for what is no record: a pipe, a device, a link, more bytes than a record has."""
+    try:
+        return read_regular(path, LARGEST, follow=False)
+    except (NotRegularError, TooLargeError):
+        return b""
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return b""
+        raise
+
+
+def _unless_gone(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
+
+
+class RecordBucket:
+    """A store of records and what is known of it, shared by all tables in it."""
+
+    def __init__(self, store: ObjectStore, family: str) -> None:
+        self.store = store
+        self.family = family
+        self.refuses = family != "s3"
+        """Whether it was seen to refuse a second put of one name. GCS and Azure do; much that speaks S3 is not S3."""
+
+
+class ObjectRecords:
+    """A ``RecordStore`` on S3, GCS, Azure, or in memory, through obstore's create (docs/object-stores.md)."""
+
+    def __init__(self, bucket: RecordBucket, folder: str, place: str) -> None:
+        self._bucket = bucket
+        self._store = bucket.store
+        self._folder = folder
+        self._place = place
+
+    def __str__(self) -> str:
+        return self._place
+
+    def create(self, name: str, data: bytes) -> bool:
+        """As ``RecordStore.create``; directories are made as needed. Raises ``WindowError`` where the store would
+        have written over another's record: a lease there would be held by everybody.
+        """
+        with self._told("write", name):
+            created = self._put(name, data)
+            if created and not self._bucket.refuses and self._put(name, data):
+                self._store.delete(self._path(name))  # else a reader would take it for one that holds
+                raise WindowError(
+                    f"cannot write the window's record {self._place}/{name}: the store writes over what is there, "
+                    "though asked not to (If-None-Match)",
+                    "put-if-absent is what leases are made of: set `state:` in tablectl.yaml to a store that has it",
+                )
+            self._bucket.refuses = True
+            return created
+
+    def _put(self, name: str, data: bytes) -> bool:
+        try:
+            self._store.put(self._path(name), data, mode="create")
+        except AlreadyExistsError:
+            return False
+        return True
+
+    def read(self, name: str) -> bytes | None:
+        """As ``RecordStore.read``."""
+        with self._told("read", name):
+            try:
+                found = self._store.get(self._path(name))
+                return bytes(found.bytes()) if found.meta["size"] <= LARGEST else b""
+            except FileNotFoundError:
+                return None
+
+    def names(self, prefix: str) -> tuple[str, ...]:
+        """As ``RecordStore.names``."""
+        # Object stores list by folder, whatever a half-written last part would match.
+        folder = prefix.rpartition("/")[0]
+        with self._told("list", folder):
+            listed = self._store.list(self._path(folder)).collect()
+        names = (entry["path"].removeprefix(self._path("")) for entry in listed)
+        return tuple(sorted(name for name in names if name.startswith(prefix)))
+
+    def delete(self, name: str) -> None:
+        """As ``RecordStore.delete``."""
+        with self._told("delete", name):
+            try:
+                self._store.delete(self._path(name))
+            except FileNotFoundError:
+                return
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a record; costs less than to read it."""
+        with self._told("look at", name):
+            try:
+                self._store.head(self._path(name))
+            except FileNotFoundError:
+                return False
+            return True
+
+    def _path(self, name: str) -> str:
+        return f"{self._folder}/{name}"
+
+    def _told(self, what: str, name: str) -> AbstractContextManager[None]:
+        return _told(what, f"{self._place}/{name}", self._bucket.family)
+
+
+def real_place(location: str) -> str:
+    """One form for each place, links of a local disk followed: two names of one table must not pass for two tables."""
+    place = canonical_location(location)
+    return str(Path(place).resolve()) if place.startswith("/") else place
+
+
+def open_records(
+    location: str, state: str | None = None, key: str = "", options: StoreOptions = _DEFAULT
+) -> RecordStore:
+    """The records of the table at ``location``: in ``<location>/_tablectl``, or with ``state`` in ``<state>/<key>``.
+
+    Places are absolute local paths, ``file:`` URIs, and s3, s3a, gs, abfss, az and memory URIs. They are taken
+    literally: ``%20`` is three characters, as it is to Hadoop. ``key`` must be one form per table.
+    Nothing is made on the way: a directory appears with its first record. Raises ``WindowError`` for any other place.
+    """
+    if state is None:
+        return _open(location, FOLDER, options)
+    if not key:
+        raise ValueError("records under `state:` need the table's key")
+    return _open(state, key_folder(key), options)
+
+
+def is_new(location: str, options: StoreOptions = _DEFAULT) -> bool:
+    """Whether no Delta log lies at a location, nor, on a disk, a directory of ours.
+
+    A first record in such a place would keep Delta from creating a table there. Costs one small request where there is
+    a log that is as usual. Raises ``WindowError`` as ``open_records``.
+    """
+    log, ours = _open(location, LOG, options), _open(location, FOLDER, options)
+    if isinstance(log, DiskRecords):
+        return not Path(str(log)).exists() and not Path(str(ours)).exists()
+    return not (log.has("_last_checkpoint") or log.has(f"{0:020d}.json") or log.names(""))
+
+
+def key_folder(key: str) -> str:
+    """One flat folder name per key: the key itself if it is plain, else its readable end and a digest of all of it.
+
+    Flat, so that the records of a table inside another table's path are not among the other's; the digest also keeps
+    two keys apart that a file system without case would mix up.
+    """
+    if _PLAIN_KEY.fullmatch(key):
+        return key
+    readable = re.sub(r"[^a-z0-9]+", "-", key.lower())[-40:].strip("-")
+    return f"{readable or 'table'}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+
+
+def _open(base: str, folder: str, options: StoreOptions) -> DiskRecords | ObjectRecords:
+    if not is_absolute(base):
+        raise WindowError(f"the window's records cannot lie in {base!r}: the path is relative", _UNREACHABLE)
+    place = canonical_location(base)
+    if place.startswith("/"):
+        _check_mount(place)
+        return DiskRecords(f"{place.rstrip('/')}/{folder}")
+    split = urlsplit(place.replace("#", "%23").replace("?", "%3F"))
+    if split.scheme == "memory":
+        return ObjectRecords(_memory(place), folder, f"{place}/{folder}")
+    family = FAMILIES.get(split.scheme)
+    if family is None:
+        raise WindowError(f"the window's records cannot lie in {place}: {split.scheme}: is out of reach", _UNREACHABLE)
+    path = place.removeprefix(f"{split.scheme}://{split.netloc}").strip("/")
+    given = options.families.get(family, {})
+    bucket = _bucket(split.scheme, split.netloc, tuple(sorted(given.items())))
+    return ObjectRecords(bucket, f"{path}/{folder}".lstrip("/"), f"{place}/{folder}")
+
+
+def _check_mount(place: str) -> None:
+    """Raises ``WindowError`` for a network file system: its clients list from caches of their own."""
+    kind = network_mount(place)
+    if kind:
+        raise WindowError(
+            f"the window's records cannot lie in {place}: it is on a network file system ({kind}), whose clients do "
+            "not see at once what others write",
+            "set `state:` in tablectl.yaml (and TABLECTL_STATE for guards) to an s3, gs, abfss or az URI",
+        )
+
+
+@cache
+def _memory(_place: str) -> RecordBucket:
+    """One store per place in a process: a lease in a store of one's own would lock nobody out."""
+    return RecordBucket(MemoryStore(), "")
+
+
+def _bucket(scheme: str, authority: str, given: tuple[tuple[str, str], ...]) -> RecordBucket:
+    root = f"{scheme}://{authority}"
+    if _process() != os.getpid():
+        raise WindowError(
+            f"{root} is out of reach in this process: it was forked from one that had connections of its own",
+            "start worker processes with `spawn`, or let only them write",
+        )
+    try:
+        return _client(scheme, authority, given, _environment())
+    except BucketError as error:
+        raise WindowError(
+            f"cannot open the window's record {root}: {error.failure.reason}", error.failure.hint or _WAY_OUT
+        ) from error
+
+
+@cache
+def _process() -> int:
+    """The process that opened the first bucket: obstore's threads live there, and a fork hangs waiting for them."""
+    return os.getpid()
+
+
+def _environment() -> tuple[tuple[str, str], ...]:
+    return tuple(item for item in sorted(os.environ.items()) if item[0].startswith(_ENVIRONMENT))
+
+
+@lru_cache(maxsize=32)
+def _client(
+    scheme: str, authority: str, given: tuple[tuple[str, str], ...], _environ: tuple[tuple[str, str], ...]
+) -> RecordBucket:
+    """One client per bucket and credentials: a new one for each guard would cost each a TLS handshake."""
+    family = FAMILIES[scheme]
+    return RecordBucket(open_bucket(scheme, authority, StoreOptions({family: dict(given)}), _PATIENCE), family)
+
+
+@contextmanager
+def _told(what: str, place: str, family: str = "") -> Iterator[None]:
+    """Every failure of the store as a ``WindowError`` that names the place and the way out."""
+    try:
+        yield
+    except (BaseError, OSError, ValueError) as error:
+        failure = explain(error, family)
+        raise WindowError(
+            f"cannot {what} the window's record {place}: {failure.reason}", failure.hint or _WAY_OUT
+        ) from error

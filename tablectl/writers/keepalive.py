@@ -1,0 +1,93 @@
+"""The thread behind one guard: it alone talks to the store, so that a store that hangs does not hang the writer."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
+
+from tablectl.applying.lease import RENEW_EVERY, RETRY_EVERY
+from tablectl.model.errors import WindowError, one_line
+from tablectl.writers.gate_entry import StoredGuard
+
+ANSWER = 10.0
+"""Seconds that a writer waits for one answer of the store: more than a sound one ever takes, retries included."""
+
+SHORT_ANSWER = 1.0
+"""The same for a store that has failed already."""
+
+_log = logging.getLogger(__name__)
+_Result = TypeVar("_Result")
+
+
+class GuardThread:
+    """Makes the calls of one write in the order in which they are asked for, and renews its guard between them.
+
+    The thread is a daemon: the end of the interpreter does not wait for it. ``dismiss`` ends it.
+    """
+
+    def __init__(self, table: str, ttl: float) -> None:
+        """``table`` for people, ``ttl`` of the guard."""
+        self._table = table
+        self._ttl = ttl
+        self._guard: StoredGuard | None = None
+        self._failed = False
+        self._calls: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        threading.Thread(target=self._attend, name="tablectl-guard", daemon=True).start()
+
+    def fail(self, message: str) -> None:
+        """Tells the user that the store fails, and waits less long for it from now on."""
+        if not self._failed:
+            _log.warning("%s: %s", self._table, message)
+        self._failed = True
+
+    def ask(self, call: Callable[[], _Result], /) -> _Result:
+        """As ``Ask``. A call whose answer is not waited for any longer is still made, in its turn."""
+        answer: Future[_Result] = Future()
+        self._calls.put((answer, call))
+        patience = SHORT_ANSWER if self._failed else ANSWER
+        try:
+            return answer.result(patience)
+        except TimeoutError as error:
+            if answer.done():
+                raise
+            raise WindowError(f"its records did not answer within {patience:g} s") from error
+
+    def keep(self, guard: StoredGuard) -> None:
+        """Renews this guard from now on, while it is in the store."""
+        self._guard = guard
+
+    def dismiss(self) -> None:
+        """No call comes after this."""
+        self._calls.put(None)
+
+    def _attend(self) -> None:
+        pause = RENEW_EVERY
+        while True:
+            try:
+                asked = self._calls.get(timeout=pause * self._ttl)
+            except Empty:
+                pause = RENEW_EVERY if self._renewed() else RETRY_EVERY
+                continue
+            if asked is None:
+                return
+            answer, call = asked
+            try:
+                answer.set_result(call())
+            except Exception as error:  # noqa: BLE001  # it is the asker's
+                answer.set_exception(error)
+            except BaseException as error:  # noqa: BLE001  # Rust's panics: they must end neither this thread nor a write
+                answer.set_exception(WindowError(f"its records cannot be used: {error!r}"))
+
+    def _renewed(self) -> bool:
+        """Whether the guard was renewed. Who writes goes on in any case: an apply may take the guard for dead."""
+        try:
+            if self._guard is not None:
+                self._guard.renew()
+        except Exception as error:  # noqa: BLE001  # see above
+            self.fail(f"the guard of this write is not renewed, and an apply may take it for dead: {one_line(error)}")
+            return False
+        return True

@@ -1,0 +1,83 @@
+"""What a guard is asked to do, checked when it is made: a mistake must show at once, not at the next window."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from typing import Literal
+
+from tablectl.applying.guards import LONGEST_TTL, GuardMode
+from tablectl.delta.names import NameSyntaxError, canonical_location, is_absolute, join_parts, parse_table, split_parts
+from tablectl.delta.sql import quote_name
+
+Table = str | os.PathLike[str]
+"""An identifier as Spark SQL takes it (``sales.orders``, ``lake.sales.orders``, ``delta.`/path```), or a location."""
+
+ModeName = Literal["any", "rewrite", "append"]
+
+
+@dataclass(frozen=True, slots=True)
+class GuardTarget:
+    """The table of a guard."""
+
+    text: str
+    """As the writer wrote it."""
+    location: str | None
+    """Where it lies, as far as the writer says so."""
+    key: str
+    """Equal for two spellings that mean one table in the same session."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuardOptions:
+    """What a guard is asked to do."""
+
+    target: GuardTarget
+    mode: GuardMode
+    name: str
+    """Who writes, for people; may be empty."""
+    timeout: float | None
+    """Seconds to wait at a gate; ``None``: as long as its holder is alive."""
+    state: str | None
+    """Where the records lie, if not in the table; ``None``: as the environment says."""
+    ttl: float
+
+
+def parse_target(table: Table) -> GuardTarget:
+    """The table that a writer names. Raises ``ValueError`` with what is wrong, and what would be right."""
+    text = os.fspath(table)
+    if not isinstance(text, str):
+        raise TypeError(f"a table is a str or a path of one, and this is {type(text).__name__}")
+    if "/" in text and "`" not in text and not is_absolute(text):
+        raise NameSyntaxError(f"the path {text!r} is relative: write it from the root, or as a URI")
+    name = parse_table(f"delta.{quote_name(text)}" if is_absolute(text) else text)
+    if name.is_path:
+        return GuardTarget(text, name.parts[0], canonical_location(name.parts[0]))
+    # Not the name's own key: two parts are of the session's current catalog, whatever that is.
+    return GuardTarget(text, None, join_parts(split_parts(text)).casefold())
+
+
+def guard_options(
+    table: Table, mode: ModeName | GuardMode, name: str, timeout: float | None, state: str | None, ttl: float
+) -> GuardOptions:
+    """The checked terms. Raises ``ValueError`` and ``TypeError``."""
+    if mode not in set(GuardMode):
+        raise ValueError(f"mode {mode!r} is none of {', '.join(GuardMode)}")
+    if not _is_line(name):
+        raise ValueError(f"name {name!r} is not one line of text")
+    if timeout is not None and not (_is_number(timeout) and timeout >= 0):
+        raise ValueError(f"timeout {timeout!r} is no number of seconds")
+    if state is not None and not is_absolute(state):
+        raise ValueError(f"state {state!r} is relative: write the path from the root, or a URI")
+    if not (_is_number(ttl) and 0 < ttl <= LONGEST_TTL):
+        raise ValueError(f"ttl {ttl!r} is no number of seconds up to {LONGEST_TTL:g}")
+    return GuardOptions(parse_target(table), GuardMode(mode), name, timeout, state, ttl)
+
+
+def _is_line(value: object) -> bool:
+    return isinstance(value, str) and value.isprintable()
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)

@@ -1,0 +1,102 @@
+"""Writers, as a table's history knows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tablectl.applying.observed_writers import active_near, expected, is_writer, name_of, writers_seen
+from tablectl.applying.run_report import WriterRun
+from tablectl.applying.stamp import Stamp
+from tablectl.delta.protocol import Client
+from tablectl.model.table import AppTransaction, Commit
+
+SPARK = Client("delta-spark", (4, 4, 0))
+
+
+def commit(version: int, operation: str = "WRITE", user: str = "etl", app: str = "", **more: Any) -> Commit:
+    transactions = (AppTransaction(app, 1),) if app else ()
+    facts: dict[str, Any] = {"changes_data": True, "client": SPARK, "transactions": transactions, **more}
+    return Commit(version, 1000 + version, operation, user, **facts)
+
+
+@pytest.mark.parametrize(
+    ("one", "name"),
+    [
+        (commit(1), "WRITE by etl"),
+        (commit(1, user=""), "WRITE by Delta Spark 4.4.0"),
+        (commit(1, "STREAMING UPDATE", app="4f1c"), "STREAMING UPDATE of 4f1c"),
+        (commit(1, "", ""), "commits by Delta Spark 4.4.0"),
+        (commit(1, "x" * 500, "y" * 500), f"{'x' * 59}… by {'y' * 59}…"),
+    ],
+)
+def test_what_tells_writers_apart(one: Commit, name: str) -> None:
+    assert name_of(one) == name
+
+
+@pytest.mark.parametrize(
+    ("one", "writes"),
+    [
+        (commit(1), True),
+        (commit(0, "CREATE TABLE AS SELECT"), False),
+        (commit(1, "SET TBLPROPERTIES", changes_data=False), False),
+        (commit(1, "REORG", user_metadata=Stamp("r", "d").text()), False),
+        (commit(1, user_metadata="nightly"), True),
+    ],
+)
+def test_who_is_a_writer(one: Commit, writes: bool) -> None:
+    assert is_writer(one) is writes
+
+
+def test_writers_before_and_after() -> None:
+    before = [commit(1), commit(2, "MERGE"), commit(3), commit(4, "STREAMING UPDATE", app="4f1c")]
+    after = [commit(7), commit(8, "DELETE", "somebody new")]
+    found = writers_seen(before, after)
+    assert found == (
+        WriterRun(name="MERGE by etl", commits=1, last=1002, back=False),
+        WriterRun(name="STREAMING UPDATE of 4f1c", commits=1, last=1004, back=False),
+        WriterRun(name="WRITE by etl", commits=2, last=1003, back=True),
+    )
+    assert [writer.name for writer in expected(found)] == ["WRITE by etl"]
+
+
+def test_no_history_knows_nobody() -> None:
+    assert writers_seen([], [commit(1)]) == ()
+
+
+MINUTE = 60_000
+HOUR = 60 * MINUTE
+
+
+def at(*minutes: int, user: str = "etl") -> list[Commit]:
+    """Commits of one writer at these minutes."""
+    return [
+        Commit(number, minute * MINUTE, "WRITE", user, SPARK, changes_data=True)
+        for number, minute in enumerate(minutes, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("minutes", "window", "near"),
+    [
+        ((995,), (1000, 1001), True),  # five minutes before
+        ((980,), (1000, 1001), False),  # one commit has no rhythm
+        ((1008,), (1000, 1001), True),  # just after it
+        ((985, 970, 955), (1000, 1001), True),  # every quarter of an hour
+        ((900, 885, 870), (1000, 1001), False),  # and silent since
+        ((0, 1440, 2880), (4320, 4321), True),  # every night, and now
+        ((0, 1440, 2880), (4300, 4301), True),  # a little early
+        ((0, 1440, 2880), (3600, 3601), False),  # every night, and it is noon
+        ((0, 1440, 2880), (3600, 4300), True),  # from noon to night
+        ((0, 1440, 2880), (30_000, 30_001), False),  # a job that was given up
+    ],
+)
+def test_who_was_at_work_near_a_window(minutes: tuple[int, ...], window: tuple[int, int], near: bool) -> None:
+    since, until = (each * MINUTE for each in window)
+    assert active_near(at(*minutes), since, until) == (frozenset({"WRITE by etl"}) if near else frozenset())
+
+
+def test_our_own_commits_are_no_writers_at_work() -> None:
+    ours = commit(3, user_metadata=Stamp("r", "d").text())
+    assert active_near([ours], 0, 2000) == frozenset()

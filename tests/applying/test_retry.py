@@ -1,0 +1,149 @@
+"""``--wait``: tables whose window could not be opened are tried again."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from tablectl.applying.clock import StoppedError
+from tablectl.applying.context import WindowSettings
+from tablectl.applying.guards import GuardMode
+from tablectl.applying.run_report import RunOutcome
+from tablectl.model.calendar import Calendar, Rule
+from tests.applying.lake_run import Run, only, outcomes
+from tests.applying.writers import FakeGuard
+
+HOUR = 3600.0
+
+
+def run(names: str = "a", wait: float = HOUR, drain: float = 0, calendar: Calendar | None = None) -> Run:
+    return Run(terms=WindowSettings(drain=drain, wait=wait, calendar=calendar or Calendar())).tables(names)
+
+
+def leased(run: Run) -> list[float]:
+    """When leases will have been taken, in seconds from the start."""
+    times: list[float] = []
+    run.notify = lambda event: times.append(round(run.clock.now - 1000)) if event.step == "leased" else None
+    return times
+
+
+def test_without_a_wait_there_is_one_try() -> None:
+    one = run(wait=0)
+    FakeGuard(one.stores["/lake/a"], ttl=600)
+    times = leased(one)
+    report = one.apply()
+    assert (outcomes(report), times) == ({"a": "not drained"}, [0])
+
+
+def test_the_pauses_grow_and_the_last_try_is_at_the_end() -> None:
+    one = run(wait=3 * HOUR)
+    FakeGuard(one.stores["/lake/a"], ttl=80_000)
+    times = leased(one)
+    report = one.apply()
+    assert outcomes(report) == {"a": "not drained"}
+    assert [round(each / 60) for each in times] == [0, 1, 6, 16, 46, 106, 166, 180]
+
+
+def test_it_ends_with_the_first_that_succeeds() -> None:
+    one = run()
+    one.clock.later(200, FakeGuard(one.stores["/lake/a"], ttl=600).end)
+    times = leased(one)
+    report = one.apply()
+    assert (outcomes(report), report.exit_code) == ({"a": "applied"}, 0)
+    assert times == [0, 60, 360]
+    assert one.released()
+
+
+def test_no_lease_is_kept_in_between() -> None:
+    one = run()
+    FakeGuard(one.stores["/lake/a"], ttl=80_000)
+    kept: list[str] = []
+    one.clock.on_sleep = lambda: kept.append(one.kinds("a")[0])
+    one.apply()
+    assert set(kept) == {"release"}
+
+
+def test_held_tables_are_tried_again_and_the_others_are_not() -> None:
+    one = run("ab")
+    ben = one.hold("b")
+    one.clock.later(100, ben.release)
+    one.clock.on_sleep, renew = (lambda: None), one.clock.on_sleep
+    one.clock.on_sleep = lambda: None if ben._released else renew()
+    report = one.apply()
+    assert outcomes(report) == {"a": "applied", "b": "applied"}
+    assert [len(table.stamped) for table in one.lake.tables.values()] == [1, 1]
+
+
+def test_what_failed_is_not_tried_again() -> None:
+    one = run("ab")
+    one.stores["/lake/b"].down = True
+    assert outcomes(one.apply()) == {"a": "applied", "b": "failed"}
+    assert one.clock.now == 1000
+
+
+def test_outside_the_calendar_it_wakes_when_that_opens() -> None:
+    """Rather than at the end of a pause. The tests' day begins at 10:16:40."""
+    noon = Calendar(allow=(Rule(cron="0 12 * * *", duration=timedelta(hours=1)),))
+    one = run(wait=3 * HOUR, calendar=noon)
+    times = leased(one)
+    report = one.apply()
+    assert outcomes(report) == {"a": "applied"}
+    assert times == [12 * HOUR - 10 * HOUR - 1000]
+
+
+def test_a_calendar_that_opens_too_late_is_not_waited_for() -> None:
+    noon = Calendar(allow=(Rule(cron="0 12 * * *", duration=timedelta(hours=1)),))
+    one = run(wait=HOUR, calendar=noon)
+    assert outcomes(one.apply()) == {"a": "outside the calendar"}
+    assert one.clock.now == 1000
+
+
+def test_a_stop_ends_the_waiting() -> None:
+    one = run()
+    FakeGuard(one.stores["/lake/a"], ttl=80_000)
+    one.clock.later(90, one.stop.set)
+    report = one.apply()
+    assert outcomes(report) == {"a": "not drained"}
+    assert one.clock.now < 1093
+    assert one.released()
+
+
+def test_so_does_an_interrupted_clock() -> None:
+    one = run()
+    FakeGuard(one.stores["/lake/a"], ttl=80_000)
+
+    def stop() -> None:
+        raise StoppedError("stopped while waiting")
+
+    one.clock.on_sleep = stop
+    assert outcomes(one.apply()) == {"a": "not drained"}
+
+
+def test_who_waits_is_told_for_what() -> None:
+    one = run(wait=90)
+    FakeGuard(one.stores["/lake/a"], ttl=80_000)
+    one.apply()
+    words = [event.words for event in one.told if event.step == "again"]
+    assert set(words) == {"not drained: trying again in 1 min", "not drained: trying again in 30 s"}
+    assert len(words) >= 60
+
+
+def test_the_report_tells_of_all_tries() -> None:
+    """The first one made a commit that harms nobody, and its writer ended only for the second."""
+    one = Run(terms=WindowSettings(drain=0, wait=HOUR)).tables("a", clustering=(("id",),))
+    writer = FakeGuard(one.stores["/lake/a"], mode=GuardMode.APPEND, ttl=80_000)
+    one.clock.later(30, writer.end)
+    one.clock.later(40, lambda: one.lake.tables["/lake/a"].commit("WRITE", "stream"))
+    report = one.apply(one.plan(clustering=("day",), isolation="Serializable"))
+    table = only(report, "a")
+    assert (table.outcome, report.exit_code) == (RunOutcome.APPLIED, 0)
+    assert set(table.changed) == {"clustering", "isolation"}
+    assert (table.already, len(table.commits), len(table.statements)) == ((), 2, 2)
+    assert table.epoch == 2
+
+
+def test_a_second_try_that_finds_all_done_is_still_applied() -> None:
+    one = Run(terms=WindowSettings(drain=0, wait=HOUR)).tables("a", clustering=(("id",),))
+    FakeGuard(one.stores["/lake/a"], mode=GuardMode.APPEND, ttl=80_000)
+    one.clock.later(30, lambda: one.lake.tables["/lake/a"].set_property("delta.isolationLevel", "Serializable"))
+    table = only(one.apply(one.plan(clustering=("day",), isolation="Serializable")), "a")
+    assert (table.outcome, len(table.commits)) == (RunOutcome.APPLIED, 1)

@@ -1,0 +1,247 @@
+"""A table written anew under other partition columns: what is looked at before and after, on a fake lake."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tablectl.applying.rewrite import checksums
+from tablectl.applying.run_report import RunOutcome
+from tablectl.delta.schema import Schema, parse_schema
+from tablectl.model.errors import EngineError
+from tablectl.model.table_options import TableOptions
+from tests.applying.fake_lake import FakeEngine, FakeTable, at, fails
+from tests.applying.world import Kill, World
+
+DAY: dict[str, Any] = {"partitioning": ("day",)}
+
+
+@pytest.fixture
+def world() -> World:
+    world = World(options=TableOptions(rewrite="allowed", max_bytes=5000))
+    world.lake.add()
+    return world
+
+
+def test_one_stamped_commit_and_both_versions_compared_behind_the_gate(world: World) -> None:
+    plan = world.plan(**DAY)
+    assert [(each.phase, each.verb, each.repartition) for each in plan.statements] == [
+        ("closed", "OVERWRITE", ("day",))
+    ]
+    run = world.run(plan)
+    assert (run.outcome, world.sent, world.table.live.partition_columns) == (
+        RunOutcome.APPLIED,
+        ["OVERWRITE day"],
+        ("day",),
+    )
+    assert [sql.rpartition(" ")[2] for sql in world.asked] == ["0", "1"]
+    steps = [event for event in world.events if event in {"after closed-overwrite", "compare", "verify"}]
+    assert steps == ["after closed-overwrite", "compare", "verify"]
+
+
+def test_what_was_compared_once_is_not_compared_again_even_after_vacuum(world: World) -> None:
+    plan = world.plan(**DAY)
+    world.run(plan)
+    world.asked.clear()
+    assert (world.run(plan, "ben").outcome, world.sent) == (RunOutcome.ALREADY, ["OVERWRITE day"])
+    assert world.asked == []
+
+
+def test_a_rewrite_of_a_run_that_was_killed_before_it_compared_is_compared_by_the_next(world: World) -> None:
+    plan = world.plan(**DAY)
+    world.loses = 1
+
+    def kill(event: str) -> None:
+        if event == "compare":
+            raise Kill
+
+    world.tick = kill
+    with pytest.raises(Kill):
+        world.run(plan)
+    world.tick = lambda _event: None
+    run = world.run(plan, "ben")
+    assert (run.outcome, world.sent) == (RunOutcome.UNVERIFIED, ["OVERWRITE day"])
+    assert "RESTORE" in run.hint
+
+
+def test_what_could_not_be_compared_is_not_called_different_and_nothing_is_to_be_restored(world: World) -> None:
+    class Vacuumed(FakeEngine):
+        def row(self, sql: str) -> tuple[str | None, ...]:
+            raise EngineError("a file does not exist", "", "FAILED_READ_FILE.FILE_NOT_EXIST")
+
+    plan = world.plan(**DAY)
+    world.engine = Vacuumed
+    run = world.run(plan)
+    assert (run.outcome, run.message) == (
+        RunOutcome.UNVERIFIED,
+        "version 1 was not compared with version 0: a file does not exist",
+    )
+    assert "RESTORE" not in run.hint
+    assert "nothing is known to be wrong" in run.hint
+    world.engine = FakeEngine
+    assert world.run(plan, "ben").outcome is RunOutcome.ALREADY
+    assert len(world.asked) == 2, "the next run compares what this one could not"
+
+
+def test_a_rewrite_without_a_stamp_is_found_and_compared(world: World) -> None:
+    """Its commit has no ``commitInfo`` of ours, where a session setting or another driver took it away."""
+    world.loses = 1
+
+    def erase(table: FakeTable, _sql: str) -> None:
+        table.history[-1] = replace(table.history[-1], user_metadata="", changes_metadata=True)
+
+    world.after = erase
+    run = world.run(world.plan(**DAY))
+    assert (run.outcome, run.message) == (
+        RunOutcome.UNVERIFIED,
+        "version 1 is not what version 0 was: it has 0 rows instead of 1",
+    )
+
+
+def test_a_rewrite_that_succeeded_and_is_in_no_log_is_unknown(world: World) -> None:
+    def vanish(table: FakeTable, _sql: str) -> None:
+        table.states.pop()
+        table.history.pop()
+        table.rows.pop()
+
+    world.after = vanish
+    run = world.run(world.plan(**DAY))
+    assert run.outcome is RunOutcome.UNKNOWN
+    assert "no commit of it is in the table's log" in run.message
+
+
+def test_rows_that_are_missing_are_found_and_the_way_back_is_named(world: World) -> None:
+    world.loses = 1
+    run = world.run(world.plan(**DAY))
+    assert run.outcome is RunOutcome.UNVERIFIED
+    assert run.message == "version 1 is not what version 0 was: it has 0 rows instead of 1"
+    assert run.hint == (
+        "`RESTORE TABLE `delta`.`/lake/orders` TO VERSION AS OF 0` brings version 0 back, "
+        "and takes back every commit after 1, if there are any"
+    )
+
+
+def test_it_is_compared_before_a_later_statement_can_fail() -> None:
+    world = World(options=TableOptions(rewrite="allowed"), loses=1, before=fails(2))
+    world.lake.add(partition_columns=("day",))
+    run = world.run(world.plan(partitioning="none", clustering=("id",)))
+    assert run.outcome is RunOutcome.UNVERIFIED
+    assert "it has 0 rows instead of 1" in run.message
+
+
+def test_what_others_changed_at_the_last_moment_is_not_lost_in_silence(world: World) -> None:
+    """A foreign ALTER between our reading and Delta's transaction: the overwrite puts back the columns as we read."""
+    plan = world.plan(**DAY)
+
+    def comment(table: FakeTable) -> None:
+        text = json.loads(table.live.schema.text)
+        text["fields"][0]["metadata"] = {"comment": "theirs"}
+        before = table.live.schema
+        table.commit("CHANGE COLUMN", schema=replace(before, text=json.dumps(text)))
+        world.after = at(1, lambda table: _put_back(table, before))
+
+    world.before = at(1, comment)
+    run = world.run(plan)
+    assert (run.outcome, run.message) == (
+        RunOutcome.UNVERIFIED,
+        "version 2 is not what version 1 was: id: comment",
+    )
+
+
+def _put_back(table: FakeTable, schema: Schema) -> None:
+    table.states[-1] = replace(table.states[-1], schema=schema)
+
+
+def test_a_writer_that_heeds_no_gate_ends_the_rewrite_and_loses_nothing(world: World) -> None:
+    def append(table: FakeTable, _sql: str) -> None:
+        table.commit("WRITE", "stream")
+        raise EngineError("files were added", "run the command again", "DELTA_CONCURRENT_APPEND")
+
+    world.before = append
+    run = world.run(world.plan(**DAY))
+    assert (run.outcome, len(world.sent), world.table.live.partition_columns) == (RunOutcome.FAILED, 1, ())
+    assert (world.table.rows, run.hint) == ([1, 2], "run the command again")
+
+
+def test_a_failure_in_the_middle_leaves_the_table_and_the_next_run_goes_on(world: World) -> None:
+    plan = world.plan(**DAY)
+    world.before = fails(1)
+    assert world.run(plan).outcome is RunOutcome.FAILED
+    assert len(world.table.history) == 1
+    world.before = lambda _table, _sql: None
+    assert world.run(plan, "ben").outcome is RunOutcome.APPLIED
+
+
+def test_an_answer_that_was_lost_is_no_second_rewrite(world: World) -> None:
+    world.after = fails(1)
+    run = world.run(world.plan(**DAY))
+    assert (run.outcome, len(world.sent), len(world.asked)) == (RunOutcome.APPLIED, 1, 2)
+
+
+def test_a_table_that_outgrew_its_limit_is_not_written(world: World) -> None:
+    plan = world.plan(**DAY)
+    world.table.commit("WRITE", bytes=5001)
+    run = world.run(plan)
+    assert (run.outcome, world.sent) == (RunOutcome.REFUSED, [])
+    assert run.message == (
+        "partitioning: another partitioning rewrites all data of the table, 5,001 bytes, and `max_bytes` allows 5,000"
+    )
+
+
+@pytest.mark.parametrize(
+    ("free", "outcome"), [(2999, RunOutcome.REFUSED), (3000, RunOutcome.APPLIED), (None, RunOutcome.APPLIED)]
+)
+def test_a_disk_without_room_for_a_second_copy_is_left_alone(
+    world: World, free: int | None, outcome: RunOutcome
+) -> None:
+    world.lake.disk = free
+    run = world.run(world.plan(**DAY))
+    assert (run.outcome, len(world.sent)) == (outcome, int(outcome is RunOutcome.APPLIED))
+
+
+def test_empty_texts_are_not_made_null() -> None:
+    world = World(options=TableOptions(rewrite="allowed"))
+    text = json.dumps({"type": "struct", "fields": [{"name": "a`b", "type": "string"}, {"name": "id", "type": "long"}]})
+    world.lake.add(schema=parse_schema(text))
+    world.empty_texts = 2
+    run = world.run(world.plan(partitioning=("`a``b`",)))
+    assert (run.outcome, world.sent) == (RunOutcome.REFUSED, [])
+    assert run.message == "column a`b holds 2 empty texts, and Delta stores those as NULL in a partition column"
+    assert world.asked == ["SELECT count_if(`a``b` = '')\nFROM `delta`.`/lake/orders` VERSION AS OF 0"]
+
+
+def test_the_query_of_the_checksums(world: World) -> None:
+    assert checksums(world.table.live, "t") == (
+        "SELECT count(*), "
+        "sum(CAST(xxhash64(`id`, `day`, `place`, to_json(struct(`tags`))) AS DECIMAL(38, 0))), "
+        "count(`id`), sum(CAST(xxhash64(`id`) AS DECIMAL(38, 0))), "
+        "count(`day`), sum(CAST(xxhash64(`day`) AS DECIMAL(38, 0))), "
+        "count(`place`), sum(CAST(xxhash64(`place`) AS DECIMAL(38, 0))), "
+        "count(`tags`), sum(CAST(xxhash64(to_json(struct(`tags`))) AS DECIMAL(38, 0)))\n"
+        "FROM t VERSION AS OF 0"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (0, "it has x rows instead of 0"),
+        (1, "the same values in other rows"),
+        (4, "other values in `day`"),
+        (9, "other values in `tags`"),
+    ],
+)
+def test_each_checksum_tells_what_is_different(world: World, changed: int, message: str) -> None:
+    class Lies(FakeEngine):
+        def row(self, sql: str) -> tuple[str | None, ...]:
+            values = ["0"] * 10
+            if sql.endswith(" 1"):
+                values[changed] = "x"
+            return tuple(values)
+
+    world.engine = Lies
+    run = world.run(world.plan(**DAY))
+    assert run.message == f"version 1 is not what version 0 was: {message}"

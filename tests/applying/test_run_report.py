@@ -1,0 +1,88 @@
+"""The exit code of a run follows from what came of its tables."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport, StatementRun, TableRun
+from tablectl.model.errors import ExitCode
+from tablectl.model.json_codec import plain, read_record
+from tablectl.model.plan import Phase, Refusal, TableFailure
+
+_COMMIT = CommitRun(version=1, operation="SET TBLPROPERTIES", user="ann", at=0)
+_REFUSAL = Refusal(change="partitioning", reason="no ALTER changes it", way_out="rewrite the table")
+_UNREADABLE = TableFailure(name="lake.s.gone", message="not a Delta table")
+
+
+def _report(*outcomes: RunOutcome, committed: bool = False, failures: int = 0) -> RunReport:
+    tables = tuple(TableRun(name=f"t{index}", outcome=outcome) for index, outcome in enumerate(outcomes))
+    if committed:
+        tables = (replace(tables[0], commits=(_COMMIT,)), *tables[1:])
+    return RunReport(run="1", plan="2", tables=tables, failures=(_UNREADABLE,) * failures)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "code"),
+    [
+        ((), ExitCode.DONE),
+        ((RunOutcome.ALREADY,), ExitCode.DONE),
+        ((RunOutcome.STALE,), ExitCode.REFUSED),
+        ((RunOutcome.REFUSED,), ExitCode.REFUSED),
+        ((RunOutcome.HELD,), ExitCode.WINDOW),
+        ((RunOutcome.FAILED,), ExitCode.ERROR),
+        ((RunOutcome.INTERRUPTED,), ExitCode.ERROR),
+        ((RunOutcome.UNVERIFIED,), ExitCode.PARTIAL),
+        ((RunOutcome.UNKNOWN,), ExitCode.PARTIAL),
+        ((RunOutcome.ELSEWHERE,), ExitCode.PARTIAL),
+        ((RunOutcome.LEASE_LOST,), ExitCode.ERROR),
+        ((RunOutcome.SUCCEEDED,), ExitCode.DONE),
+        ((RunOutcome.HELD, RunOutcome.STALE), ExitCode.WINDOW),
+        ((RunOutcome.FAILED, RunOutcome.HELD), ExitCode.ERROR),
+        ((RunOutcome.FAILED, RunOutcome.UNVERIFIED), ExitCode.ERROR),
+        ((RunOutcome.ALREADY, RunOutcome.REFUSED), ExitCode.REFUSED),
+        ((RunOutcome.ALREADY, RunOutcome.FAILED), ExitCode.ERROR),
+    ],
+)
+def test_without_a_commit(outcomes: tuple[RunOutcome, ...], code: ExitCode) -> None:
+    assert _report(*outcomes).exit_code is code
+
+
+@pytest.mark.parametrize("outcome", list(RunOutcome))
+def test_once_committed_whatever_goes_wrong_makes_the_run_a_partial_one(outcome: RunOutcome) -> None:
+    fine = outcome in {RunOutcome.APPLIED, RunOutcome.ALREADY, RunOutcome.WAITING, RunOutcome.SUCCEEDED}
+    assert _report(RunOutcome.APPLIED, outcome, committed=True).exit_code is (
+        ExitCode.DONE if fine else ExitCode.PARTIAL
+    )
+    assert _report(outcome, committed=True).exit_code is (ExitCode.DONE if fine else ExitCode.PARTIAL)
+
+
+def test_once_a_statement_went_through_it_counts_even_where_the_log_could_not_be_read() -> None:
+    sent = StatementRun(id="closed-set", sql="ALTER TABLE t", phase=Phase.CLOSED, milliseconds=1)
+    failed = replace(sent, error="no")
+    table = TableRun(name="t", outcome=RunOutcome.FAILED, statements=(sent,))
+    assert RunReport(run="1", plan="2", tables=(table,)).exit_code is ExitCode.PARTIAL
+    nothing = replace(table, statements=(failed,))
+    assert RunReport(run="1", plan="2", tables=(nothing,)).exit_code is ExitCode.ERROR
+
+
+def test_a_table_that_the_plan_refused_is_left_out() -> None:
+    refused = TableRun(name="r", outcome=RunOutcome.REFUSED, refusals=(_REFUSAL,))
+    already = TableRun(name="a", outcome=RunOutcome.ALREADY)
+    assert RunReport(run="1", plan="2", tables=(refused,)).exit_code is ExitCode.REFUSED
+    assert RunReport(run="1", plan="2", tables=(refused, already)).exit_code is ExitCode.PARTIAL
+
+
+def test_a_table_that_could_not_be_read() -> None:
+    assert _report(failures=1).exit_code is ExitCode.ERROR
+    assert _report(RunOutcome.APPLIED, committed=True, failures=1).exit_code is ExitCode.PARTIAL
+    assert _report(RunOutcome.ALREADY, failures=1).exit_code is ExitCode.PARTIAL
+    assert _report(RunOutcome.STALE, failures=1).exit_code is ExitCode.ERROR
+
+
+def test_a_report_survives_its_json() -> None:
+    report = _report(RunOutcome.APPLIED, RunOutcome.HELD, committed=True, failures=1)
+    assert read_record(RunReport, json.dumps(report, default=plain)) == report
+    assert report.committed

@@ -1,0 +1,237 @@
+"""Each part that keeps a run safe is needed: switched off in the real code, a test that holds with it fails.
+
+What guards and their drain rest on is switched off in ``tests/writers/test_schedules.py`` and ``test_exploration.py``
+as well, over all interleavings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any
+
+import pytest
+
+from tablectl.applying import acquire, drain, gate, lease_log, statement
+from tablectl.applying import run_table as table
+from tablectl.applying import table_session as visit
+from tablectl.applying.gate import GateKeeper
+from tablectl.applying.guards import GuardMode
+from tablectl.applying.lease import Lease
+from tablectl.applying.lease_log import Gate, LeaseRecord, dump_record, record_name, tail
+from tablectl.applying.stamp import Stamp
+from tablectl.model.errors import TablectlError
+from tablectl.writers.gate_entry import StoredGuard
+from tests.applying import test_acquire, test_gate, test_hooks, test_lease, test_lease_log
+from tests.applying import test_calendar_check as test_hours
+from tests.applying import test_run_table as test_table
+from tests.applying.lease_fakes import FakeClock, Fault, MemoryRecords
+from tests.applying.world import DIGEST, WITH_VECTORS, World
+from tests.writers import test_gate_entry as test_passage
+
+
+@dataclass(frozen=True)
+class Switch:
+    """A part of the code, what stands in its place when it is off, and a test that cannot do without it."""
+
+    owner: Any
+    name: str
+    off: Any
+    test: Callable[[], object]
+
+
+def orders(**facts: Any) -> World:
+    world = World()
+    world.lake.add(**facts)
+    return world
+
+
+def nothing(*_: object) -> None:
+    """In the place of what checks or writes."""
+
+
+def _with_lease(test: Callable[..., object]) -> object:
+    """A test of one lease, with the fixtures that it takes."""
+    store, clock = MemoryRecords(), FakeClock()
+    given = {"store": store, "clock": clock, "lease": test_lease.take(store, clock, "ann")}
+    return test(**{name: given[name] for name in signature(test).parameters})
+
+
+def _gate_without_a_wish(lease: Lease, wanted: Gate) -> None:
+    before = lease._wanted
+    lease._wanted = wanted
+    try:
+        lease._append("gate")
+    except TablectlError:
+        lease._wanted = before
+        raise
+
+
+SWITCHES = {
+    "statements are decided from the live table": Switch(
+        table,
+        "missing_statements",
+        lambda plan, _live, _dialect: list(plan.statements),
+        lambda: test_table.test_what_is_already_so_sends_no_statement(orders()),
+    ),
+    "and so a run after a kill": Switch(
+        table,
+        "missing_statements",
+        lambda plan, _live, _dialect: list(plan.statements),
+        lambda: test_table.test_a_run_killed_anywhere_is_finished_by_the_same_command("merged", 5),
+    ),
+    "the lease is proven before each statement": Switch(
+        Lease,
+        "_check_tail",
+        nothing,
+        lambda: test_table.test_without_the_lease_nothing_more_is_sent(orders(), "broken"),
+    ),
+    "a pause past its end loses it": Switch(
+        Lease,
+        "_check_time",
+        nothing,
+        lambda: test_table.test_without_the_lease_nothing_more_is_sent(orders(), "ran out"),
+    ),
+    "a record is ours by its id, whatever the store answered": Switch(
+        acquire,
+        "put",
+        lambda store, record, _last: store.create(record_name(record.seq), dump_record(record)),
+        lambda: test_acquire.test_a_lost_answer_does_not_lock_us_out_of_our_own_lease(Fault.LOST_ANSWER),
+    ),
+    "a holder that shows signs of life is not dead": Switch(
+        acquire,
+        "_look",
+        lambda store, _clock, _seen: acquire._Look(acquire.Sighting(last, 0) if (last := tail(store)) else None, True),
+        test_acquire.test_one_that_renews_is_alive,
+    ),
+    "the gate is shut": Switch(
+        GateKeeper,
+        "_shut",
+        nothing,
+        lambda: test_gate.test_the_gate_tightens_from_phase_to_phase_and_is_open_before_the_verification(
+            orders(**test_gate.CLUSTERED)
+        ),
+    ),
+    "writers are waited for": Switch(
+        drain,
+        "newest_beats",
+        lambda _store: {},
+        lambda: test_gate.test_no_statement_runs_while_a_writer_is_in_its_way(
+            orders(**test_gate.CLUSTERED), GuardMode.APPEND
+        ),
+    ),
+    "commits are told apart by their stamps": Switch(
+        visit,
+        "read_stamp",
+        lambda _text: Stamp("ann", DIGEST),
+        lambda: test_table.test_a_run_that_comes_back_after_its_lease_is_reported(orders()),
+    ),
+    "the end is verified": Switch(
+        visit,
+        "_wrong",
+        lambda *_: [],
+        lambda: test_table.test_what_does_not_read_as_declared_at_our_last_commit_is_unverified(orders()),
+    ),
+    "a name must still lead where the plan looked": Switch(
+        statement,
+        "_where",
+        lambda _window, plan: plan.location,
+        lambda: test_table.test_a_path_plan_that_was_read_elsewhere_is_not_run(orders()),
+    ),
+    "hooks that are owed are written down first": Switch(
+        Lease,
+        "owe",
+        nothing,
+        lambda: test_hooks.test_what_a_killed_run_owes_is_done_first_by_the_next(
+            orders(**WITH_VECTORS), "before closed-set"
+        ),
+    ),
+    "a number that was pruned is not taken again": Switch(
+        lease_log,
+        "_follows",
+        lambda *_: True,
+        test_lease_log.test_a_pruned_number_is_not_taken_again,
+    ),
+    "nor by who slept before it took the lease": Switch(
+        lease_log,
+        "_follows",
+        lambda *_: True,
+        lambda: test_lease.test_who_slept_between_reading_and_taking_does_not_take_a_pruned_number(
+            MemoryRecords(), FakeClock()
+        ),
+    ),
+    "who passes a dead gate records it": Switch(
+        StoredGuard,
+        "take_for_dead",
+        lambda *_: True,
+        test_passage.test_and_its_holder_whose_clock_stood_still_learns_it,
+    ),
+    "a dead gate stays shut for as long as its statement may run": Switch(
+        LeaseRecord,
+        "statement_silence",
+        property(lambda record: record.silence),
+        test_passage.test_a_dead_gate_stays_closed_for_as_long_as_its_statement_may_run,
+    ),
+    "the next holder keeps the gate of a statement that may be running": Switch(
+        LeaseRecord,
+        "statement_bound",
+        property(lambda _record: 0.0),
+        lambda: _with_lease(test_lease.test_the_next_holder_knows_the_statement_and_keeps_the_gate_until_it_has_ended),
+    ),
+    "a guard that is taken for dead is recorded": Switch(
+        Lease,
+        "note_dead",
+        nothing,
+        lambda: test_gate.test_a_guard_that_is_taken_for_dead_is_in_the_log_before_the_statement(
+            orders(**test_gate.CLUSTERED)
+        ),
+    ),
+    "to go on over writers is recorded": Switch(
+        Lease,
+        "note",
+        nothing,
+        lambda: test_gate.test_to_go_on_over_writers_is_in_the_log_before_the_statement(orders(**test_gate.CLUSTERED)),
+    ),
+    "a gate that was not opened is opened again": Switch(
+        gate,
+        "RELEASE_PAUSES",
+        (),
+        lambda: test_gate.test_the_gate_opens_though_a_put_fails(orders(**test_gate.CLUSTERED)),
+    ),
+    "the next record has the gate that is wanted": Switch(
+        Lease,
+        "gate",
+        _gate_without_a_wish,
+        lambda: _with_lease(test_lease.test_a_gate_that_could_not_be_opened_is_opened_by_the_next_renewal),
+    ),
+    "appends pass while long writes are waited for": Switch(
+        GateKeeper,
+        "_is_guarded",
+        lambda _keeper: False,
+        lambda: test_gate.test_appends_pass_while_a_merge_is_waited_for(orders(**test_gate.CLUSTERED)),
+    ),
+    "after-hooks are left to who took the lease": Switch(
+        Lease,
+        "successor",
+        lambda _lease: None,
+        lambda: test_hooks.test_a_run_that_lost_its_lease_leaves_the_after_hooks_to_its_successor(
+            orders(**WITH_VECTORS)
+        ),
+    ),
+    "the calendar is asked": Switch(
+        table,
+        "outside",
+        nothing,
+        test_hours.test_outside_nothing_is_taken_and_the_next_window_named,
+    ),
+}
+
+
+@pytest.mark.parametrize("part", list(SWITCHES))
+def test_without_it_a_test_fails(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    switch = SWITCHES[part]
+    switch.test()
+    monkeypatch.setattr(switch.owner, switch.name, switch.off)
+    with pytest.raises((AssertionError, TablectlError)):
+        switch.test()

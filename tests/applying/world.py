@@ -1,0 +1,129 @@
+"""One table of a fake lake, its records, and one run after another over it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Event
+from typing import Any
+
+from tablectl.applying.acquire import acquire
+from tablectl.applying.clock import milliseconds
+from tablectl.applying.context import RunContext, WindowSettings
+from tablectl.applying.events import RunEvent as Told
+from tablectl.applying.lease import Lease
+from tablectl.applying.run_report import TableRun
+from tablectl.applying.run_table import run_table
+from tablectl.applying.stamp import Stamp
+from tablectl.attributes.policy import Policy
+from tablectl.delta.protocol import Protocol
+from tablectl.model.plan import TablePlan
+from tablectl.model.table import LiveTable
+from tablectl.model.table_options import NO_OPTIONS, TableOptions
+from tablectl.planning.plan_table import plan_table
+from tests.applying.fake_lake import FakeEngine, FakeLake, FakeTable, Hook
+from tests.applying.lease_fakes import FakeClock, MemoryRecords, claim
+
+DIGEST = "d1"
+VECTORS = Protocol(3, 7, frozenset({"deletionVectors"}), frozenset({"deletionVectors"}))
+WITH_VECTORS: dict[str, Any] = {
+    "protocol": VECTORS,
+    "properties": {"delta.enableDeletionVectors": "true"},
+    "vectors": 5,
+}
+
+
+class Kill(BaseException):
+    """The process is gone: nothing is released, nothing is reported."""
+
+
+@dataclass
+class World:
+    """One table, its lease records, and a run at a time."""
+
+    lake: FakeLake = field(default_factory=FakeLake)
+    clock: FakeClock = field(default_factory=FakeClock)
+    store: MemoryRecords = field(default_factory=MemoryRecords)
+    stop: Event = field(default_factory=Event)
+    proceed: str = ""
+    terms: WindowSettings = field(default_factory=WindowSettings)
+    options: TableOptions = NO_OPTIONS
+    engine: type[FakeEngine] = FakeEngine
+    loses: int = 0
+    """Rows that an overwrite does not write again."""
+    empty_texts: int = 0
+    asked: list[str] = field(default_factory=list)
+    told: list[Told] = field(default_factory=list)
+    events: list[str] = field(default_factory=list)
+    sent: list[str] = field(default_factory=list)
+    before: Hook = lambda _table, _sql: None
+    after: Hook = lambda _table, _sql: None
+    inside: Hook = lambda _table, _operation: None
+    tick: Callable[[str], None] = lambda _event: None
+    """Told of each step, of each statement before its effect, between its commits, and after it."""
+
+    @property
+    def table(self) -> FakeTable:
+        (table,) = self.lake.tables.values()
+        return table
+
+    def plan(self, **policy: Any) -> TablePlan:
+        plan = plan_table(Policy(**policy), self.live(), "oss", self.options)
+        assert plan is not None
+        assert not plan.refusals
+        return plan
+
+    def live(self) -> LiveTable:
+        """The table as a plan with these options reads it."""
+        truncates = self.options.truncate_history
+        marks = self.options.optimize if self.options.optimize != "never" else None
+        return self.lake.read(self.table.name, self.table.live.location, counts=True, truncation=truncates, marks=marks)
+
+    def run(self, plan: TablePlan, run: str = "ann", lease: Lease | None = None) -> TableRun:
+        lease = lease or self.lease(run)
+        engine = self.engine(self.lake, Stamp(run, DIGEST, self.proceed), before=self._before, after=self._after)
+        engine.sent, engine.asked = self.sent, self.asked
+        engine.loses, engine.empty_texts = self.loses, self.empty_texts
+        engine.midway = lambda _table: self._told("midway")
+        engine.inside = self._inside
+        engine.now = lambda: milliseconds(self.clock.utc())
+        prove = lease.prove
+
+        def proven(budget: float) -> None:
+            self.events.append("prove")
+            prove(budget)
+
+        lease.prove = proven  # type: ignore[method-assign]
+        window = RunContext(engine, self.lake, self.clock, engine.stamp, self.stop, self._notify, 15, self.terms)
+        return run_table(window, plan, lease)
+
+    def lease(self, run: str = "ann") -> Lease:
+        lease = acquire(self.store, claim(run), self.clock)
+        assert isinstance(lease, Lease)
+        return lease
+
+    def _notify(self, event: Told) -> None:
+        assert event.table == self.table.name.text
+        self.told.append(event)
+        self._told(event.step)
+
+    def _before(self, table: FakeTable, sql: str) -> None:
+        self._told("execute")
+        self.before(table, sql)
+
+    def _after(self, table: FakeTable, sql: str) -> None:
+        self._told("landed")
+        self.after(table, sql)
+
+    def _inside(self, table: FakeTable, operation: str) -> None:
+        self._told("inside")
+        self.inside(table, operation)
+
+    def _told(self, event: str) -> None:
+        self.events.append(event)
+        self.tick(event)
+
+
+def settle(**more: Any) -> dict[str, Any]:
+    """A policy of two statements: a SET and an UNSET."""
+    return {"isolation": "Serializable", "properties": {"owner.team": "web", "debug": None}, **more}

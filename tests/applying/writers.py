@@ -1,0 +1,30 @@
+"""Writers that guard their transactions, as far as the window's records tell of them."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from tablectl.applying.guards import GuardMode, GuardRecord
+from tablectl.storage.records import RecordStore
+
+_IDS = count(1)
+
+
+class FakeGuard:
+    """One guarded transaction: put, renewed, ended. A renewal puts the new beat before it deletes the old one."""
+
+    def __init__(
+        self, store: RecordStore, writer: str = "etl", mode: GuardMode = GuardMode.ANY, ttl: float = 60.0
+    ) -> None:
+        self.store = store
+        self.record = GuardRecord(f"{next(_IDS):08x}", 1, writer, mode, ttl)
+        store.create(self.record.name, self.record.to_bytes())
+
+    def beat(self) -> None:
+        old = self.record
+        self.record = GuardRecord(old.id, old.beat + 1, old.writer, old.mode, old.ttl)
+        self.store.create(self.record.name, self.record.to_bytes())
+        self.store.delete(old.name)
+
+    def end(self) -> None:
+        self.store.delete(self.record.name)

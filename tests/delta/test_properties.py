@@ -1,0 +1,199 @@
+"""What is known of each ``delta.*`` property."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tablectl.delta.properties import (
+    OWNED,
+    canonical_key,
+    feature_of,
+    find_known,
+    known_keys,
+    parse_boolean,
+    parse_columns,
+    parse_interval,
+    why_refused,
+)
+from tablectl.policies.attribute_types import SHAPES
+
+_DAY = 86_400_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "micros"),
+    [
+        ("interval 1 week", 7 * _DAY),
+        ("interval 7 days", 7 * _DAY),
+        ("7 days", 7 * _DAY),
+        ("  INTERVAL  1 Week ", 7 * _DAY),
+        ("interval 1 day 24 hours", 2 * _DAY),
+        ("interval 2 days -24 hours", _DAY),
+        ("interval 0 seconds", 0),
+        ("interval 1.5 seconds", 1_500_000),
+        ("interval -0.5 seconds 1 second", 500_000),
+        ("interval 3 milliseconds 2 microseconds", 3_002),
+    ],
+)
+def test_intervals(text: str, micros: int) -> None:
+    assert parse_interval(text) == micros
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "interval",
+        "7",
+        "days",
+        "interval 1 month",
+        "interval 1 year",
+        "interval -1 day",
+        "1 fortnight",
+        "1.5 days",
+        "1 s",
+    ],
+)
+def test_what_is_no_interval(text: str) -> None:
+    with pytest.raises(ValueError, match="needs an interval"):
+        parse_interval(text)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(st.sampled_from("interval 0123456789.-+dayswekmonth\n"), max_size=40))
+def test_any_text_is_an_interval_or_a_value_error(text: str) -> None:
+    with contextlib.suppress(ValueError):
+        assert parse_interval(text) >= 0
+
+
+def test_booleans() -> None:
+    assert parse_boolean("TRUE") is True
+    assert parse_boolean("false") is False
+    for text in ("", "yes", "1", " true"):
+        with pytest.raises(ValueError, match="true or false"):
+            parse_boolean(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("id", {("id",)}),
+        ("ID, address.City", {("id",), ("address", "city")}),
+        ("`a,b`.c , `x``y`", {("a,b", "c"), ("x`y",)}),
+        (" ", set()),
+    ],
+)
+def test_lists_of_columns(text: str, columns: set[tuple[str, ...]]) -> None:
+    assert parse_columns(text) == columns
+
+
+@pytest.mark.parametrize("text", ["a,,b", "a b", "`a", ","])
+def test_what_is_no_list_of_columns(text: str) -> None:
+    with pytest.raises(ValueError):
+        parse_columns(text)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "taken"),
+    [
+        ("delta.checkpointInterval", "10", True),
+        ("delta.checkpointInterval", "0", False),
+        ("delta.checkpointInterval", "ten", False),
+        ("delta.checkpointInterval", str(2**31), False),
+        ("delta.dataSkippingNumIndexedCols", "-1", True),
+        ("delta.dataSkippingNumIndexedCols", "-2", False),
+        ("delta.checkpointPolicy", "V2", True),
+        ("delta.checkpointPolicy", "v3", False),
+        ("delta.appendOnly", "True", True),
+        ("delta.appendOnly", "on", False),
+    ],
+)
+def test_values_that_delta_takes(key: str, value: str, taken: bool) -> None:
+    known = find_known(key, "oss")
+    assert known is not None
+    try:
+        known.parse(value)
+    except ValueError:
+        assert not taken
+    else:
+        assert taken
+
+
+def test_every_default_is_a_value_of_its_key() -> None:
+    for dialect in ("oss", "databricks"):
+        for key in known_keys(dialect):
+            known = find_known(key, dialect)
+            assert known is not None
+            assert known.key == key
+            if known.default is not None:
+                known.parse(known.default)
+            if known.feature:
+                known.parse(known.feature_value)
+
+
+def test_no_known_key_is_refused() -> None:
+    for dialect in ("oss", "databricks"):
+        assert [key for key in known_keys(dialect) if why_refused(key, dialect)] == []
+
+
+def test_owned_keys_name_attributes_that_are_there_or_will_be() -> None:
+    assert set(OWNED.values()) <= set(SHAPES)
+
+
+def test_keys_in_deltas_own_spelling() -> None:
+    assert canonical_key("DELTA.APPENDONLY", "oss") == "delta.appendOnly"
+    assert canonical_key("delta.enableChangeDataCapture", "oss") == "delta.enableChangeDataFeed"
+    assert canonical_key("Owner.Team", "oss") == "Owner.Team"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "feature"),
+    [
+        ("delta.enableDeletionVectors", "TRUE", "deletionVectors"),
+        ("delta.enableDeletionVectors", "false", None),
+        ("delta.enableRowTracking", "true", "rowTracking"),
+        ("delta.checkpointPolicy", "v2", "v2Checkpoint"),
+        ("delta.checkpointPolicy", "classic", None),
+        ("delta.enableChangeDataCapture", "true", "changeDataFeed"),
+        ("owner.team", "true", None),
+        ("delta.logRetentionDuration", "interval 1 day", None),
+    ],
+)
+def test_features_that_a_value_brings(key: str, value: str, feature: str | None) -> None:
+    assert feature_of(key, value) == feature
+
+
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        ("", "needs text"),
+        ("a\nb", "control characters"),
+        ("DELTA.ISOLATIONLEVEL", "an attribute of its own"),
+        ("delta.constraints.positive", "CHECK constraint"),
+        ("delta.feature.rowTracking", "raises the protocol"),
+        ("delta.rowTracking.materializedRowIdColumnName", "written by Delta itself"),
+        ("delta.inCommitTimestampEnablementVersion", "written by Delta itself"),
+        ("delta.requireCheckpointProtectionBeforeVersion", "written by Delta itself"),
+        ("delta.minReaderVersion", "written by Delta itself"),
+        ("clusteringColumns", "an attribute of its own"),
+        ("Owner", "reserved by Spark"),
+        ("table_type", "reserved by Spark"),
+        ("delta.nonsense", "not known to Delta"),
+        ("delta.targetFileSize", "only in the databricks dialect"),
+    ],
+)
+def test_keys_that_may_not_be_declared(key: str, why: str) -> None:
+    refused = why_refused(key, "oss")
+    assert refused is not None
+    assert why in refused[0]
+
+
+@pytest.mark.parametrize(
+    "key", ["owner.team", "deltaish", "my.delta.appendOnly", "delta", "delta.appendonly", "a b;'`"]
+)
+def test_keys_that_may(key: str) -> None:
+    assert why_refused(key, "oss") is None

@@ -1,0 +1,264 @@
+"""Logs of a few kilobytes that take gigabytes to read, each beside a good table.
+
+``python -m tests.log.bombs FOLDER --write`` writes all of them; ``python -m tests.log.bombs FOLDER/NAME`` reads one
+in this process, whose memory and CPU its parent limits, and prints what came of it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.log.checkpoint_files import COLUMNS, PROTOCOL, SCHEMA_TEXT
+from tests.log.log_actions import PLAIN, add, info, metadata
+
+_MEGABYTE = 1_000_000
+
+
+def _meta(**changes: Any) -> dict[str, Any]:
+    known = {"id": "one", "schemaString": SCHEMA_TEXT, "partitionColumns": [], "configuration": {"x": "1"}}
+    value = {**known, **changes}
+    return {"metaData": {**value, "configuration": list(value["configuration"].items())}}
+
+
+def _checkpoint(rows: list[dict[str, Any]], **options: Any) -> bytes:
+    columns = ("add", "metaData", "protocol", "domainMetadata")
+    table = pa.Table.from_pylist([PROTOCOL, *rows], pa.schema([(name, COLUMNS[name]) for name in columns]))
+    sink = io.BytesIO()
+    pq.write_table(table, sink, compression="zstd", write_statistics=False, **options)
+    return sink.getvalue()
+
+
+def _repeated(row: dict[str, Any], times: int) -> bytes:
+    """Rows of one long value, which the dictionary holds once."""
+    table = pa.Table.from_pylist([row], pa.schema([(name, COLUMNS[name]) for name in row]))
+    indices = pa.array([0] * times)
+    nested = _by_dictionary(table.column(0).combine_chunks(), indices)
+    plain = pa.Table.from_arrays([nested], [next(iter(row))])
+    sink = io.BytesIO()
+    pq.write_table(plain, sink, compression="zstd", write_statistics=False, data_page_size=1 << 30)
+    return sink.getvalue()
+
+
+def _by_dictionary(array: Any, indices: Any) -> Any:
+    """The first value of an array again and again, its texts by dictionary: memory for one of them."""
+    names = [field.name for field in array.type]
+    children = []
+    for name in names:
+        child = array.field(name)
+        if pa.types.is_string(child.type) and child.null_count == 0:
+            children.append(pa.DictionaryArray.from_arrays(indices.cast(pa.int32()), child))
+        else:
+            children.append(child.take(indices))
+    return pa.StructArray.from_arrays(children, names)
+
+
+def _with_checkpoint(log: Path, content: bytes) -> None:
+    (log / f"{3:020d}.checkpoint.parquet").write_bytes(content)
+    (log / f"{3:020d}.json").write_text(json.dumps(info()))
+
+
+def _commit(log: Path, *lines: bytes) -> None:
+    (log / f"{0:020d}.json").write_bytes(b"\n".join(lines))
+
+
+def _line(action: dict[str, Any]) -> bytes:
+    return json.dumps(action).encode()
+
+
+def property_of_200_mb(log: Path) -> None:
+    _with_checkpoint(log, _checkpoint([_meta(configuration={"x": "a" * (200 * _MEGABYTE)})]))
+
+
+def schema_of_500_mb(log: Path) -> None:
+    _with_checkpoint(log, _checkpoint([_meta(schemaString="[" * (500 * _MEGABYTE))]))
+
+
+def metadata_of_1_mb_3000_times(log: Path) -> None:
+    _with_checkpoint(log, _repeated(_meta(schemaString="s" * _MEGABYTE), 3000))
+
+
+def domains_of_100_kb_20000_times(log: Path) -> None:
+    row = {"domainMetadata": {"domain": "d", "configuration": "c" * 100_000, "removed": False}}
+    _with_checkpoint(log, _repeated(row, 20_000))
+
+
+def path_of_1_mb_100000_times(log: Path) -> None:
+    _with_checkpoint(log, _repeated({"add": {"path": "p" * _MEGABYTE, "size": 1}}, 100_000))
+
+
+def texts_by_their_prefixes(log: Path) -> None:
+    """DELTA_BYTE_ARRAY: each value is the one before, of which the page holds only how much is the same."""
+    row = {"id": "i" * _MEGABYTE, "schemaString": "s", "partitionColumns": [], "configuration": []}
+    table = pa.Table.from_pylist([{"metaData": row}] * 500, pa.schema([("metaData", COLUMNS["metaData"])]))
+    sink = io.BytesIO()
+    encodings = {"metaData.id": "DELTA_BYTE_ARRAY"}
+    pq.write_table(table, sink, compression="zstd", use_dictionary=False, column_encoding=encodings)
+    _with_checkpoint(log, sink.getvalue())
+
+
+def a_list_of_30_million(log: Path) -> None:
+    names = pa.DictionaryArray.from_arrays(pa.array([0] * 30_000_000, pa.int8()), pa.array(["f"]))
+    features = pa.ListArray.from_arrays(pa.array([0, 30_000_000], pa.int32()), names)
+    number = pa.array([7], pa.int32())
+    protocol = pa.StructArray.from_arrays(
+        [number, number, features, features],
+        ["minReaderVersion", "minWriterVersion", "readerFeatures", "writerFeatures"],
+    )
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_arrays([protocol], ["protocol"]), sink, compression="zstd")
+    _with_checkpoint(log, sink.getvalue())
+
+
+def footer_of_empty_columns(log: Path) -> None:
+    """4 MB of row groups without columns, and columns without anything."""
+    column = b"\x26\x00\x00"
+    group = b"\x19\xfc" + b"\x80\x80\x08" + column * (1 << 17) + b"\x16\x00\x16\x00\x00"
+    footer = b"\x15\x02\x19\x1c\x48\x01a\x15\x00\x00\x16\x00\x19\xac" + group * 10 + b"\x00"
+    _with_checkpoint(log, b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+
+
+def commit_line_of_60_mb(log: Path) -> None:
+    _commit(log, _line(PLAIN), b'{"commitInfo":{"operation":"WRITE","x":[' + b"{}," * (20 * _MEGABYTE) + b"{}]}}")
+
+
+def commit_line_of_15_mb(log: Path) -> None:
+    _commit(log, _line(PLAIN), b'{"commitInfo":{"operation":"WRITE","x":[' + b"{}," * (5 * _MEGABYTE) + b"{}]}}")
+
+
+def schema_hidden_by_escapes(log: Path) -> None:
+    text = _line(metadata())
+    hidden = b"\\u005b\\u005d\\u002c" * 400_000
+    start = text.index(b'"schemaString": "') + len(b'"schemaString": "')
+    _commit(log, _line(PLAIN), text[:start] + b"[" + hidden + b"1]" + text[text.index(b'", "partitionColumns') :])
+
+
+def two_hundred_domains_of_1_mb(log: Path) -> None:
+    domain = {"domain": "d", "configuration": "c" * _MEGABYTE, "removed": False}
+    lines = (_line({"domainMetadata": {**domain, "domain": f"d{number}"}}) for number in range(200))
+    _commit(log, _line(PLAIN), *lines)
+
+
+def hint_is_a_fifo(log: Path) -> None:
+    _good(log)
+    os.mkfifo(log / "_last_checkpoint")
+
+
+def hint_is_a_link_to_zeros(log: Path) -> None:
+    _good(log)
+    (log / "_last_checkpoint").symlink_to("/dev/zero")
+
+
+def hint_is_a_link_to_the_terminal(log: Path) -> None:
+    _good(log)
+    (log / "_last_checkpoint").symlink_to("/dev/tty")
+
+
+def hint_of_a_terabyte(log: Path) -> None:
+    _good(log)
+    with (log / "_last_checkpoint").open("wb") as file:
+        file.truncate(1 << 40)
+
+
+def commit_is_a_fifo(log: Path) -> None:
+    _commit(log, _line(info()))
+    os.mkfifo(log / f"{1:020d}.json")
+    (log / f"{2:020d}.json").write_bytes(_line(info()))
+
+
+def commit_is_a_link_to_zeros(log: Path) -> None:
+    _commit(log, _line(info()))
+    (log / f"{1:020d}.json").symlink_to("/dev/zero")
+    (log / f"{2:020d}.json").write_bytes(_line(info()))
+
+
+def commit_of_a_terabyte(log: Path) -> None:
+    with (log / f"{0:020d}.json").open("wb") as file:
+        file.truncate(1 << 40)
+
+
+def checkpoint_of_a_terabyte(log: Path) -> None:
+    _with_checkpoint(log, b"")
+    with (log / f"{3:020d}.checkpoint.parquet").open("wb") as file:
+        file.truncate(1 << 40)
+
+
+def _good(log: Path) -> None:
+    _commit(log, _line(PLAIN), _line(metadata()), _line(add("a", 1)))
+
+
+BOMBS: dict[str, Callable[[Path], None]] = {
+    each.__name__: each
+    for each in (
+        property_of_200_mb,
+        schema_of_500_mb,
+        metadata_of_1_mb_3000_times,
+        domains_of_100_kb_20000_times,
+        path_of_1_mb_100000_times,
+        texts_by_their_prefixes,
+        a_list_of_30_million,
+        footer_of_empty_columns,
+        commit_line_of_60_mb,
+        commit_line_of_15_mb,
+        schema_hidden_by_escapes,
+        two_hundred_domains_of_1_mb,
+        hint_is_a_fifo,
+        hint_is_a_link_to_zeros,
+        hint_is_a_link_to_the_terminal,
+        hint_of_a_terabyte,
+        commit_is_a_fifo,
+        commit_is_a_link_to_zeros,
+        commit_of_a_terabyte,
+        checkpoint_of_a_terabyte,
+    )
+}
+
+
+def write(folder: Path, name: str) -> None:
+    """The bomb and the good table."""
+    for table, fill in (("bomb", BOMBS[name]), ("good", _good)):
+        log = folder / table / "_delta_log"
+        log.mkdir(parents=True)
+        fill(log)
+
+
+def main(folder: str) -> None:
+    import pyarrow.compute  # noqa: F401  # what reading a checkpoint imports is no cost of the bomb
+
+    from tablectl.delta.names import TableName
+    from tablectl.log import checkpoint, file_counts  # noqa: F401
+    from tablectl.log.reader import Depth, ReadRequest, read_many
+    from tablectl.model.errors import LiveError
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    started = time.process_time()
+    asked = [
+        ReadRequest(TableName("", (place,)), place, lambda _: Depth(look_back=20, counts=True))
+        for place in (f"{folder}/bomb", f"{folder}/good")
+    ]
+    bomb, good = read_many(asked)
+    told = {
+        "error": bomb.message if isinstance(bomb, LiveError) else "",
+        "good": not isinstance(good, LiveError),
+        "seconds": time.process_time() - started,
+        "megabytes": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024,
+    }
+    sys.stdout.write(json.dumps(told))
+
+
+if __name__ == "__main__":
+    if sys.argv[2:] == ["--write"]:
+        for each in BOMBS:
+            write(Path(sys.argv[1]) / each, each)
+    else:
+        main(sys.argv[1])

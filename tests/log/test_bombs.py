@@ -1,0 +1,42 @@
+"""A log that takes gigabytes to read costs its own table, little time and little memory; others are read."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.log.bombs import BOMBS
+
+_SECONDS = 2
+_MEGABYTES = 200
+_ADDRESSES = 3 << 30
+"""Python with pyarrow maps 1 GiB, each thread 64 MiB more."""
+
+
+def limited() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (_ADDRESSES, _ADDRESSES))
+    resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+
+
+@pytest.fixture(scope="session")
+def bombs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bombs")
+    subprocess.run([sys.executable, "-m", "tests.log.bombs", str(folder), "--write"], check=True, timeout=300)
+    return folder
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_costs_its_own_table_only(bombs: Path, name: str) -> None:
+    command = [sys.executable, "-m", "tests.log.bombs", str(bombs / name)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, preexec_fn=limited, check=False)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert str(bombs / name / "bomb") in told["error"]
+    assert told["good"]
+    assert told["seconds"] < _SECONDS
+    assert told["megabytes"] < _MEGABYTES

@@ -1,0 +1,141 @@
+"""Checkpoints of each kind, written with pyarrow."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+
+import obstore
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tablectl.model.errors import LiveError
+from tablectl.model.table import LiveTable
+from tests.log.checkpoint_files import (
+    DOMAIN,
+    FEATURES,
+    KINDS,
+    METADATA,
+    PROTOCOL,
+    STATE,
+    UUID,
+    Row,
+    adds,
+    checkpoint,
+    parquet,
+    without_domains,
+)
+
+Put = Callable[..., None]
+Read = Callable[..., LiveTable]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_checkpoint(put: Put, read: Read, kind: Callable[[Put], None]) -> None:
+    kind(put)
+    put(5, [{"commitInfo": {}}])
+    table = read(look_back=0)
+    assert (table.version, table.table_id, dict(table.properties)) == (5, "one", {"x": "1"})
+    assert table.partition_columns == ("a",)
+    assert table.clustering == (("a",),)
+    assert table.protocol.writer_features == set(FEATURES)
+    table = read(look_back=0, counts=True)
+    assert (table.files, table.bytes, table.vectors) == (6, 60, 3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_commits_after_the_checkpoint_win(put: Put, read: Read, kind: Callable[[Put], None]) -> None:
+    kind(put)
+    put(5, [{"commitInfo": {}}])
+    gone = {"path": "f0", "deletionVector": {"storageType": "u", "pathOrInlineDv": "ab", "offset": 1}}
+    domain = {"domainMetadata": {"domain": "delta.clustering", "configuration": "", "removed": True}}
+    put(6, [domain, {"remove": gone}, {"add": {"path": "f1", "size": 11}}, {"remove": {"path": "f2"}}])
+    table = read(counts=True)
+    assert table.clustering == ()
+    assert (table.files, table.bytes, table.vectors) == (5, 51, 2)
+
+
+def test_old_checkpoints_have_no_domains(put: Put, read: Read) -> None:
+    without_domains(put)
+    put(5, [{"commitInfo": {}}])
+    table = read(counts=True)
+    assert (table.clustering, table.files, table.vectors) == (None, 6, 3)
+
+
+def test_a_checkpoint_with_parts_missing_is_passed_over(put: Put, read: Read) -> None:
+    put(0, [PROTOCOL, METADATA, DOMAIN])
+    for version in range(1, 6):
+        put(version, [{"commitInfo": {}}])
+    put(checkpoint(5, 1, 2), b"half")
+    assert read().clustering == (("a",),)
+
+
+def test_only_what_is_needed_is_fetched(put: Put, read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = parquet([*adds(120_000), *STATE], group=50_000)
+    put(checkpoint(5), content)
+    put(5, [{"commitInfo": {}}])
+    fetched = 0
+    original = obstore.get_range
+
+    def counted(*args: Any, **options: Any) -> Any:
+        nonlocal fetched
+        fetched += options["length"]
+        return original(*args, **options)
+
+    monkeypatch.setattr(obstore, "get_range", counted)
+    assert read().table_id == "one"
+    assert fetched < len(content) / 2
+    assert fetched <= 5 * 65_536  # the footer, a look at each of three row groups, and the state in the last one
+
+
+@pytest.mark.parametrize("statistics", [True, False])
+@pytest.mark.parametrize("place", [0, 8_190, 8_500, 9_000])
+def test_state_lies_anywhere_among_the_files(put: Put, read: Read, place: int, *, statistics: bool) -> None:
+    other: Row = {"domainMetadata": {"domain": "owner.own", "configuration": "{}", "removed": False}}
+    rows = [other, *adds(place), *STATE, *adds(9_000 - place, place)]
+    for group in (20_000, 4_096, 97):
+        put(checkpoint(5), parquet(rows, group=group, statistics=statistics))
+        put(5, [{"commitInfo": {}}])
+        table = read(look_back=0, counts=True)
+        assert (table.table_id, table.clustering, dict(table.properties)) == ("one", (("a",),), {"x": "1"})
+        assert table.protocol.writer_features == set(FEATURES)
+        assert (table.files, table.vectors) == (9_000, 4_500)
+
+
+def test_what_is_no_checkpoint(put: Put, read: Read) -> None:
+    put(5, [{"commitInfo": {}}])
+    for content in (b"", b"PAR1", b"PAR1" + b"x" * 50 + b"PAR1", parquet(STATE)[:-9], parquet(STATE)[9:], b"\0" * 999):
+        put(checkpoint(5), content)
+        with pytest.raises(LiveError, match=r"0{19}5\.checkpoint\.parquet"):
+            read()
+
+
+def test_other_columns_than_a_checkpoint_has(put: Put, read: Read) -> None:
+    put(5, [{"commitInfo": {}}])
+    for columns in ({"protocol": [1, 2]}, {"metaData": ["x", None]}, {"nothing": [1]}, {"protocol": [{"x": 1}]}):
+        sink = io.BytesIO()
+        pq.write_table(pa.table(columns), sink)
+        put(checkpoint(5), sink.getvalue())
+        with pytest.raises(LiveError, match="memory:///lake/t"):
+            read()
+
+
+def test_sidecars_that_are_missing_or_hostile(put: Put, read: Read) -> None:
+    put(5, [{"commitInfo": {}}])
+    for path in ("gone.parquet", "../../../secret", "", "/", 5):
+        put(f"{5:020d}.checkpoint.{UUID}.json", [*STATE, {"checkpointMetadata": {}}, {"sidecar": {"path": path}}])
+        assert read().table_id == "one"
+        with pytest.raises(LiveError, match="memory:///lake/t"):
+            read(counts=True)
+
+
+def test_a_json_checkpoint_that_is_cut(put: Put, read: Read) -> None:
+    put(5, [{"commitInfo": {}}])
+    text = "\n".join(map(json.dumps, [*STATE, {"checkpointMetadata": {"version": 5}}])).encode()
+    for cut in range(0, len(text), 7):
+        put(f"{5:020d}.checkpoint.{UUID}.json", text[:cut])
+        with pytest.raises(LiveError, match=r"memory:///lake/t"):
+            read()

@@ -1,0 +1,268 @@
+"""Path patterns on a disk and in an object store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import obstore
+import pytest
+from obstore.store import MemoryStore
+
+from tablectl.log import directories
+from tablectl.log.directories import find_paths
+from tablectl.log.pattern_matches import PatternMatches
+from tablectl.model.patterns import PathPattern, make_path_pattern
+from tablectl.storage.object_stores import StoreOptions
+from tests.s3 import S3Server
+
+Make = Callable[..., None]
+Find = Callable[..., PatternMatches]
+
+
+class Lake:
+    """A lake on a disk or in memory; ``root`` is its location."""
+
+    def __init__(self, root: str, options: StoreOptions, put: Callable[[str], None]) -> None:
+        self.root = root
+        self.options = options
+        self._put = put
+
+    def add(self, *tables: str) -> None:
+        for table in tables:
+            self.add_file(f"{table}/_delta_log/{0:020d}.json")
+
+    def add_file(self, name: str) -> None:
+        self._put(name)
+
+    def found(self, *globs: str) -> list[str]:
+        found = find_paths([pattern(f"{self.root}/{glob}") for glob in globs], self.options)
+        assert found.failures == ()
+        assert all(name.parts == (where,) for name, where in found.tables.items())
+        return sorted(name.parts[0].removeprefix(f"{self.root}/") for name in found.tables)
+
+
+def pattern(glob: str) -> PathPattern:
+    made = make_path_pattern(glob)
+    assert isinstance(made, PathPattern)
+    return made
+
+
+@pytest.fixture(params=["disk", "store"])
+def lake(request: pytest.FixtureRequest, tmp_path: Path, store: MemoryStore) -> Lake:
+    def on_disk(name: str) -> None:
+        path = tmp_path / "lake" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+
+    if request.param == "disk":
+        (tmp_path / "lake").mkdir()
+        return Lake(f"{tmp_path}/lake", StoreOptions(), on_disk)
+    return Lake("memory:///lake", StoreOptions(memory=store), lambda name: _put(store, f"lake/{name}"))
+
+
+def _put(store: MemoryStore, name: str) -> None:
+    obstore.put(store, name, b"")
+
+
+def test_directories_with_a_log_are_tables(lake: Lake) -> None:
+    lake.add("orders", "returns")
+    lake.add_file("plain/part-0.parquet")
+    lake.add_file("notes.txt")
+    lake.add_file("orders2/_delta_log_old/x")
+    assert lake.found("*") == ["orders", "returns"]
+    assert lake.found("*s") == ["orders", "returns"]
+    assert lake.found("[a-o]*", "ret?rns") == ["orders", "returns"]
+    assert lake.found("nix*") == []
+
+
+def test_steps_go_down_one_directory_each(lake: Lake) -> None:
+    lake.add("sales/raw/a", "sales/clean/a", "web/raw/a", "web/raw/b", "web/raw/deep/c", "top")
+    assert lake.found("*/raw/*") == ["sales/raw/a", "web/raw/a", "web/raw/b"]
+    assert lake.found("*/*/a") == ["sales/clean/a", "sales/raw/a", "web/raw/a"]
+    assert lake.found("*/raw/b") == ["web/raw/b"]
+    assert lake.found("web/raw/*/*") == ["web/raw/deep/c"]
+    assert lake.found("*") == ["top"]
+
+
+def test_a_tables_own_directories_are_not_entered(lake: Lake) -> None:
+    lake.add("t", "t/day=1", "t/nested/inner", "u/x")
+    assert lake.found("*/*") == ["u/x"]
+    assert lake.found("t/*") == []
+    assert lake.found("*/day=1") == []
+    assert lake.found("*/nested/*") == []
+
+
+def test_hidden_directories_only_by_name(lake: Lake) -> None:
+    lake.add("_tmp", ".old", "a/_staging", "a/b")
+    assert lake.found("*", "*/*") == ["a/b"]
+    assert lake.found("_*", ".o*", "a/_s*", "[_]t*/") == [".old", "_tmp", "a/_staging"]
+
+
+@pytest.mark.parametrize(
+    "name", ["a b", "100%", "a%20b", "a#b", "x?y", "[z]", "日本", "it's", "a`b", "day=1", "UPPER", "a+b&c", "~", "*"]
+)
+def test_directories_of_any_name(lake: Lake, name: str) -> None:
+    lake.add(name, f"under/{name}/t")
+    assert lake.found("*") == [name]
+    assert lake.found("under/*/t") == [f"under/{name}/t"]
+
+
+def test_a_table_that_two_patterns_find_is_one(lake: Lake) -> None:
+    lake.add("a")
+    assert lake.found("*", "?", "[a]*") == ["a"]
+
+
+def test_a_pattern_that_leads_to_too_many_directories_is_a_failure(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(directories, "MOST", 2)
+    lake.add("a", "b", "c")
+    found = find_paths([pattern(f"{lake.root}/*")], lake.options)
+    ((name, error),) = found.failures
+    assert (found.tables, name) == ({}, f"delta.`{lake.root}/*`")
+    assert "more than 2 directories" in str(error)
+
+
+# Only on a disk
+
+
+@contextmanager
+def unreadable(path: Path) -> Iterator[None]:
+    path.chmod(0)
+    try:
+        yield
+    finally:
+        path.chmod(0o755)
+
+
+def make(path: Path) -> Path:
+    (path / "_delta_log").mkdir(parents=True)
+    return path
+
+
+def test_a_base_that_does_not_exist_is_a_failure(tmp_path: Path) -> None:
+    ((name, error),) = find_paths([pattern(f"{tmp_path}/nix/*")]).failures
+    assert name == f"delta.`{tmp_path}/nix/*`"
+    assert "no such directory" in str(error)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_directory_that_cannot_be_listed_stops_no_other(tmp_path: Path) -> None:
+    make(tmp_path / "open" / "t")
+    make(tmp_path / "shut" / "t")
+    with unreadable(tmp_path / "shut"):
+        found = find_paths([pattern(f"{tmp_path}/*/*")])
+    assert [name.parts[0] for name in found.tables] == [f"{tmp_path}/open/t"]
+    assert "permission denied" in str(found.failures[0][1])
+
+
+def test_links_are_followed_and_broken_ones_and_loops_are_not(tmp_path: Path) -> None:
+    make(tmp_path / "lake" / "t")
+    (tmp_path / "lake" / "link").symlink_to(tmp_path / "lake" / "t")
+    (tmp_path / "lake" / "broken").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "lake" / "loop").symlink_to(tmp_path / "lake")
+    found = find_paths([pattern(f"{tmp_path}/lake/*"), pattern(f"{tmp_path}/lake/*/*/link")])
+    assert [name.parts[0] for name in found.tables] == [f"{tmp_path}/lake/t"]
+    assert "lake/loop/loop/link: left out: it is a link to" in found.failures[0][1].message
+
+
+@pytest.mark.parametrize("name", [b"a\nb", b"\xff\xfe", b"a\x1bb"])
+def test_a_table_whose_name_no_plan_can_hold_is_a_failure(tmp_path: Path, name: bytes) -> None:
+    make(tmp_path / "fine")
+    os.makedirs(os.path.join(os.fsencode(tmp_path), name, b"_delta_log"))  # noqa: PTH103, PTH118  # bytes
+    found = find_paths([pattern(f"{tmp_path}/*")])
+    assert list(found.tables.values()) == [f"{tmp_path}/fine"]
+    assert "whose name cannot be written" in str(found.failures[0][1])
+
+
+def test_an_empty_log_directory_is_a_table_of_which_the_reader_says_what_is_wrong(tmp_path: Path) -> None:
+    make(tmp_path / "t")
+    assert list(find_paths([pattern(f"file://{tmp_path}/*")]).tables.values()) == [f"file://{tmp_path}/t"]
+
+
+# On S3
+
+
+def test_a_prefix_costs_a_listing_and_a_table_one_more_however_many_files_it_has(s3: S3Server, bucket: str) -> None:
+    for number in range(1200):
+        s3.put(bucket, f"lake/t/_delta_log/{number:020d}.json", b"")
+        s3.put(bucket, f"lake/t/part-{number}.parquet", b"")
+    s3.put(bucket, "lake/a b%20ü/_delta_log/0.json", b"")
+    s3.put(bucket, "lake/plain/part-0.parquet", b"")
+    with s3.faulty() as faults:
+        found = find_paths([pattern(f"s3a{bucket[2:]}/lake/*")])
+    assert sorted(found.tables.values()) == [f"s3a{bucket[2:]}/lake/a b%20ü", f"s3a{bucket[2:]}/lake/t"]
+    assert len(faults.seen) == 1 + 1 + 3  # is the base a table, what lies below it, is each of these a table
+    deeper = find_paths([pattern(f"{bucket}/*/t"), pattern(f"{bucket}/*/*/*")])
+    assert list(deeper.tables) == [pattern(f"{bucket}/*/t").table(("lake", "t"))]
+
+
+def test_a_bucket_that_does_not_answer_is_a_failure(s3: S3Server, bucket: str) -> None:
+    for where, words in ((f"{bucket}x", "bucket"), (bucket, "Access Denied")):
+        with s3.faulty(denied=() if where != bucket else (bucket[5:],)):
+            ((name, error),) = find_paths([pattern(f"{where}/lake/*")]).failures
+        assert name == f"delta.`{where}/lake/*`"
+        assert words in str(error)
+
+
+def linked_lake(tmp_path: Path) -> Path:
+    for table in ("teams/a/orders", "teams/b/returns", "finance/ledger"):
+        (tmp_path / table / "_delta_log").mkdir(parents=True)
+    return tmp_path
+
+
+def paths_of(found: PatternMatches, folder: Path) -> list[str]:
+    return sorted(name.parts[0].removeprefix(f"{folder}/") for name in found.tables)
+
+
+def test_a_link_out_of_the_folder_is_reported_and_left_out(tmp_path: Path) -> None:
+    folder = linked_lake(tmp_path)
+    (folder / "teams/a/x").symlink_to(folder / "finance/ledger")
+    found = find_paths([pattern(f"{folder}/teams/a/*")])
+    assert paths_of(found, folder) == ["teams/a/orders"]
+    [(_, error)] = found.failures
+    assert f"{folder}/teams/a/x: left out: it is a link to {folder}/finance/ledger" in error.message
+    assert "declare the table under the path that the link leads to" in error.hint
+
+
+def test_a_log_that_is_a_link_is_reported_and_left_out(tmp_path: Path) -> None:
+    folder = linked_lake(tmp_path)
+    (folder / "teams/a/x").mkdir()
+    (folder / "teams/a/x/_delta_log").symlink_to(folder / "finance/ledger/_delta_log")
+    found = find_paths([pattern(f"{folder}/teams/a/*")])
+    assert paths_of(found, folder) == ["teams/a/orders"]
+    assert f"a link to {folder}/finance/ledger" in found.failures[0][1].message
+
+
+def test_a_folder_on_the_way_that_is_a_link_out_is_reported(tmp_path: Path) -> None:
+    folder = linked_lake(tmp_path)
+    (folder / "teams/c").symlink_to(folder / "finance")
+    found = find_paths([pattern(f"{folder}/teams/*/*")])
+    assert paths_of(found, folder) == ["teams/a/orders", "teams/b/returns"]
+    assert f"{folder}/teams/c/ledger: left out" in found.failures[0][1].message
+
+
+def test_a_link_inside_the_folder_is_the_table_that_it_leads_to(tmp_path: Path) -> None:
+    folder = linked_lake(tmp_path)
+    (folder / "teams/a/x").symlink_to(folder / "teams/b/returns")
+    found = find_paths([pattern(f"{folder}/teams/*/*")])
+    assert paths_of(found, folder) == ["teams/a/orders", "teams/b/returns"]
+    assert found.failures == ()
+
+
+def test_a_link_to_a_table_that_the_pattern_does_not_match_is_left_out(tmp_path: Path) -> None:
+    folder = linked_lake(tmp_path)
+    (folder / "teams/a/orders_new").symlink_to(folder / "teams/b/returns")
+    found = find_paths([pattern(f"{folder}/teams/*/orders*")])
+    assert paths_of(found, folder) == ["teams/a/orders"]
+    assert f"a link to {folder}/teams/b/returns, which the pattern does not match" in found.failures[0][1].message
+
+
+def test_the_folder_of_a_pattern_may_be_a_link_itself(tmp_path: Path) -> None:
+    folder = linked_lake(tmp_path)
+    (folder / "lake").symlink_to(folder / "teams")
+    (folder / "teams/a/x").symlink_to(folder / "teams/b/returns")
+    found = find_paths([pattern(f"{folder}/lake/*/*")])
+    assert paths_of(found, folder) == ["lake/a/orders", "lake/b/returns"]
+    assert found.failures == ()

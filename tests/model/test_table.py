@@ -1,0 +1,177 @@
+"""Protocols, clients, and how properties are found."""
+
+from __future__ import annotations
+
+import pytest
+
+from tablectl.delta.names import parse_table
+from tablectl.delta.protocol import Client, Protocol
+from tablectl.delta.schema import Schema
+from tablectl.model.table import LiveTable
+
+_DOMAINS = frozenset({"clustering", "domainMetadata"})
+
+
+def _set(*names: str) -> frozenset[str]:
+    return frozenset(names)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "feature", "supported"),
+    [
+        (Protocol(1, 2), "appendOnly", True),
+        (Protocol(1, 2), "changeDataFeed", False),
+        (Protocol(1, 4), "changeDataFeed", True),
+        (Protocol(2, 5), "columnMapping", True),
+        (Protocol(1, 6), "columnMapping", False),  # it needs readers to know it too
+        (Protocol(1, 6), "identityColumns", True),
+        (Protocol(1, 6), "deletionVectors", False),
+        (Protocol(1, 7, _set(), _set("clustering")), "clustering", True),
+        (Protocol(1, 7, _set(), _set("clustering")), "appendOnly", False),
+    ],
+)
+def test_features_of_numbered_protocols_are_implied(protocol: Protocol, feature: str, supported: bool) -> None:
+    assert protocol.has(feature) is supported
+
+
+@pytest.mark.parametrize(
+    ("before", "features", "after"),
+    [
+        (Protocol(1, 2), _set(), Protocol(1, 2)),
+        (Protocol(1, 2), _set("appendOnly"), Protocol(1, 2)),
+        (Protocol(1, 1), _set("appendOnly", "invariants"), Protocol(1, 2)),
+        (Protocol(1, 2), _set("checkConstraints"), Protocol(1, 3)),
+        # (1, 4) would bring check constraints and generated columns too
+        (
+            Protocol(1, 2),
+            _set("changeDataFeed"),
+            Protocol(1, 7, _set(), _set("appendOnly", "invariants", "changeDataFeed")),
+        ),
+        (
+            Protocol(1, 2),
+            _set("columnMapping"),
+            Protocol(2, 7, _set(), _set("appendOnly", "invariants", "columnMapping")),
+        ),
+        (Protocol(1, 2), _DOMAINS, Protocol(1, 7, _set(), _DOMAINS | {"appendOnly", "invariants"})),
+        (
+            Protocol(1, 2),
+            _set("deletionVectors"),
+            Protocol(3, 7, _set("deletionVectors"), _set("appendOnly", "invariants", "deletionVectors")),
+        ),
+        (
+            Protocol(2, 5),
+            _set("deletionVectors"),
+            Protocol(
+                3,
+                7,
+                _set("columnMapping", "deletionVectors"),
+                _set(
+                    "appendOnly",
+                    "invariants",
+                    "checkConstraints",
+                    "changeDataFeed",
+                    "generatedColumns",
+                    "columnMapping",
+                    "deletionVectors",
+                ),
+            ),
+        ),
+        (
+            Protocol(1, 6),
+            _DOMAINS,
+            Protocol(
+                1,
+                7,
+                _set(),
+                _DOMAINS
+                | {
+                    "appendOnly",
+                    "invariants",
+                    "checkConstraints",
+                    "changeDataFeed",
+                    "generatedColumns",
+                    "identityColumns",
+                },
+            ),
+        ),
+        (
+            Protocol(3, 7, _set("deletionVectors"), _set("deletionVectors")),
+            _set("v2Checkpoint"),
+            Protocol(3, 7, _set("deletionVectors", "v2Checkpoint"), _set("deletionVectors", "v2Checkpoint")),
+        ),
+        (
+            Protocol(3, 7, _set("deletionVectors"), _set("deletionVectors")),
+            _DOMAINS,
+            Protocol(3, 7, _set("deletionVectors"), _DOMAINS | {"deletionVectors"}),
+        ),
+    ],
+    ids=lambda value: value.text() if isinstance(value, Protocol) else "+".join(sorted(value)),
+)
+def test_raising_a_protocol(before: Protocol, features: frozenset[str], after: Protocol) -> None:
+    raised = before.raised(features)
+    assert raised == after
+    assert all(raised.has(feature) for feature in features)
+    assert raised.raised(features) == raised
+
+
+def test_a_protocol_for_people() -> None:
+    assert Protocol(1, 2).text() == "reader 1, writer 2"
+    assert Protocol(3, 7, _set("deletionVectors"), _DOMAINS | {"deletionVectors"}).text() == (
+        "reader 3, writer 7: clustering, deletionVectors, domainMetadata"
+    )
+
+
+@pytest.mark.parametrize(
+    ("client", "text"),
+    [
+        (Client("delta-spark", (4, 4, 0)), "Delta Spark 4.4.0"),
+        (Client("kernel", (4, 1)), "Delta Kernel 4.1"),
+        (Client("databricks"), "Databricks"),
+        (Client("unknown"), "an unknown client"),
+        (Client("something-new", (1,)), "an unknown client 1"),
+    ],
+)
+def test_a_client_for_people(client: Client, text: str) -> None:
+    assert client.text() == text
+
+
+def test_delta_keys_fold_their_case_and_user_keys_do_not() -> None:
+    table = LiveTable(
+        name=parse_table("lake.s.t"),
+        location="/t",
+        version=0,
+        table_id="id",
+        protocol=Protocol(1, 2),
+        schema=Schema(),
+        properties={"Delta.AppendOnly": "true", "Owner": "ann"},
+    )
+    assert table.property("delta.appendOnly") == "true"
+    assert table.property("Owner") == "ann"
+    assert table.property("owner") is None
+
+
+@pytest.mark.parametrize(
+    ("before", "features", "after"),
+    [
+        (Protocol(1, 2), _set("deletionVectors"), Protocol(1, 2)),
+        (
+            Protocol(3, 7, _set("deletionVectors"), _set("appendOnly", "deletionVectors", "invariants")),
+            _set("deletionVectors"),
+            Protocol(1, 2),
+        ),
+        (
+            Protocol(3, 7, _set("deletionVectors"), _set("deletionVectors", "clustering", "domainMetadata")),
+            _set("deletionVectors"),
+            Protocol(1, 7, _set(), _set("clustering", "domainMetadata")),
+        ),
+        (
+            Protocol(3, 7, _set("deletionVectors", "v2Checkpoint"), _set("deletionVectors", "v2Checkpoint")),
+            _set("deletionVectors"),
+            Protocol(3, 7, _set("v2Checkpoint"), _set("v2Checkpoint")),
+        ),
+    ],
+)
+def test_a_feature_that_leaves_takes_the_numbers_it_needed_with_it(
+    before: Protocol, features: frozenset[str], after: Protocol
+) -> None:
+    assert before.lowered(features) == after

@@ -1,0 +1,160 @@
+"""Policies written from live tables: planning them changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tablectl.delta.names import NameSyntaxError, TableName, parse_table
+from tablectl.delta.protocol import Protocol
+from tablectl.delta.schema import Field, Schema
+from tablectl.model.table import LiveTable
+from tablectl.planning.diff import diff
+from tablectl.planning.import_table import policy_of_table
+from tablectl.policies.policy_document import read_specs
+from tablectl.policies.policy_file import write_policies
+from tablectl.policies.spec import Specs
+from tablectl.policies.value_reader import ValueReader
+from tablectl.policies.variables import Variables
+from tests.planning.test_convergence import tables
+
+Live = Callable[..., LiveTable]
+
+odd = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.text(
+    "ab:#, -${}[]'\"\\\n*&!`~01.", max_size=8
+)
+names = st.builds(lambda schema, table: TableName("spark_catalog", (schema, table)), odd.filter(bool), odd.filter(bool))
+KEYS = st.sampled_from(["delta.constraints.c", "delta.feature.x", "DELTA.APPENDONLY", "delta.enableChangeDataCapture"])
+
+
+def read(text: str) -> Specs:
+    return read_specs([("p.yaml", text.encode())], ValueReader(Variables(), "oss", "spark_catalog", []))
+
+
+def imported(*live: LiveTable) -> str:
+    return write_policies([policy_of_table(each, "oss") for each in live])
+
+
+def check(*live: LiveTable) -> None:
+    """Every table is declared, and nothing differs."""
+    specs = read(imported(*live))
+    by_key = {each.name.key: each for each in live}
+    assert {spec.name.key for spec in specs.tables} == by_key.keys()
+    for spec in specs.tables:
+        assert diff(spec.policy, by_key[spec.name.key]) == ()
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_an_import_plans_to_nothing(live: Live, data: st.DataObject) -> None:
+    facts = data.draw(st.lists(tables(), min_size=1, max_size=4))
+    check(
+        *(
+            live(**each, name=parse_table(f"s.t{number}"), location=f"/lake/{number}")
+            for number, each in enumerate(facts)
+        )
+    )
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    properties=st.dictionaries(odd | KEYS, odd),
+    columns=st.lists(odd.filter(bool), min_size=1, max_size=5, unique_by=str.casefold),
+)
+def test_whatever_keys_values_and_columns_hold(live: Live, properties: dict[str, str], columns: list[str]) -> None:
+    schema = Schema(tuple(Field(name, "long") for name in columns))
+    table = live(properties=properties, schema=schema)
+    check(replace(table, clustering=tuple((name,) for name in columns)))
+    check(replace(table, partition_columns=tuple(columns)))
+
+
+def test_what_it_looks_like(live: Live) -> None:
+    orders = live(
+        name=parse_table("sales.orders"),
+        location="s3://lake/sales/orders",
+        properties={
+            "delta.isolationLevel": "Serializable",
+            "delta.enableDeletionVectors": "true",
+            "delta.columnMapping.maxColumnId": "4",
+            "delta.logRetentionDuration": "interval 1 month",
+            "delta.checkpointPolicy": "v2",
+            "owner.team": "on",
+        },
+        clustering=(("id",), ("day",)),
+    )
+    events = live(
+        name=parse_table("delta.`/lake/events`"),
+        properties={"delta.isolationLevel": "SERIALIZABLE", "owner.team": "on"},
+        partition_columns=("day",),
+    )
+    plain = live(name=parse_table("delta.`/lake/plain`"), properties=dict(events.properties))
+    assert imported(orders, events, plain) == (
+        "# Written by `tablectl import`: what these tables are. What no line names is not managed.\n"
+        "version: 1\n"
+        "\n"
+        "defaults:\n"
+        "  isolation: Serializable\n"
+        "  properties:\n"
+        '    owner.team: "on"\n'
+        "\n"
+        "tables:\n"
+        "  delta.`/lake/events`:\n"
+        "    partitioning: [day]\n"
+        "\n"
+        "  delta.`/lake/plain`: {}\n"
+        "\n"
+        "  sales.orders:\n"
+        "    # left out: delta.columnMapping.maxColumnId is written by Delta itself\n"
+        "    # left out: delta.logRetentionDuration is 'interval 1 month', "
+        "and it needs an interval in weeks or smaller: "
+        "months and years have no fixed length\n"
+        "    location: s3://lake/sales/orders\n"
+        "    deletion_vectors: enabled\n"
+        "    clustering: [id, day]\n"
+        "    properties:\n"
+        "      delta.checkpointPolicy: v2\n"
+    )
+
+
+def test_nothing_is_lifted_that_makes_the_file_no_shorter(live: Live) -> None:
+    web = [live(name=parse_table(f"s.{name}"), properties={"owner.team": "web"}) for name in "abc"]
+    assert [("defaults" in imported(*web[:count])) for count in (1, 2, 3)] == [False, False, True]
+    assert "defaults" not in imported(*web, live(name=parse_table("s.d")))
+    assert "defaults" not in imported(*(replace(each, properties={}, clustering=(("id",),)) for each in web))
+
+
+def test_what_engines_take_for_granted_is_not_declared(live: Live) -> None:
+    table = live(protocol=Protocol(3, 7, frozenset({"deletionVectors"}), frozenset({"deletionVectors", "clustering"})))
+    entry = policy_of_table(replace(table, clustering=()), "oss")
+    assert (entry.declared, entry.left_out) == ((), ())
+
+
+def test_a_level_that_no_policy_knows(live: Live) -> None:
+    table = live(properties={"delta.isolationLevel": "SnapshotIsolation", "delta.enableRowTracking": "true"})
+    entry = policy_of_table(table, "oss")
+    assert entry.declared == (("row_tracking", "", "enabled"),)
+    assert entry.left_out == ("isolation is SnapshotIsolation, which no policy can declare",)
+
+
+def test_suspended_row_tracking_is_disabled(live: Live) -> None:
+    properties = {"delta.enableRowTracking": "false", "delta.rowTrackingSuspended": "true"}
+    entry = policy_of_table(live(properties=properties), "oss")
+    assert entry.declared == (("row_tracking", "", "disabled"),)
+    assert entry.left_out == ("delta.rowTrackingSuspended is written by Delta itself",)
+
+
+@given(names)
+def test_every_name_is_read_back(name: TableName) -> None:
+    live = LiveTable(name, "/lake/t", 1, "i", Protocol(1, 2), Schema())
+    try:
+        text = write_policies([policy_of_table(live, "oss")])
+    except NameSyntaxError:
+        assert set("".join(name.parts)) & set(UNUSABLE)
+    else:
+        assert [spec.name for spec in read(text).tables] == [name]
+
+
+UNUSABLE = "\0"

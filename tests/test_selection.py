@@ -1,0 +1,218 @@
+"""Which tables a command is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tablectl.attributes.policy import Policy
+from tablectl.delta.names import parse_table
+from tablectl.model.errors import EngineError, UsageError
+from tablectl.model.patterns import CatalogPattern, TablePattern, make_path_pattern
+from tablectl.policies.policy_document import read_specs
+from tablectl.policies.spec import Specs, TableSpec
+from tablectl.policies.value_reader import ValueReader
+from tablectl.policies.variables import Variables
+from tablectl.policies.yaml_nodes import SourceFile
+from tablectl.selection import LocatedTable, Selection, locate
+from tests.cli.log_lake import LogEngine, create
+
+HERE = SourceFile("lake.yaml", 1, 1)
+
+
+def spec(name: str, tags: tuple[str, ...] = ()) -> TableSpec:
+    return TableSpec(parse_table(name), Policy(isolation="Serializable"), None, tags, {}, HERE)
+
+
+def specs(*given: TableSpec) -> Specs:
+    return Specs.of(given)
+
+
+# Selection
+
+SOME = specs(
+    spec("sales.orders", tags=("web", "pay")),
+    spec("lake.sales.Returns", tags=("pay",)),
+    spec("odd.`a.b`"),
+    spec("delta.`s3a://bucket/lake/events[1]`", tags=("web",)),
+)
+
+
+@pytest.mark.parametrize(
+    ("globs", "tags", "found"),
+    [
+        ((), (), "sales.orders lake.sales.Returns odd.`a.b` delta.`s3a://bucket/lake/events[1]`"),
+        (("sales.orders",), (), "sales.orders"),
+        (("SALES.*",), (), "sales.orders"),
+        (("spark_catalog.sales.*",), (), "sales.orders"),
+        (("*.sales.returns",), (), "lake.sales.Returns"),
+        (("odd.`a.b`",), (), "odd.`a.b`"),
+        (("spark_catalog.odd.*",), (), "odd.`a.b`"),
+        (("s3a://bucket/*",), (), "delta.`s3a://bucket/lake/events[1]`"),
+        (("s3://bucket/lake/events[1]",), (), "delta.`s3a://bucket/lake/events[1]`"),
+        (("delta.`s3a://bucket/lake/events[1]`",), (), "delta.`s3a://bucket/lake/events[1]`"),
+        ((), ("pay",), "sales.orders lake.sales.Returns"),
+        (("*orders",), ("web", "pay"), "sales.orders"),
+    ],
+)
+def test_tables_are_selected(globs: tuple[str, ...], tags: tuple[str, ...], found: str) -> None:
+    selected = Selection(globs, tags).of(SOME)
+    assert {each.name.text for each in selected} == set(found.split())
+
+
+@pytest.mark.parametrize(
+    ("globs", "tags", "says"),
+    [
+        (("nix.*",), (), "--select 'nix.*' matches no table"),
+        (("sales.*", "nix.*"), (), "'nix.*' matches no table"),
+        (("S3://bucket/*",), (), "matches no table"),
+        ((), ("wep",), "tags in these policies: pay, web"),
+        (("lake.*",), ("web",), "no table is both"),
+    ],
+)
+def test_a_selection_of_nothing_is_wrong_usage(globs: tuple[str, ...], tags: tuple[str, ...], says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Selection(globs, tags).of(SOME)
+    assert says in str(caught.value)
+
+
+def test_no_policies_select_nothing() -> None:
+    assert Selection().of(specs()) == ()
+    with pytest.raises(UsageError, match="there are none"):
+        Selection(tags=("x",)).of(specs())
+
+
+SALES = CatalogPattern("lake", "sales", "*")
+LAKE = make_path_pattern("s3a://bucket/lake/*")
+
+
+@pytest.mark.parametrize(
+    ("glob", "pattern", "concerns"),
+    [
+        ("lake.sales.orders", SALES, True),
+        ("LAKE.s*", SALES, True),
+        ("*orders", SALES, True),
+        ("lake.sales2.*", SALES, False),
+        ("lake.web.*", SALES, False),
+        ("delta.`/lake/*`", SALES, False),
+        ("/lake/orders", SALES, False),
+        ("sales.*", CatalogPattern("spark_catalog", "sales", "*"), True),
+        ("spark_catalog.s*", CatalogPattern("spark_catalog", "sales", "*"), True),
+        ("x.sales.*", CatalogPattern("spark_catalog", "?", "*"), True),
+        ("s3://bucket/lake/a", LAKE, True),
+        ("s3a://bucket/lake/a[1]", LAKE, True),
+        ("delta.`s3a://bucket/*", LAKE, True),
+        ("s3://bucket/other/*", LAKE, False),
+        ("lake.sales.*", LAKE, False),
+    ],
+)
+def test_patterns_that_no_selected_table_can_come_from_are_not_looked_up(
+    glob: str, pattern: TablePattern, concerns: bool
+) -> None:
+    assert Selection((glob,)).concerns(pattern) is concerns
+    assert Selection().concerns(pattern)
+    assert Selection(tags=("x",)).concerns(pattern)
+
+
+# Places
+
+CATALOG = "spark_catalog"
+
+
+def read(tables: str) -> Specs:
+    text = f"version: 1\ntables:\n{tables}"
+    return read_specs([("lake.yaml", text.encode())], ValueReader(Variables(), "oss", CATALOG, []))
+
+
+def never() -> LogEngine:
+    raise AssertionError("no engine is needed")
+
+
+def placed(tables: str, engine: Callable[[], LogEngine] = never, *globs: str) -> LocatedTable:
+    return locate(read(tables), Selection(globs), engine)
+
+
+def where(found: LocatedTable) -> dict[str, str]:
+    return {spec.name.text: location for spec, location in found.tables}
+
+
+def failures(found: LocatedTable) -> dict[str, str]:
+    return {failure.name: failure.message for failure in found.failures}
+
+
+def engine(**tables: str) -> Callable[[], LogEngine]:
+    """An engine whose catalog has tables of the schema ``sales``."""
+    return lambda: LogEngine(catalog={(CATALOG, "sales", name): Path(path) for name, path in tables.items()})
+
+
+def test_tables_come_from_names_listings_and_directories(tmp_path: Path) -> None:
+    lake = create(tmp_path / "raw" / "a").parent
+    found = placed(
+        f"  sales.*: {{tags: [s]}}\n  sales.b: {{location: /declared}}\n  sales.c:\n  delta.`{lake}/*`:\n",
+        engine(b="/w/b", c="/w/c", d="/w/d"),
+    )
+    assert where(found) == {
+        f"delta.`{lake}/a`": f"{lake}/a",
+        "sales.b": "/declared",
+        "sales.c": "/w/c",
+        "sales.d": "/w/d",
+    }
+    assert (found.failures, found.unmatched) == ((), ())
+
+
+def test_directories_need_no_engine(tmp_path: Path) -> None:
+    create(tmp_path / "a")
+    assert list(where(placed(f"  delta.`{tmp_path}/*`:\n"))) == [f"delta.`{tmp_path}/a`"]
+
+
+def test_a_pattern_that_matches_nothing_is_told(tmp_path: Path) -> None:
+    found = placed(f"  sales.x*:\n  sales.*:\n  sales.b:\n  delta.`{tmp_path}/*`:\n", engine(b="/w/b"))
+    assert found.unmatched == (f"delta.`{tmp_path}/*`", "sales.x*")
+    assert list(where(found)) == ["sales.b"]
+
+
+def test_a_schema_that_does_not_exist_is_a_failure_and_stops_no_other(tmp_path: Path) -> None:
+    create(tmp_path / "a")
+    found = placed(f"  nix.*:\n  sales.*:\n  delta.`{tmp_path}/*`:\n  delta.`{tmp_path}/nix/*`:\n", engine(b="/w/b"))
+    assert list(where(found)) == [f"delta.`{tmp_path}/a`", "sales.b"]
+    assert failures(found) == {
+        "nix.*": "the schema spark_catalog.nix does not exist",
+        f"delta.`{tmp_path}/nix/*`": f"{tmp_path}/nix: no such directory",
+    }
+    assert found.unmatched == ()
+
+
+def test_an_engine_that_does_not_start_fails_what_needs_it(tmp_path: Path) -> None:
+    def broken() -> LogEngine:
+        raise EngineError("no Spark")
+
+    create(tmp_path / "a")
+    found = placed(f"  sales.*:\n  web.orders:\n  delta.`{tmp_path}/*`:\n", broken)
+    assert list(where(found)) == [f"delta.`{tmp_path}/a`"]
+    assert failures(found) == {"sales.*": "no Spark", "web.orders": "no Spark"}
+
+
+def test_a_selection_is_made_among_the_tables_found(tmp_path: Path) -> None:
+    create(tmp_path / "a")
+    create(tmp_path / "b")
+    tables = f"  sales.*:\n  delta.`{tmp_path}/*`:\n"
+    assert list(where(placed(tables, never, f"{tmp_path}/a*", f"{tmp_path}/b"))) == [
+        f"delta.`{tmp_path}/{name}`" for name in "ab"
+    ]
+    assert list(where(placed(tables, engine(x="/w/x", y="/w/y"), "sales.x"))) == ["sales.x"]
+    with pytest.raises(UsageError, match="matches no table"):
+        placed(tables, engine(x="/w/x"), "sales.nix")
+
+
+def test_a_glob_is_no_typo_while_a_pattern_could_not_be_looked_up() -> None:
+    found = placed("  nix.*:\n", engine(), "nix.a")
+    assert (found.tables, failures(found)) == ((), {"nix.*": "the schema spark_catalog.nix does not exist"})
+
+
+def test_two_keys_that_lead_to_one_table_are_failures_of_both(tmp_path: Path) -> None:
+    path = create(tmp_path / "a")
+    found = placed(f"  sales.*:\n  delta.`{tmp_path}/*`:\n", engine(t=str(path), u="/w/u"))
+    assert list(where(found)) == ["sales.u"]
+    assert list(failures(found)) == [f"delta.`{path}`", "sales.t"]
