@@ -54,7 +54,7 @@ def __getattr__(name: str) -> Any:
         "guard": "writers.guard",
         "guard_batch": "writers.batch",
         "retry_on_conflict": "writers.retry",
-        "GuardTimeout": "writers.passage",
+        "GuardTimeout": "writers.gate_entry",
     }
     if name not in modules:
         raise AttributeError(f"module 'tablectl' has no attribute {name!r}")
