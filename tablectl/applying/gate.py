@@ -214,7 +214,9 @@ class GateKeeper:
                 self._tell("drained")
             if left.over or not left.waits_for or left.seconds + _STUCK > limit:
                 return left
-            self.open()
+            # Not ``open``, which takes this table out of the window that it may share with others.
+            self._turn.give()
+            self._open()
             self._tell("draining", f"{left.text} waits at the gate of {left.waits_for}: this gate opens for a moment")
             self._window.clock.sleep(_STUCK * random.uniform(0.5, 1))  # noqa: S311  # jitter, no secret
 

@@ -426,7 +426,8 @@ def test_without_guards_the_gate_closes_at_once(world: World) -> None:
 
 def test_the_gate_opens_though_a_put_fails(world: World) -> None:
     lease = world.lease()
-    world.tick = lambda event: world.store.faults.append(Fault.REFUSED) if event == "landed" else None
+    # One for the record that the statement is over, and one for the first try to open the gate.
+    world.tick = lambda event: world.store.faults.extend([Fault.REFUSED] * 2) if event == "landed" else None
     run = world.run(world.plan(isolation="Serializable"), lease=lease)
     assert run.outcome is RunOutcome.APPLIED
     assert lease.record.gate is Gate.OPEN

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import tempfile
+import os
 from pathlib import Path
 
 import pytest
@@ -110,10 +110,14 @@ def test_names_that_do_not_do(cli: Cli, one: Repository, args: list[str], says: 
 def test_a_place_that_cannot_be_written_is_told_before_anything_runs(
     cli: Cli, one: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def read_only(*_args: object, **_more: object) -> None:
-        raise OSError(30, "Read-only file system")
+    opened = os.open
 
-    monkeypatch.setattr(tempfile, "mkstemp", read_only)
+    def read_only(path: str | Path, flags: int, *more: int, **named: int) -> int:
+        if flags & os.O_EXCL:
+            raise OSError(30, "Read-only file system")
+        return opened(path, flags, *more, **named)
+
+    monkeypatch.setattr(os, "open", read_only)
     for command in (["plan"], ["apply", "--yes"]):
         result = cli(*command, "--report", "reports/run.md")
         assert (result.code, result.out, fake_spark.sent) == (1, "", [])

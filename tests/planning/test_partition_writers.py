@@ -97,7 +97,7 @@ def test_with_consent_it_is_a_finding(live: Callable[..., LiveTable], rich: Plan
     whole = replace(rich, tables=(plan,), failures=())
     assert load_plan(dump_plan(whole), "p.json").tables == (plan,)
     forged = replace(plan, basis=replace(plan.basis, options=TableOptions(rewrite="allowed")))
-    with pytest.raises(PlanFileError, match="not what follows from its changes"):
+    with pytest.raises(PlanFileError, match="`refusals` does not follow from its changes"):
         load_plan(dump_plan(replace(whole, tables=(forged,))), "p.json")
 
 

@@ -155,7 +155,7 @@ def test_a_plan_file_that_claims_the_consent_of_nobody_is_not_believed(
 ) -> None:
     allowed = planned(live(clients=(_DELTA_RS,)), allow=("lockout",))
     forged = replace(allowed, basis=replace(allowed.basis, options=TableOptions()))
-    with pytest.raises(PlanFileError, match="not what follows from its changes"):
+    with pytest.raises(PlanFileError, match="`refusals` does not follow from its changes"):
         load_plan(dump_plan(whole(forged, rich)), "p.json")
 
 
