@@ -279,7 +279,7 @@ def test_the_python_functions_use_a_session_beside_the_one_handed_in(
     policies("\n  delta.`${LAKE}/t`: {isolation: Serializable}\n")
     lake = {"LAKE": str(tmp_path)}
     plan = tablectl.plan(spark=spark, directory=tmp_path, variables=lake)
-    report = tablectl.apply(plan, spark=spark, directory=tmp_path)
+    report = tablectl.apply(plan, spark=spark, directory=tmp_path, variables=lake)
     assert report.exit_code == 0
     assert [table.outcome for table in report.tables] == ["applied"]
     assert tablectl.plan(directory=tmp_path, variables=lake).unchanged == (f"delta.`{table}`",)

@@ -40,7 +40,7 @@ def test_a_whole_table_is_taken_back(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "policy.yaml").write_text(POLICY.format(table=table), encoding="utf-8")
     before = read_table(TableName("", (str(table),)), str(table))
     plan = tablectl.plan(tmp_path / "policy.yaml", directory=tmp_path)
-    assert tablectl.apply(plan, directory=tmp_path, spark=spark).exit_code == 0
+    assert tablectl.apply(plan, policies=tmp_path / "policy.yaml", directory=tmp_path, spark=spark).exit_code == 0
     changed = read_table(TableName("", (str(table),)), str(table))
     assert (changed.clustering, changed.property("x")) == ((("b",),), "y")
     for statement in plan.tables[0].undo:

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from tablectl.ci.job import CommandResult
-from tests.ci.conftest import REPOSITORY, FakeGitHub, Runner, github
+from tests.ci.conftest import REPOSITORY, WORKFLOW, FakeGitHub, Runner, base_commit, github
 from tests.ci.hand import Hand
 
 __all__ = ["github"]
@@ -64,11 +64,13 @@ def test_from_an_empty_folder_to_drift_and_back(  # noqa: PLR0915  # a story
     runner = runner_in(tmp_path / "runner", cli, github)
     numbers = count(10)
 
+    event = "pull_request"
+
     def job(name: str, plan_run: str = "") -> int:
         context = {"github.token": "ghs_token", "inputs.plan-run": plan_run}
-        return Hand(runner, github, tmp_path / "kept", HEAD, next(numbers), context).play(jobs[name]["steps"])
+        return Hand(runner, github, tmp_path / "kept", HEAD, next(numbers), context, event).play(jobs[name]["steps"])
 
-    runner.event(pull_request={"number": 5})
+    runner.event(pull_request={"number": 5, "base": {"sha": base_commit()}})
     assert job("plan") == 0
 
     # comment: the verdict first, the SQL of both tables, the lines that ask for it.
@@ -119,7 +121,8 @@ def test_from_an_empty_folder_to_drift_and_back(  # noqa: PLR0915  # a story
     assert "owner.team: logistics   # since the merger" in policies.read_text(encoding="utf-8")
 
     # re-apply: the returns are not, so a plan made by hand is reviewed and applied.
-    runner.event(workflow_dispatch={})
+    runner.event(inputs={})
+    event = "workflow_dispatch"
     assert job("plan") == 0
     by_hand = next(each for each in github.artifacts if each["name"] == "tablectl-plan")["workflow_run"]["id"]
     assert job("apply", plan_run=str(by_hand)) == 0, runner.log
@@ -136,7 +139,9 @@ def runner_in(root: Path, cli: Callable[..., Any], github: FakeGitHub) -> Runner
     """A runner whose commands run in this process, beside the shared session."""
 
     def run(args: Sequence[str]) -> CommandResult:
-        ran = cli(*args)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("TABLECTL_BASE_CONFIG", made.environ.get("TABLECTL_BASE_CONFIG", ""))
+            ran = cli(*args)
         return CommandResult(ran.code, ran.err)
 
     root.mkdir()
@@ -146,6 +151,9 @@ def runner_in(root: Path, cli: Callable[..., Any], github: FakeGitHub) -> Runner
         "GITHUB_REPOSITORY": REPOSITORY,
         "GITHUB_API_URL": github.api,
         "GITHUB_SHA": MERGED,
+        "GITHUB_REF_NAME": "main",
+        "GITHUB_WORKFLOW_REF": f"{REPOSITORY}/{WORKFLOW}@refs/heads/main",
         "INPUT_TOKEN": "ghs_token",
     }
-    return Runner(root, environ, run)
+    made = Runner(root, environ, run)
+    return made
