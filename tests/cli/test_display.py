@@ -227,10 +227,10 @@ def test_rich_is_loaded_on_terminals_alone() -> None:
 import sys
 from io import StringIO
 from tablectl.cli.output import Output
-from tablectl.applying.events import Event
+from tablectl.applying.events import RunEvent
 before = {name for name in sys.modules if name.startswith("rich")}
 with Output({}, StringIO(), StringIO()).display() as notify:
-    notify(Event("a", "verify", "verify"))
+    notify(RunEvent("a", "verify", "verify"))
 print(sorted({name for name in sys.modules if name.startswith("rich")} - before))
 """
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -169,7 +169,7 @@ def test_a_plan_whose_report_cannot_be_made_is_an_error(
 def test_lines_of_policies_are_looked_up_before_anything_runs(
     cli: Cli, one: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tablectl.cli.commands.sources_of", broken)
+    monkeypatch.setattr("tablectl.cli.commands.policy_lines_of", broken)
     with pytest.raises(KeyError):
         cli("apply", "--yes", "--report", "run.md")
     assert fake_spark.sent == []

@@ -141,10 +141,10 @@ def test_the_thread_ends_with_its_guard() -> None:
 _HANGS = """
 import time
 import tablectl.writers.keepalive
-from tablectl.writers.keepalive import Attendant
+from tablectl.writers.keepalive import GuardThread
 from tablectl.model.errors import WindowError
 tablectl.writers.keepalive.ANSWER = 0.01
-attendant = Attendant("t", 60)
+attendant = GuardThread("t", 60)
 try:
     attendant.ask(lambda: time.sleep(3600))
 except WindowError:
