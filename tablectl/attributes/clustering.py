@@ -134,7 +134,7 @@ def _left(live: LiveTable, marks: ClusteringState, columns: tuple[str, ...]) -> 
 
 
 def _optimize(change: Change, basis: Basis) -> Step:
-    """The OPTIMIZE, with its cost. It also rewrites files that it clustered before, if these are small. The upper bound
+    """The OPTIMIZE, with its cost. It also rewrites data that it clustered before, if that is little. The upper bound
     is therefore all files, except those clustered by other columns without ``full``.
     """
     if basis.options.optimize == "never":

@@ -1,9 +1,9 @@
 """``deletion_vectors``: whether deletes write deletion vectors, and whether old ones remain (delta-1.3).
 
 ``enabled``: the property is on. ``disabled``: it is off, and vectors may remain. ``purged``: it is off, and the current
-version has no vectors. ``dropped``: the protocol does not have the feature. Each of the last three satisfies the
-preceding ones. A table reads ``protected`` if the feature was removed, its checkpoints are protected instead, and the
-policy requires history to be deleted, which also ends the protection.
+version has no vectors. ``dropped``: the protocol does not have the feature. ``purged`` satisfies ``disabled``, and
+``dropped`` satisfies both. A table reads ``protected`` if the feature was removed, its checkpoints are protected
+instead, and the policy requires history to be deleted, which also ends the protection.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FEATURE = "deletionVectors"
 RETENTION = "delta.dropFeatureTruncateHistory.retentionDuration"
 PROTECTED = "protected"
 _OFF = ("disabled", "purged", PROTECTED, "dropped")
-"""The values of a table that writes no vectors. Each satisfies the preceding ones."""
+"""The values of a table that writes no vectors, the weakest first. Each satisfies the preceding ones."""
 _ICEBERG_KEYS = (compat_key(1), compat_key(2))
 """The versions of Iceberg compatibility that allow no deletion vectors. V3 allows them (delta-1.3)."""
 

@@ -46,13 +46,13 @@ class Rule:
 
     def begins(self, after: datetime) -> Iterator[datetime]:
         """The begins of windows after ``after``, in order. The iterator is infinite."""
-        from zoneinfo import ZoneInfo  # noqa: PLC0415  # loaded only where there is a calendar
+        from zoneinfo import ZoneInfo  # noqa: PLC0415  # needed only with a calendar
 
         from cronsim import CronSim  # noqa: PLC0415
 
         for begin in CronSim(self.cron, after.astimezone(ZoneInfo(self.timezone))):
             instant = begin.astimezone(UTC)
-            if instant > after:  # cron repeats the wall-clock times of an hour that occurs twice
+            if instant > after:  # an hour that occurs twice is not visited twice
                 yield instant
 
     def next_begin(self, after: datetime) -> datetime:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import yaml  # noqa: TID251 - the events that document.py has the parser make
+import yaml  # noqa: TID251 - the parser's events; yaml_document.py runs the parser
 from yaml import resolver as yaml_resolver  # noqa: TID251 - as above
 
 from tablectl.model.errors import Problem

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-import yaml  # noqa: TID251 - the positions of what the parser finds
+import yaml  # noqa: TID251 - the positions that the parser reports
 
 from tablectl.policies.variables import variables_of
 from tablectl.policies.yaml_text import write_key, write_value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import yaml  # noqa: TID251 - the errors of the parser that document.py runs
+import yaml  # noqa: TID251 - the parser's errors; yaml_document.py runs the parser
 
 from tablectl.model.errors import Problem
 from tablectl.policies.yaml_nodes import SourceFile
