@@ -159,8 +159,8 @@ class _Walk:
 
     def _resolved(self, steps: _Steps) -> _Steps:
         """The path segments of the directory itself, with links resolved. Raises ``LiveError`` if the pattern does not
-        match the result: a link must not bring a table outside the pattern under the policy, because others may be able
-        to create links.
+        match the result: a user who can only write next to the tables must not bring another
+        table under the policy with a link.
         """
         location = self._location(steps)
         leads_to = self.place.linked(self.pattern.base, location)
