@@ -1,4 +1,4 @@
-"""The verbs as functions. A session handed in is never changed: statements run in a session of their own."""
+"""The commands as functions. A given Spark session is never changed: statements run in a separate session."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from tablectl.workflow import (
 )
 
 _SHARED = "shared"
-"""What a caller may state of a session handed in: that all writers of the tables commit in its driver."""
+"""The value of ``driver``: all writers of the tables commit in the driver of the given session."""
 
 
 def plan(
@@ -56,12 +56,12 @@ def plan(
     directory: str | Path = ".",
     spark: Any = None,
 ) -> Plan:
-    """What would change: policies against live tables. Changes nothing.
+    """Plans the changes: compares policies with live tables. Changes nothing.
 
-    ``paths`` are policy files or folders, by default those of ``tablectl.yaml`` in ``directory``; ``env`` is one of
-    its environments, by default that of ``TABLECTL_ENV``, and an empty text its top level alone. ``spark`` is asked
-    only for which catalog tables there are and where they lie. Raises ``InputError`` with everything wrong in the
-    policies; a table that cannot be read is in ``Plan.failures`` and the others are planned.
+    ``paths`` are policy files or directories, by default those of ``tablectl.yaml`` in ``directory``. ``env`` is one of
+    its environments, by default that of ``TABLECTL_ENV``; an empty text means its top level alone. ``spark`` is used
+    only to list and locate catalog tables. Raises ``InputError`` with all errors in the policies. A table that cannot
+    be read is in ``Plan.failures``, and the others are planned.
     """
     config = load_config(Path(directory), os.environ, env)
     with Engines(config, spark) as engines:
@@ -91,22 +91,24 @@ def apply(
     without_policies: bool = False,
     control: Control | None = None,
 ) -> RunReport:
-    """Run a plan in one protected window: a ``Plan``, the path of a plan file (``*.json``), or policies to plan first.
+    """Applies a plan in one protected window: a ``Plan``, the path of a plan file (``*.json``), or policies to plan
+    first.
 
-    A ready plan is compared with the policies that it was made of: those at ``policies``, by default those of
-    ``tablectl.yaml`` in ``directory``, with ``variables``. It is refused (``PlanFileError``) where it asks for anything
-    that they do not declare, and each table is planned again under its lease. ``without_policies`` takes the plan's
-    word for all of it: whoever can write the plan then decides what is changed, on which tables and with which consent.
+    A ready plan is compared with the policies it was made from: those at ``policies``, by default those of
+    ``tablectl.yaml`` in ``directory``, with ``variables``. It is refused (``PlanFileError``) if it contains anything
+    that they do not declare, and each table is planned again under its lease. ``without_policies`` trusts the plan: its
+    author then decides what is changed, on which tables and with which consent.
 
-    ``proceed`` is the reason to go on over writers that do not end in time, ``override`` the reason to run outside the
-    calendar; ``wait`` are minutes for which tables are tried again whose window could not be opened, ``watch`` minutes
-    for which writers seen before are waited for to come back. ``control`` lets the caller follow the run and stop it.
-    ``driver="shared"`` states that ``spark`` is the driver in which the tables' writers commit: on S3 without exclusive
-    commits nothing is changed without it.
-    ``RunReport.exit_code`` says how it went. Raises ``PlanFileError`` for a plan that was edited or is of another
-    version, and ``UsageError`` where a ready plan comes with a selection, which it would not obey, or without policies.
-    A plan is applied in its own environment, and refused (``PlanFileError``) where ``env`` names another.
-    ``LimitError`` refuses a plan that changes more than ``max_tables`` tables or rewrites more than ``max_bytes``.
+    ``proceed`` is the reason to continue although writers do not end in time, ``override`` the reason to run outside
+    the calendar. ``wait`` is the number of minutes for which to retry tables whose window could not be opened,
+    ``watch`` the number of minutes to wait for earlier writers to come back. ``control`` lets the caller follow the run
+    and stop it. ``driver="shared"`` states that the tables' writers commit in the driver of ``spark``. Without it,
+    nothing is changed on S3 without exclusive commits.
+
+    ``RunReport.exit_code`` is the result. Raises ``PlanFileError`` for a plan that was edited or comes from another
+    version, and ``UsageError`` if a ready plan comes with a selection, which would have no effect, or without policies.
+    A plan is applied in its own environment, and refused (``PlanFileError``) if ``env`` names another. Raises
+    ``LimitError`` for a plan that changes more than ``max_tables`` tables or rewrites more than ``max_bytes``.
     """
     given_plan = plan_or_paths if isinstance(plan_or_paths, Plan) else None
     paths = None if isinstance(plan_or_paths, Plan) else plan_or_paths
@@ -141,7 +143,7 @@ def apply(
 
 
 def _texts(given: Sequence[str]) -> tuple[str, ...]:
-    """One text is one of them, and not its letters."""
+    """A single text counts as one item, not as a sequence of letters."""
     return (given,) if isinstance(given, str) else tuple(given)
 
 
@@ -152,7 +154,7 @@ def _planned(specs: Specs, selection: Selection, config: Config, engines: Engine
 
 
 def policies_of_plan(paths: Paths, config: Config, directory: str | Path, variables: Mapping[str, str]) -> Specs:
-    """The policies that a plan is compared with. Raises as ``load_repository``, and ``UsageError`` without any."""
+    """The policies to compare a plan with. Raises as ``load_repository``, and ``UsageError`` if there are none."""
     if not paths and not (Path(directory) / config.policies).exists():
         raise UsageError(
             "there are no policies here to compare the plan with",
@@ -174,9 +176,10 @@ def drift(
     spark: Any = None,
     look_back: int = MOST_COMMITS,
 ) -> Drift:
-    """What differs from the policies, and which commit brought each difference. Changes nothing.
+    """The differences from the policies, and the commit that caused each. Changes nothing.
 
-    Arguments and errors as of ``plan``; ``look_back`` is how many commits are looked through of a table that differs.
+    Arguments and errors as in ``plan``. ``look_back`` is the maximum number of commits to search per table that
+    differs.
     """
     config = load_config(Path(directory), os.environ, env)
     with Engines(config, spark) as engines:
@@ -197,9 +200,9 @@ def lint(
     directory: str | Path = ".",
     spark: Any = None,
 ) -> Linted:
-    """What does harm on live tables as their policies would make them (``tablectl lint``). Changes nothing.
+    """The lint findings on live tables in their planned state (``tablectl lint``). Changes nothing.
 
-    Arguments and errors as of ``plan``. How grave each finding is, ``lint:`` of ``tablectl.yaml`` says.
+    Arguments and errors as in ``plan``. ``lint:`` in ``tablectl.yaml`` sets the severity of each finding.
     """
     config = load_config(Path(directory), os.environ, env)
     with Engines(config, spark) as engines:
@@ -217,10 +220,11 @@ def import_tables(
     directory: str | Path = ".",
     spark: Any = None,
 ) -> Imported:
-    """Policies from live tables, given by identifiers and patterns as policies write them: ``Imported.text`` is a file.
+    """Policies for live tables, which are given as identifiers and patterns in policy syntax. ``Imported.text`` is a
+    file.
 
-    Tables that have an entry in the policies of ``directory`` are left out. Raises ``UsageError`` for what is no
-    identifier and no pattern; a table that cannot be read is in ``Imported.failures``.
+    Tables that have an entry in the policies of ``directory`` are left out. Raises ``UsageError`` for text that is
+    neither an identifier nor a pattern. A table that cannot be read is in ``Imported.failures``.
     """
     config = load_config(Path(directory), os.environ, env)
     given = variables_for(config, variables or {}, os.environ)
@@ -238,9 +242,9 @@ def explain(
     env: str | None = None,
     directory: str | Path = ".",
 ) -> Explanation:
-    """What the policies say about a table: each value, the line that gave it, and what it overrides.
+    """The effective policy of a table: each value, the line that declares it, and what it overrides.
 
-    No live table is looked at. Raises ``UsageError`` where no policy speaks for the table.
+    Reads no live table. Raises ``UsageError`` if no policy applies to the table.
     """
     config = load_config(Path(directory), os.environ, env)
     specs = load_repository(paths, config, directory, variables or {}, os.environ)
@@ -257,11 +261,11 @@ def outlook(
     directory: str | Path = ".",
     spark: Any = None,
 ) -> ConflictReport:
-    """Who fails whom on a live table: as it is, and as its policy would make it (``tablectl conflicts``).
+    """Conflicts between writers of a live table, in its current and in its planned state (``tablectl conflicts``).
 
-    ``clients`` replace those of the table's history, each with whether it has Photon, ``None`` where nobody knows. A
-    table that no policy names is looked at as it is; without ``paths``, a directory without policies is fine.
-    Raises ``LiveError`` where the table cannot be read.
+    ``clients`` replace those of the table's history; each comes with whether it has Photon, ``None`` if unknown. A
+    table without a policy is analysed in its current state only. Without ``paths``, a directory without policies is
+    valid. Raises ``LiveError`` if the table cannot be read.
     """
     config = load_config(Path(directory), os.environ, env)
     name = parse_name(table, config.engine.catalog, config.engine.dialect)
@@ -275,10 +279,10 @@ def _is_plan_file(given: Paths) -> bool:
 
 
 def config_of(plan: Plan, env: str | None, directory: str | Path) -> Config:
-    """The configuration that a ready plan is applied with: that of its own environment.
+    """The configuration for applying a ready plan: that of the plan's environment.
 
-    Raises ``PlanFileError`` where ``env``, or without it ``TABLECTL_ENV``, names another, and where the environment is
-    none of ``tablectl.yaml`` any more.
+    Raises ``PlanFileError`` if ``env``, or without it ``TABLECTL_ENV``, names another environment, or if
+    ``tablectl.yaml`` no longer has the plan's environment.
     """
     check_environment(plan, (os.environ.get(ENV) or None) if env is None else env)
     try:
@@ -288,7 +292,9 @@ def config_of(plan: Plan, env: str | None, directory: str | Path) -> Config:
 
 
 def read_plan(path: Path, *, to_apply: bool = True) -> Plan:
-    """The plan in a file. Raises ``TablectlError`` where it cannot be read, ``PlanFileError`` where it lies."""
+    """The plan in a file. Raises ``TablectlError`` if it cannot be read, and ``PlanFileError`` as
+    ``load_plan`` does.
+    """
     try:
         data = read_regular(path, MAX_BYTES)
     except OSError as error:
@@ -299,7 +305,7 @@ def read_plan(path: Path, *, to_apply: bool = True) -> Plan:
 
 
 class Engines:
-    """The engine of a command, started at the first need: most plans never need one."""
+    """The engine of a command, started on first use: most plans never need one."""
 
     def __init__(
         self,
@@ -308,7 +314,7 @@ class Engines:
         on_start: Callable[[str], None] = lambda _what: None,
         driver: str | None = None,
     ) -> None:
-        """``driver`` says of a session handed in whether it is the writers' own."""
+        """``driver`` states whether the driver of the given session is the writers' own."""
         self._driver = driver
         self._config = config
         self._spark = spark
@@ -325,11 +331,11 @@ class Engines:
             self._lookup.close()
 
     def locate(self, table: TableName) -> str:
-        """Where a catalog table lies."""
+        """The location of a catalog table."""
         return self.start().location(table)
 
     def start(self) -> SparkEngine:
-        """An engine without a stamp, shared by all look-ups of the command; one that does not start is tried once."""
+        """An engine without a stamp, shared by all look-ups of the command. A failed start is not retried."""
         if self._broken is not None:
             raise self._broken
         if self._lookup is None:
@@ -341,7 +347,7 @@ class Engines:
         return self._lookup
 
     def open(self, stamp: str) -> SparkEngine:
-        """An engine whose commits carry a stamp."""
+        """An engine whose commits carry the stamp."""
         engine = self._config.engine
         bound = None if engine.statement_bound is None else float(engine.statement_bound)
         options = SparkOptions(

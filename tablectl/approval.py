@@ -1,7 +1,8 @@
-"""Whether a plan asks only for what the policies declare.
+"""Checks that a plan contains only what the policies declare.
 
-A plan file is somebody's word: its digest shows damage, and not who wrote it. So each table of a plan is compared with
-its policy before a run (``check_declared``), and planned again from the live table under its lease (``Approval``).
+A plan file is untrusted: its digest detects damage, but does not prove its author. Therefore each table of a plan is
+compared with its policy before a run (``check_declared``), and planned again from the live table under its lease
+(``Approval``).
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ _MOST_TOLD = 5
 def check_declared(plan: Plan, specs: Specs, dialect: str) -> Mapping[str, TableSpec]:
     """The spec of each table of a plan, by the table's name.
 
-    Raises ``PlanFileError``, naming table and key, where a table is not declared, or where a value, an option, a tag or
-    a location is not the declared one. Values are not in the message: some are secrets.
+    Raises ``PlanFileError``, naming table and key, if a table is not declared, or if a value, an option, a tag or a
+    location differs from the declared one. The message contains no values, because some are secrets.
     """
     if plan.dialect != dialect:
         raise PlanFileError(
@@ -64,7 +65,7 @@ def check_declared(plan: Plan, specs: Specs, dialect: str) -> Mapping[str, Table
 
 
 def _specs_of(plan: Plan, specs: Specs) -> Mapping[str, TableSpec]:
-    """Tables that the files name keep their spec; of all others the patterns that match them decide."""
+    """The specs: tables named in the files keep their own, and patterns that match apply to the others."""
     named = {spec.name.key: spec for spec in specs.tables}
     places = {table.name: table.location for table in plan.tables}
     asked: dict[str, TableName] = {}
@@ -80,7 +81,7 @@ def _specs_of(plan: Plan, specs: Specs) -> Mapping[str, TableSpec]:
 
 
 def _differing(table: TablePlan, spec: TableSpec) -> Iterator[str]:
-    """The keys of a table's part of a plan that its policy does not bear out."""
+    """The keys of a table's plan that differ from its policy."""
     if table.name != spec.name.text:
         yield "name"
     expected = spec.name.parts[0] if spec.name.is_path else spec.location
@@ -104,13 +105,15 @@ def _differing(table: TablePlan, spec: TableSpec) -> Iterator[str]:
 
 
 def _is_declared(change: Change, declared: object) -> bool:
-    if isinstance(change.after, tuple) and isinstance(declared, tuple):  # spelled as the table spells them
+    if isinstance(change.after, tuple) and isinstance(declared, tuple):  # in the table's spelling
         return attribute(change.attribute).agrees(change.after, declared, change.key)
     return change.after == declared
 
 
 def _other_names(table: TablePlan, spec: TableSpec, specs: Specs) -> Iterator[str]:
-    """Other entries and patterns that speak for the place of a table: a plan refuses such a table, and so does this."""
+    """Other entries and patterns that apply to a table's location. Planning rejects such a table, and so does this
+    check.
+    """
     place = canonical_location(table.location)
     for other in specs.tables:
         where = other.name.parts[0] if other.name.is_path else other.location
@@ -122,21 +125,21 @@ def _other_names(table: TablePlan, spec: TableSpec, specs: Specs) -> Iterator[st
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """Plans each table again under its lease, from what it is then. Call it with the table's part of the plan."""
+    """Plans each table again under its lease, from its state at that time. Call it with the table's plan."""
 
     dialect: str
     specs: Mapping[str, TableSpec] | None = None
-    """By the names of the plan's tables; ``None`` where there are no policies to compare with."""
+    """Specs by the names of the plan's tables; ``None`` to compare with no policies."""
     severities: Severities = DEFAULT_SEVERITIES
     stores: StoreOptions = field(default_factory=StoreOptions)
     max_bytes: int | None = None
-    """Bytes that all tables together may rewrite."""
+    """The maximum number of bytes that all tables together may rewrite."""
     _rewritten: dict[str, int] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def __call__(self, plan: TablePlan) -> None:
-        """``StopTableError`` where the plan holds less than the policies ask for, or what they do not, where the table
-        can not take it any more, or where the run would rewrite more than it may.
+        """Raises ``StopTableError`` if the plan has less than the policies require or more than they declare, if the
+        table can no longer take it, or if the run would rewrite more than its limit.
         """
         if self.specs is None and self.max_bytes is None:
             return
@@ -171,8 +174,8 @@ class Approval:
 
 
 def _compare(plan: TablePlan, fresh: TablePlan | None) -> None:
-    """Compares the reviewed part of a table with what its policy asks of it now."""
-    if fresh is None:  # as declared by now
+    """Compares the reviewed plan of a table with what its policy requires now."""
+    if fresh is None:  # the table already matches its policy
         return
     if fresh.refusals:
         first = fresh.refusals[0]

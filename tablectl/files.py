@@ -1,7 +1,7 @@
-"""One way to open files that strangers may have put there: regular files only, without blocking, up to a size.
+"""Opens files from untrusted sources: regular files only, without blocking, up to a size limit.
 
-A FIFO would block whoever opens it, and a device such as ``/dev/zero`` never ends. So files are opened without
-blocking, and what was opened is looked at before anything is read: whatever is renamed meanwhile changes nothing.
+A FIFO would block its reader, and a device such as ``/dev/zero`` never ends. Therefore files are opened without
+blocking, and the open file is checked before anything is read, so that a concurrent rename changes nothing.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
 class NotRegularError(OSError):
-    """What was opened is a FIFO, a device, a socket or a directory."""
+    """The opened path is a FIFO, a device, a socket or a directory."""
 
     def __init__(self, path: str) -> None:
         super().__init__(errno.EINVAL, "not a regular file", path)
 
 
 class TooLargeError(OSError):
-    """The file holds more bytes than are read of such a file."""
+    """The file has more bytes than its limit allows."""
 
     def __init__(self, path: str, limit: int) -> None:
         super().__init__(errno.EFBIG, f"larger than {size_text(limit)}", path)
@@ -36,7 +36,7 @@ def size_text(limit: int) -> str:
 
 
 def open_regular(path: str | Path, *, follow: bool = True) -> io.FileIO:
-    """The regular file at a path, unbuffered. Links are followed unless ``follow`` is off: then a link is an error.
+    """Opens a regular file, unbuffered. Links are followed unless ``follow`` is off: then a link is an error.
 
     Raises ``NotRegularError`` for anything else, other ``OSError`` as ``open`` does, ``ValueError`` for a null byte.
     """
@@ -57,7 +57,7 @@ def _opened(name: str, flags: int) -> int:
     try:
         return os.open(name, flags)
     except OSError as error:
-        # A socket, or a device without a driver.
+        # a socket, or a device without a driver
         if error.errno in {errno.ENXIO, errno.ENODEV, errno.EOPNOTSUPP}:
             raise NotRegularError(name) from error
         raise
@@ -66,8 +66,8 @@ def _opened(name: str, flags: int) -> int:
 def read_regular(path: str | Path, limit: int, *, follow: bool = True) -> bytes:
     """The bytes of a regular file of at most ``limit`` bytes.
 
-    Raises as ``open_regular``, and ``TooLargeError`` before more than the limit is in memory: the size is asked first,
-    and the reading stops all the same, since a file grows and some file systems report no size.
+    Raises as ``open_regular``, and ``TooLargeError`` before more than the limit is in memory. The size is checked
+    first, and the read is limited as well, because a file can grow and some file systems report no size.
     """
     with open_regular(path, follow=follow) as file:
         size = os.fstat(file.fileno()).st_size

@@ -1,4 +1,4 @@
-"""Which tables a command is about, and where each lies: patterns expanded, a selection made, names looked up."""
+"""Selects the tables of a command and locates them: expands patterns, applies the selection, looks up names."""
 
 from __future__ import annotations
 
@@ -30,17 +30,20 @@ _DEFAULT_STORES = StoreOptions()
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which tables a command is about: any of the globs, and any of the tags; nothing given is everything."""
+    """The tables that a command selects: those that match any glob and any tag. An empty selection selects
+    all tables.
+    """
 
     globs: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
-    """Globs of tables that it is not about, whatever else selects them."""
+    """Globs of tables to exclude. They take precedence."""
 
     def of(self, specs: Specs, *, complete: bool = True) -> tuple[TableSpec, ...]:
-        """The selected tables. A glob or tag that matches none is a ``UsageError``: a typo must not pass as success.
+        """The selected tables. Raises ``UsageError`` for a glob or tag that matches none: a typo must not look like
+        success.
 
-        Where the specs are not ``complete``, since a pattern could not be looked up, nothing is known to be a typo.
+        If the specs are not ``complete``, because a pattern could not be looked up, this check is skipped.
         """
         selected = tuple(
             spec
@@ -69,8 +72,8 @@ class Selection:
             raise UsageError("no table is both in --select and in --tag", "leave one of the two out")
 
     def concerns(self, pattern: TablePattern) -> bool:
-        """Whether a selected table may come from a pattern. Told by how names begin, so that a plan of one table lists
-        no catalog that the table cannot lie in.
+        """Whether a pattern can yield a selected table. Compares how names begin, so that a plan of one table does not
+        list catalogs that cannot contain it.
         """
         return not self.globs or any(_may_meet(glob, pattern) for glob in self.globs)
 
@@ -83,16 +86,18 @@ def _may_meet(glob: str, pattern: TablePattern) -> bool:
 
 
 OpenCatalog = Callable[[], Catalog]
-"""The catalog of an engine, which is started if need be. Called only where no policy says where a table lies."""
+"""Opens the catalog of an engine, and starts the engine if necessary. Called only if the policies do not locate a
+table.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class LocatedTable:
-    """The tables that a command is about, and where each lies."""
+    """The selected tables with their locations."""
 
     tables: tuple[tuple[TableSpec, str], ...]
     failures: tuple[TableFailure, ...]
-    """Tables that nobody can find, and patterns that could not be looked up."""
+    """Tables that could not be located, and patterns that could not be looked up."""
     unmatched: tuple[str, ...]
     """Patterns that match no live table."""
 
@@ -100,7 +105,7 @@ class LocatedTable:
 def locate(
     specs: Specs, selection: Selection, catalog: OpenCatalog, stores: StoreOptions = _DEFAULT_STORES
 ) -> LocatedTable:
-    """Expand patterns, select, and find out where each table lies. Raises as ``expand`` and ``Selection.of``."""
+    """Expands patterns, selects tables, and locates them. Raises as ``expand`` and ``Selection.of``."""
     patterns = [each for each in specs.patterns if selection.concerns(each)]
     found = _find(patterns, catalog, stores)
     selected = selection.of(expand(specs, found.tables), complete=not found.failures)
@@ -138,7 +143,7 @@ def _locate(specs: Sequence[TableSpec], catalog: OpenCatalog) -> Mapping[TableNa
 
 
 def _one_name_each(placed: Sequence[tuple[TableSpec, str]]) -> tuple[list[tuple[TableSpec, str]], list[TableFailure]]:
-    """The tables that one name leads to. Two policies for one table would undo each other, run after run."""
+    """The tables to which only one name refers. Two policies for one table would undo each other in every run."""
     places = [real_place(location) for _, location in placed]
     names: dict[str, list[TableName]] = {}
     for (spec, _), where in zip(placed, places, strict=True):
@@ -156,13 +161,13 @@ def _one_name_each(placed: Sequence[tuple[TableSpec, str]]) -> tuple[list[tuple[
 
 
 def failure_of(name: str, error: TablectlError) -> TableFailure:
-    """The part of a plan that says so."""
+    """The plan's record of a failed table."""
     return TableFailure(name=name, message=error.message, hint=error.hint)
 
 
 def depth_for(spec: TableSpec, look_back: int) -> Callable[[LiveTable], Depth]:
-    """What is read follows what is declared: the history of tables that change, vectors and files where their number
-    counts.
+    """How deep to read a table, depending on its policy: the history of tables that change, and vectors and files if
+    their number matters.
     """
     policy = spec.policy
     asks = any(needs_vectors(*value) for value in policy.values())

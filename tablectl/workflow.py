@@ -1,4 +1,4 @@
-"""The two lines that everything else is in the service of.
+"""The two pipelines: plan and apply.
 
 plan :  load specs → expand patterns → inspect live → diff → decide → lint → order → save → show
 apply:  load plan → open window → check fresh → run phases → verify → close window → show
@@ -56,10 +56,10 @@ from tablectl.version import __version__
 
 _DEFAULT_STORES = StoreOptions()
 _ALL_COMMITS = 100_000
-"""Commits that are looked through for our own; a bound, so that an absurd log ends somewhere."""
+"""The maximum number of commits to search for our own, as a bound for extreme logs."""
 
 OnRead = Callable[[int, int], None]
-"""How many tables are read, of how many."""
+"""Progress callback: the number of tables that were read, and the number of all tables."""
 
 
 def make_plan(
@@ -72,10 +72,11 @@ def make_plan(
     env: str = "",
     severities: Severities = DEFAULT_SEVERITIES,
 ) -> Plan:
-    """The plan for the selected tables. A table that cannot be read is a failure in it, and the others are planned.
+    """The plan for the selected tables. A table that cannot be read is a failure in the plan, and the others are
+    planned.
 
-    ``env`` names the environment that specs and stores are of. Raises ``InputError`` where patterns contradict each
-    other about a live table.
+    ``env`` names the environment of the specs and stores. Raises ``InputError`` if patterns contradict each other about
+    a live table.
     """
     placed = locate(specs, selection, catalog, stores)
     failures = list(placed.failures)
@@ -109,9 +110,10 @@ def find_drift(
     look_back: int = MOST_COMMITS,
     env: str = "",
 ) -> Drift:
-    """Which of the selected tables are not as declared, and which commit made them so.
+    """The selected tables that differ from their policies, and the commit that caused each difference.
 
-    Only their histories are read, at most ``look_back`` commits of each. Failures and errors as of ``make_plan``.
+    Only the histories of these tables are read, at most ``look_back`` commits each. Failures and errors as in
+    ``make_plan``.
     """
     placed = locate(specs, selection, catalog, stores)
     failures = list(placed.failures)
@@ -152,9 +154,9 @@ def lint_tables(
     on_read: OnRead = lambda _done, _all: None,
     severities: Severities = DEFAULT_SEVERITIES,
 ) -> Linted:
-    """What lint finds on the selected tables as their policies would make them, be there anything to change or not.
+    """The lint findings on the selected tables in their planned state, including tables without changes.
 
-    Of each the history is read, and of partitioned ones the layout. Failures and errors as of ``make_plan``.
+    Reads the history of each table, and the layout of partitioned ones. Failures and errors as in ``make_plan``.
     """
     placed = locate(specs, selection, catalog, stores)
     failures = list(placed.failures)
@@ -172,21 +174,21 @@ def lint_tables(
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """Policies written from live tables."""
+    """The policies written from live tables."""
 
     text: str
-    """A policy file; empty where there is no table to write of."""
+    """The text of a policy file; empty if there is no table to write."""
     tables: tuple[str, ...]
     left_out: Mapping[str, tuple[str, ...]]
-    """What a table has and no policy can declare, by the table."""
+    """Facts that no policy can declare, by table."""
     skipped: tuple[tuple[str, SourceFile], ...]
-    """Tables that have an entry already, and where."""
+    """Tables that already have an entry, with its position."""
     failures: tuple[TableFailure, ...]
     unmatched: tuple[str, ...]
 
     @property
     def exit_code(self) -> ExitCode:
-        """1 with tables that cannot be read."""
+        """1 if a table cannot be read, otherwise 0."""
         return ExitCode.ERROR if self.failures else ExitCode.DONE
 
 
@@ -197,9 +199,9 @@ def import_policies(
     catalog: OpenCatalog,
     on_read: OnRead = lambda _done, _all: None,
 ) -> Imported:
-    """The tables that are ``asked`` for as policies, but for those ``known`` already: see ``declared_already``.
+    """Policies for the tables in ``asked``, except for those in ``known`` (see ``declared_already``).
 
-    Nothing of a history is read. Failures as of ``make_plan``.
+    Reads no history. Failures as in ``make_plan``.
     """
     stores, engine = store_options(config), config.engine
     placed = locate(asked, Selection(), catalog, stores)
@@ -228,7 +230,7 @@ def import_policies(
 
 
 def _unmasked(entry: TableEntry, mask: Mask) -> TableEntry:
-    """Without the values that no report shows: a policy goes into Git."""
+    """The entry without the values that reports hide, because a policy is committed to Git."""
     hidden = tuple(each[:2] for each in entry.declared if mask.hides_value(each[0], each[1]))
     return replace(
         entry,
@@ -240,7 +242,7 @@ def _unmasked(entry: TableEntry, mask: Mask) -> TableEntry:
 def _read(
     placed: LocatedTable, look_back: int, stores: StoreOptions, on_read: OnRead, failures: list[TableFailure]
 ) -> Iterator[tuple[TableSpec, LiveTable]]:
-    """The tables as they are; one that cannot be read goes to ``failures``. ``look_back`` is of those that change."""
+    """The live tables. Unreadable ones are added to ``failures``. ``look_back`` applies to tables that change."""
     yield from _read_as(placed, lambda spec: depth_for(spec, look_back), stores, on_read, failures)
 
 
@@ -251,7 +253,7 @@ def _read_as(
     on_read: OnRead,
     failures: list[TableFailure],
 ) -> Iterator[tuple[TableSpec, LiveTable]]:
-    """The tables, each as deep as is asked for."""
+    """The live tables, each read to the depth that ``depth_of`` returns."""
     requests = (ReadRequest(spec.name, location, depth_of(spec)) for spec, location in placed.tables)
     for done, found in enumerate(read_many(requests, options=stores)):
         on_read(done + 1, len(placed.tables))
@@ -270,15 +272,15 @@ def make_outlook(
     stores: StoreOptions = _DEFAULT_STORES,
     clients: Sequence[tuple[Client, bool | None]] = (),
 ) -> ConflictReport:
-    """Who fails whom on one table, be there a policy for it or not; ``clients`` as in ``conflict_report``.
+    """Conflicts between writers of one table, with or without a policy. ``clients`` as in ``conflict_report``.
 
-    ``locate`` is called only where neither the name nor the policy says where the table lies. Raises ``LiveError``
-    where the table cannot be read.
+    ``locate`` is called only if neither the name nor the policy has the table's location. Raises ``LiveError`` if the
+    table cannot be read.
     """
     live = read_live(name, spec, locate, stores)
     if spec is None:
         return conflict_report(live, None, dialect, clients)
-    # How large the table is was not read: it decides about the rewrite and not about conflicts.
+    # The table's size was not read: it matters for the rewrite, but not for conflicts.
     return conflict_report(live, spec.policy, dialect, clients, replace(spec.options, max_bytes=None))
 
 
@@ -288,14 +290,14 @@ def read_live(
     locate: Callable[[TableName], str],
     stores: StoreOptions = _DEFAULT_STORES,
 ) -> LiveTable:
-    """One table with its history, found as ``make_outlook`` finds it."""
+    """One table with its history, located as in ``make_outlook``."""
     location = name.parts[0] if name.is_path else (spec and spec.location) or locate(name)
     return read_table(name, location, options=stores)
 
 
 @dataclass(frozen=True, slots=True)
 class LogReader:
-    """``LiveReader`` over the Delta log."""
+    """The ``LiveReader`` that reads the Delta log."""
 
     stores: StoreOptions = field(default_factory=lambda: _DEFAULT_STORES)
 
@@ -309,36 +311,36 @@ class LogReader:
         truncation: bool = False,
         marks: Optimize | None = None,
     ) -> LiveTable:
-        """The table at a version, the newest without one."""
+        """The table at a version, by default the newest."""
         return read_table(
             name, location, version=version, counts=counts, truncation=truncation, marks=marks, options=self.stores
         )
 
     def commits(self, location: str, *, after: int) -> tuple[Commit, ...]:
-        """The commits above a version, newest first."""
+        """The commits after a version, newest first."""
         return read_commits(location, after=after, limit=_ALL_COMMITS, options=self.stores)
 
     def free(self, location: str) -> int | None:
-        """Bytes that are free where a table lies, if that is a disk of this machine."""
+        """The free bytes at a table's location, if it is on a disk of this machine; otherwise ``None``."""
         path = canonical_location(location)
         return free_bytes(path) if path.startswith("/") else None
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """What lets a caller watch a run and stop it."""
+    """Lets a caller watch a run and stop it."""
 
     notify: Notify = nobody_watches
     stop: Event = field(default_factory=Event)
     clock: Clock = field(default_factory=SystemClock)
     proceed: str = ""
-    """Why to go on over writers that do not end in time; empty to leave such tables as they are."""
+    """The reason to continue although writers do not end in time; empty to leave such tables unchanged."""
     override: str = ""
-    """Why to run outside the calendar; empty to heed it."""
+    """The reason to run outside the calendar; empty to respect it."""
     wait: float = 0
-    """Minutes for which tables are tried again whose window could not be opened."""
+    """Minutes for which to retry tables whose window could not be opened."""
     watch: float = 0
-    """Minutes for which writers are waited for to come back, once all is done."""
+    """Minutes for which to wait for writers to come back after the run."""
 
 
 def run(
@@ -350,15 +352,15 @@ def run(
     directory: Path = Path(),
     approve: Approve = approve_all,
 ) -> RunReport:
-    """Apply a plan in one protected window. ``open_engine`` takes the stamp that every commit shall carry.
+    """Applies a plan in one protected window. ``open_engine`` takes the stamp for every commit.
 
-    ``directory`` is where hooks run: the user's repository; ``approve`` is asked about each table under its lease, see
-    ``approval``. A plan that needs none starts no engine. Raises ``PlanFileError`` when the engine speaks another
-    dialect than the plan.
+    Hooks run in ``directory``, the user's repository. ``approve`` is called for each table under its lease (see
+    ``approval``). A plan without work starts no engine. Raises ``PlanFileError`` if the engine's dialect is not the
+    plan's.
     """
     reasons = (control.proceed[:LONGEST_REASON], control.override[:LONGEST_REASON])
     stamp = Stamp(uuid4().hex[:12], digest_of(plan), *reasons)
-    # A run that died may owe hooks on tables that are as declared by now.
+    # A run that was killed can have unfinished hooks on tables that now match their policies.
     asked = [parse_table(name) for name in plan.unchanged] if config.window.after else []
     needed = any(table.applies for table in plan.tables) or not all(table.is_path for table in asked)
     engine = open_engine(stamp.text()) if needed else _NoEngine(plan.dialect)
@@ -375,9 +377,9 @@ def run(
 
 
 def approval_of(plan: Plan, specs: Specs | None, config: Config, max_bytes: int | None) -> Approval:
-    """What ``run`` asks about each table of a plan; ``None`` for ``specs`` takes the plan on its own word.
+    """The check that ``run`` makes for each table of a plan. ``None`` for ``specs`` trusts the plan.
 
-    Raises ``PlanFileError`` where the plan asks for what the policies do not declare.
+    Raises ``PlanFileError`` if the plan contains anything that the policies do not declare.
     """
     tables = check_declared(plan, specs, config.engine.dialect) if specs is not None else None
     return Approval(plan.dialect, tables, config.severities, store_options(config), max_bytes)
@@ -385,7 +387,7 @@ def approval_of(plan: Plan, specs: Specs | None, config: Config, max_bytes: int 
 
 def _places(tables: Iterable[TableName], engine: Engine) -> Iterator[OwedHookTable]:
     for table in tables:
-        with suppress(LiveError, EngineError):  # nobody asked for this table by name
+        with suppress(LiveError, EngineError):  # these tables were not requested by name
             yield OwedHookTable(table.text, table.parts[0] if table.is_path else engine.location(table))
 
 
@@ -413,7 +415,7 @@ def _window(engine: Engine, stamp: Stamp, config: Config, control: Control, dire
 
 
 def store_options(config: Config) -> StoreOptions:
-    """How object stores are reached: the log of a table and the records beside it in one way."""
+    """How to reach object stores: the same for the log of a table and for the records next to it."""
     return StoreOptions(families=config.stores.families())
 
 
@@ -436,7 +438,7 @@ def _schedule(stamp: Stamp, config: Config, environ: Mapping[str, str]) -> Sched
 
 @dataclass(frozen=True, slots=True)
 class _NoEngine:
-    """Stands in where a plan has nothing to run, so that an empty apply starts no Spark."""
+    """Replaces the engine if a plan has nothing to run, so that an empty apply starts no Spark."""
 
     dialect: str
     shared: bool = True
@@ -451,11 +453,11 @@ class _NoEngine:
         raise EngineError(f"no engine was started to look up {table.text}")
 
     def alive(self) -> bool:
-        """Nothing runs that could end."""
+        """Always true: nothing is running."""
         return True
 
     def interrupt(self, tag: str, address: str = "") -> bool | None:  # as ``Engine.interrupt``
-        """No engine knows of any operation."""
+        """Always ``None``: no operation is known."""
         return None
 
     def execute(self, sql: str, tag: str = "") -> None:  # as ``Engine.execute``
@@ -474,4 +476,4 @@ class _NoEngine:
         raise EngineError(f"no engine was started to run {sql}")
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Does nothing."""

@@ -1,1 +1,3 @@
-"""One file per attribute of a table: its YAML shape, how it is read from a live table, what is done to change it."""
+"""The attributes of a table, one file each: what a policy may declare, how to read it from a table, how to
+change it.
+"""

@@ -1,4 +1,6 @@
-"""What every attribute answers. An attribute is stateless: values and live tables come in, records go out."""
+"""The interface of an attribute. Attributes are stateless: values and live tables are arguments, records are
+results.
+"""
 
 from __future__ import annotations
 
@@ -13,34 +15,34 @@ from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 
 PARTITIONS = "(partitions)"
-"""What a step needs that must come after a change of the partition columns; no property has such a key."""
+"""Used in ``Step.needs``: the step runs after a change of the partition columns. No property has this key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One operation an action consists of."""
+    """One operation of an action."""
 
     operation: Operation
     needs: tuple[str, ...] = ()
-    """Property keys, domains and ``PARTITIONS``: where the same plan changes them, they change before this step or
-    with it.
+    """Property keys, domains and ``PARTITIONS``. If the same plan changes them, it changes them before this step or
+    together with it.
     """
     undo: Operation | None = None
     undo_note: str = ""
-    """What stays even after ``undo``, as a noun phrase."""
+    """What remains even after ``undo``, as a noun phrase."""
     only_if_vectors: bool = False
-    """Run only where deletion vectors remain when its turn comes."""
+    """Run the step only if deletion vectors remain when it is due."""
     due: int | None = None
-    """As ``Statement.due``."""
+    """As in ``Statement.due``."""
     rewrite: Rewrite | None = None
-    """As ``Statement.rewrite``, where the operation alone does not tell."""
+    """As in ``Statement.rewrite``. Set if the operation alone does not determine it."""
     id: str = ""
-    """Tells two equal operations of one action apart."""
+    """Distinguishes two equal operations of one action."""
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What is done about a change: steps in the order they need each other."""
+    """The steps of a change, in the order of their dependencies."""
 
     change: Change
     steps: tuple[Step, ...]
@@ -48,45 +50,45 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class ChangeTarget:
-    """What else the plan makes of the table, for checks that look beyond one attribute."""
+    """The planned state of the table, for checks that look at more than one attribute."""
 
     dialect: str
     properties: Mapping[str, str | None]
-    """Properties by folded key as they will read after the plan; absent where no policy names them."""
+    """Properties by folded key with their values after the plan. Keys that no policy names are missing."""
     options: TableOptions = NO_OPTIONS
-    """What the policy says beside its attributes."""
+    """The policy's options, as opposed to its attributes."""
     changes: frozenset[str] = frozenset()
-    """The ids of all changes of the plan that are not made yet."""
+    """The ids of all pending changes of the plan."""
     operations: tuple[Operation, ...] = ()
-    """Everything that the plan does to the table."""
+    """All operations that the plan runs on the table."""
 
     def property(self, live: LiveTable, key: str) -> str | None:
-        """A property as it will read after the plan."""
+        """The value of a property after the plan; ``None`` if it is not set."""
         folded = key.lower()
         return self.properties[folded] if folded in self.properties else live.property(key)
 
 
 def put_back(key: str, basis: Basis) -> Operation:
-    """What makes a property that an attribute speaks for read as it was stored: its text, or not set at all."""
+    """The operation that restores the stored state of an attribute's property: its text, or not set."""
     text = basis.stored_text(key)
     return UnsetProperties((key,)) if text is None else SetProperties(((key, text),))
 
 
 class Attribute(Protocol):
-    """One attribute of a table. ``key`` is the property key for ``properties`` and empty for all others."""
+    """One attribute of a table. ``key`` is the property key for ``properties`` and empty for all other attributes."""
 
     @property
     def name(self) -> str:
-        """The field of ``Policy`` it answers for."""
+        """The field of ``Policy``."""
         ...
 
     @property
     def shape(self) -> ValueType:
-        """What a policy may declare of it."""
+        """The values that a policy may declare."""
         ...
 
     def read(self, live: LiveTable, key: str) -> Value:
-        """The attribute as the live table has it."""
+        """The value in the live table."""
         ...
 
     def agrees(self, found: Value, declared: Value, key: str) -> bool:
@@ -94,13 +96,15 @@ class Attribute(Protocol):
         ...
 
     def diff(self, declared: Value | Mapping[str, str | None], live: LiveTable) -> Iterable[Change]:
-        """The changes that a declaration asks for; none where the table already agrees."""
+        """The changes that a declaration requires; none if the table already agrees."""
         ...
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
-        """Why the change cannot be made on this table, or ``None``."""
+        """Why the change cannot be made on this table; ``None`` if it can."""
         ...
 
     def act(self, change: Change, basis: Basis) -> Action:
-        """What makes the change. It follows from change and basis alone, so that a loaded plan derives it again."""
+        """The action that makes the change. It depends only on the arguments, so that a loaded plan can derive it
+        again.
+        """
         ...

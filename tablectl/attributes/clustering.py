@@ -1,13 +1,13 @@
 """``clustering``: the liquid clustering columns, in order (delta-1.4).
 
-Order counts in open-source Delta: OPTIMIZE compares it with the file tags. A table once clustered stays so in its
-protocol; ``none`` is clustered without columns, and to declare it of a table never clustered is no change.
+The order matters in open-source Delta: OPTIMIZE compares it with the file tags. Once enabled, clustering stays in the
+table's protocol. ``none`` means clustering without columns; for a table that never had clustering, declaring it is no
+change.
 
-New columns rewrite nothing. Where the option ``optimize`` asks for it, data follows them: a second fact of the
-attribute, ``data``, which reads ``outdated`` or ``clustered``. Outdated is what an OPTIMIZE of that kind would cluster
-and what is no younger than the columns: files that are not clustered at all and were there when the columns were
-declared, and for ``full`` those that are clustered by other columns. New data is none of it: its coming asks for no
-OPTIMIZE.
+New columns rewrite no data. If the option ``optimize`` requires it, the data follows them. This is a second fact of the
+attribute, ``data``, with the values ``outdated`` and ``clustered``. Outdated data is what an OPTIMIZE of that kind
+would cluster and what is not newer than the columns: unclustered files that existed when the columns were declared, and
+for ``full`` also files clustered by other columns. New data does not count: its arrival requires no OPTIMIZE.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _TYPES = frozenset(
 
 
 class Clustering:
-    """See the module."""
+    """The attribute ``clustering``."""
 
     name = "clustering"
     shape = ValueType(
@@ -57,17 +57,17 @@ class Clustering:
     )
 
     def read(self, live: LiveTable, key: str) -> Value:
-        """The columns as the table spells them, ``none`` where there are none; of ``data`` whether it follows them."""
+        """The columns in the table's spelling, or ``none``. For the key ``data``, whether the data follows them."""
         if key == DATA:
             return "outdated" if live.marks and _left(live, live.marks, _names(live)).files else "clustered"
         return tuple(column_text(path) for path in live.clustering) if live.clustering else "none"
 
     def agrees(self, found: Value, declared: Value, key: str) -> bool:
-        """Equal columns in equal order; Delta folds the case of column names."""
+        """Compares the columns in order. Delta ignores the case of column names."""
         return _folded(found) == _folded(declared)
 
     def diff(self, declared: Value | Mapping[str, str | None], live: LiveTable) -> Iterable[Change]:
-        """At most one change, its columns spelled as the table spells them."""
+        """Yields at most one change of the columns, in the table's spelling, and one of ``data``."""
         found = self.read(live, "")
         if not isinstance(declared, str | tuple):
             return
@@ -78,7 +78,7 @@ class Clustering:
             yield Change(attribute=self.name, key=DATA, before="outdated", after="clustered", columns=facts)
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
-        """Everything Delta would refuse, before any statement runs."""
+        """Refuses everything that Delta would reject, before any statement runs."""
         if change.key == DATA:
             return _check_data(change, live, target)
         if live.partition_columns and Repartition(()) not in target.operations:
@@ -94,7 +94,7 @@ class Clustering:
         return next(filter(None, (_check_column(change, text, live, target) for text in change.after)), None)
 
     def act(self, change: Change, basis: Basis) -> Action:
-        """One ``CLUSTER BY``; data files stay as they are until an OPTIMIZE."""
+        """One ``CLUSTER BY``, which does not change data files; for ``data`` one ``OPTIMIZE``."""
         if change.key == DATA:
             return Action(change, (_optimize(change, basis),))
         note = "" if basis.clustered else "writer protocol 7 with the features clustering and domainMetadata"
@@ -108,7 +108,9 @@ class Clustering:
 
 
 def _check_data(change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
-    """Data follows the declared columns and no others that somebody set in between."""
+    """Refuses if the table's columns are no longer the declared ones, because the data would follow the wrong
+    columns.
+    """
     if change.attribute in target.changes or _names(live) == tuple(fact.column for fact in change.columns):
         return why_too_large(change.id, "OPTIMIZE … FULL", live, target) if target.options.optimize == "full" else None
     return Refusal(
@@ -123,7 +125,7 @@ def _names(live: LiveTable) -> tuple[str, ...]:
 
 
 def _left(live: LiveTable, marks: ClusteringState, columns: tuple[str, ...]) -> FileGroup:
-    """What an OPTIMIZE has yet to cluster by some columns; see the module."""
+    """The files that an OPTIMIZE has to cluster by ``columns`` (see the module docstring)."""
     if live.optimize == "never":
         return FileGroup()
     loose = marks.older if columns == _names(live) else marks.loose()
@@ -132,7 +134,9 @@ def _left(live: LiveTable, marks: ClusteringState, columns: tuple[str, ...]) -> 
 
 
 def _optimize(change: Change, basis: Basis) -> Step:
-    """It takes what it clustered before along where that is not much: everything but what others' columns shield."""
+    """The OPTIMIZE, with its cost. It also rewrites data that it clustered before, if that is little. The upper bound
+    is therefore all files, except those clustered by other columns without ``full``.
+    """
     if basis.options.optimize == "never":
         raise ValueError(f"{change.id} is not asked for")
     full = basis.options.optimize == "full"
@@ -207,10 +211,11 @@ def _clusterable(field: Field) -> bool:
 
 
 def has_statistics(path: ColumnPath, schema: Schema, property_of: Callable[[str], str | None]) -> bool:
-    """Whether Delta collects statistics for a leaf column under some properties.
+    """Whether Delta collects statistics for a leaf column, given the table's properties.
 
-    ``delta.dataSkippingStatsColumns`` names columns or structs and outranks ``delta.dataSkippingNumIndexedCols``,
-    which counts leaves in schema order; partition columns are not among them (delta-1.4).
+    ``delta.dataSkippingStatsColumns`` names columns or structs and takes precedence over
+    ``delta.dataSkippingNumIndexedCols``, which counts leaves in schema order. Partition columns do not count
+    (delta-1.4).
     """
     named = property_of(STATS_KEYS[1])
     if named is not None:
@@ -223,7 +228,7 @@ def has_statistics(path: ColumnPath, schema: Schema, property_of: Callable[[str]
 
 
 def names_statistics(path: ColumnPath, named: str) -> bool:
-    """Whether a list as ``delta.dataSkippingStatsColumns`` holds it names a leaf column, or a struct that it is in."""
+    """Whether a list such as ``delta.dataSkippingStatsColumns`` names a leaf column, or a struct that contains it."""
     folded = fold_column(path)
     return any(folded[: len(column)] == column for column in _parsed(parse_columns, named, _NO_COLUMNS))
 

@@ -1,8 +1,8 @@
-"""``column_mapping``: whether columns have names of their own in data files, so that they can be renamed and dropped
+"""``column_mapping``: whether columns have separate names in data files, so that they can be renamed and dropped
 (delta-1.7).
 
-A table takes the mapping by name at any time; only a rewrite of all its data takes it away. A table that was created
-with the mapping ``id`` keeps it.
+A table accepts the mapping by name at any time. Only a rewrite of all its data removes it. A table created with the
+mapping ``id`` keeps it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _MANIFEST_KEY = "delta.compatibility.symlinkFormatManifest.enabled"
 _ICEBERG_KEYS = ("delta.enableIcebergCompatV1", "delta.enableIcebergCompatV2", "delta.enableIcebergCompatV3")
 _FEATURE = "columnMapping"
 _NOT_IN_PARQUET = frozenset(" ,;{}()\n\t=")
-"""What the name of a column must not hold where data files have it too."""
+"""Characters that a column name must not contain if data files use the same name."""
 
 
 class ColumnMapping:
-    """See the module."""
+    """The attribute ``column_mapping``."""
 
     name = "column_mapping"
     shape = ValueType(
@@ -43,17 +43,19 @@ class ColumnMapping:
         return (live.property(MAPPING_KEY) or "none").lower()
 
     def agrees(self, found: Value, declared: Value, key: str) -> bool:
-        """Equal modes: what maps by ``id`` can do what maps by ``name`` can, and is another format all the same."""
+        """Compares the modes. Mapping by ``id`` supports everything that mapping by ``name`` does, but is a different
+        format.
+        """
         return found == declared
 
     def diff(self, declared: Value | Mapping[str, str | None], live: LiveTable) -> Iterable[Change]:
-        """At most one change."""
+        """Yields at most one change."""
         found = self.read(live, "")
         if isinstance(declared, str) and not self.agrees(found, declared, ""):
             yield Change(attribute=self.name, before=found, after=declared)
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
-        """What Delta would refuse, what it would break, and a rewrite that nobody consented to."""
+        """Refuses what Delta would reject, what Delta would break, and a rewrite without consent."""
         found = _against_mapping if change.after == "name" else _against_removal
         return next(found(change, live, target), None)
 
@@ -117,7 +119,7 @@ def _against_removal(change: Change, live: LiveTable, target: ChangeTarget) -> I
 
 
 def _mapped(path: ColumnPath, live: LiveTable) -> bool:
-    """Whether a column, or a struct that it lies in, is not called what its data files call it."""
+    """Whether a column, or a struct that contains it, has a different name in the data files."""
     found = [live.schema.find(path[: depth + 1]) for depth in range(len(path))]
     return any(each is not None and each[1].physical not in {"", each[1].name} for each in found)
 

@@ -1,9 +1,9 @@
-"""``deletion_vectors``: whether new ones are written, and whether old ones are left (delta-1.3).
+"""``deletion_vectors``: whether deletes write deletion vectors, and whether old ones remain (delta-1.3).
 
-``enabled``  the property is on. ``disabled``  it is off, vectors may remain. ``purged``  it is off and no vector is
-left in the current version. ``dropped``  the protocol does not have the feature. Each of the last three satisfies those
-before it. A table reads ``protected`` where the feature is gone, its checkpoints are protected in its stead, and the
-policy asks to give up history, which also ends the protection.
+``enabled``: the property is on. ``disabled``: it is off, and vectors may remain. ``purged``: it is off, and the current
+version has no vectors. ``dropped``: the protocol does not have the feature. ``purged`` satisfies ``disabled``, and
+``dropped`` satisfies both. A table reads ``protected`` if the feature was removed, its checkpoints are protected
+instead, and the policy requires history to be deleted, which also ends the protection.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ FEATURE = "deletionVectors"
 RETENTION = "delta.dropFeatureTruncateHistory.retentionDuration"
 PROTECTED = "protected"
 _OFF = ("disabled", "purged", PROTECTED, "dropped")
-"""What a table reads where no vectors are written, and each satisfies those before it."""
+"""The values of a table that writes no vectors, the weakest first. Each satisfies the preceding ones."""
 _ICEBERG_KEYS = (compat_key(1), compat_key(2))
-"""Compatibilities with Iceberg that take no deletion vectors; V3 does (delta-1.3)."""
+"""The versions of Iceberg compatibility that allow no deletion vectors. V3 allows them (delta-1.3)."""
 
 
 class DeletionVectors:
-    """See the module."""
+    """The attribute ``deletion_vectors``."""
 
     name = "deletion_vectors"
     shape = ValueType(
@@ -48,8 +48,8 @@ class DeletionVectors:
     def read(self, live: LiveTable, key: str) -> Value:
         """``enabled``, ``disabled``, ``purged``, ``protected`` or ``dropped``.
 
-        A table whose protocol never had the feature reads ``dropped``; with the feature and an unknown number of
-        vectors it reads ``disabled``, since a REORG with nothing to purge makes no commit (delta-5).
+        A table whose protocol never had the feature reads ``dropped``. A table with the feature and an unknown number
+        of vectors reads ``disabled``, because a REORG with nothing to purge makes no commit (delta-5).
         """
         if _is_true(live.property(KEY)):
             return "enabled"
@@ -58,20 +58,22 @@ class DeletionVectors:
         return PROTECTED if live.truncation and live.protocol.has(PROTECTION) else "dropped"
 
     def agrees(self, found: Value, declared: Value, key: str) -> bool:
-        """``disabled`` asks less than ``purged``, and that less than ``dropped``."""
+        """``dropped`` satisfies ``purged``, and both satisfy ``disabled``."""
         off = found in _OFF and declared in _OFF and _OFF.index(found) >= _OFF.index(declared)
         return found == declared or off
 
     def diff(self, declared: Value | Mapping[str, str | None], live: LiveTable) -> Iterable[Change]:
-        """At most one change."""
+        """Yields at most one change."""
         found = self.read(live, "")
         if isinstance(found, str) and isinstance(declared, str) and not self.agrees(found, declared, ""):
-            # To turn vectors on, it does not matter whether old ones are left.
+            # Whether old vectors remain does not matter for enabling.
             before = "disabled" if declared == "enabled" else found
             yield Change(attribute=self.name, before=before, after=declared, via=_on_the_way(before, declared, live))
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
-        """Readers of symlink manifests and of Iceberg know no vectors, so Delta refuses them there (delta-1.3)."""
+        """Readers of symlink manifests and of Iceberg do not support vectors, so Delta rejects vectors there
+        (delta-1.3).
+        """
         if change.after == "enabled" and _is_true(target.property(live, MANIFEST_KEY)):
             return Refusal(
                 change=change.id,
@@ -89,7 +91,9 @@ class DeletionVectors:
         return None
 
     def act(self, change: Change, basis: Basis) -> Action:
-        """On is one property. To purge: REORG while the writers of new vectors wait, off, REORG what slipped in."""
+        """Enabling sets one property. A purge runs REORG while the writers of new vectors wait, disables the property,
+        and runs REORG again if vectors were written in between.
+        """
         on = SetProperties(((KEY, "true"),))
         off = SetProperties(((KEY, "false"),))
         if change.after == "enabled":
@@ -112,7 +116,7 @@ class DeletionVectors:
 
 
 def _on_the_way(before: str, after: str, live: LiveTable) -> tuple[Value, ...]:
-    """What the table reads between the statements of a change."""
+    """The values of the table between the statements of a change."""
     states = ("enabled", *_OFF)
     last = {"purged": "disabled", "dropped": PROTECTED if _protected(live) else "purged"}.get(after)
     return states[states.index(before) + 1 : states.index(last) + 1] if last else ()
@@ -123,11 +127,13 @@ def _protected(live: LiveTable) -> bool:
 
 
 def _drops(change: Change, basis: Basis) -> Iterable[Step]:
-    """The feature, alone or with the history that names it, and then what an earlier drop left in its stead."""
+    """Drops the feature, with or without its history. With history, also drops the protection that an earlier drop
+    left.
+    """
     truncate = basis.options.truncate_history
     due = None
     if truncate:
-        # What waits for the purge of this very plan cannot say yet for how long.
+        # The purge of the same plan has not run yet, so the waiting time is still unknown.
         due = 0 if change.before in {"enabled", "disabled"} else basis.truncation or None
     lost = f"history cut off: no time travel or RESTORE to versions older than {RETENTION}, a day unless set"
     if change.before != PROTECTED:

@@ -1,4 +1,4 @@
-"""Protocol features: which of them DROP FEATURE removes, and what remains (delta-1.13, delta-1.15)."""
+"""Protocol features: which ones DROP FEATURE can remove, and what remains after it (delta-1.13, delta-1.15)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HISTORY = READER_FEATURES - {
     "variantShredding-preview",
     "catalogManaged",
 }
-"""Reader features that DROP FEATURE removes: with history, or with checkpointProtection in their place."""
+"""Reader features that DROP FEATURE removes, with their history or leaving checkpointProtection behind."""
 _FREELY = frozenset(
     {
         "checkConstraints",
@@ -27,13 +27,13 @@ _FREELY = frozenset(
 PROTECTION = "checkpointProtection"
 """Keeps the history from before a feature was dropped readable."""
 _TRUNCATES = frozenset({PROTECTION})
-"""Removed with TRUNCATE HISTORY alone."""
+"""Features that only TRUNCATE HISTORY removes."""
 
 
 def leaves(feature: str) -> Leaves:
-    """How a feature leaves a protocol: not at all, with a loss of history or a guard in its place, or without either.
+    """How a feature can be removed from a protocol: not at all, by losing history or adding a guard, or without either.
 
-    A feature that is not known here counts as one that stays.
+    An unknown feature counts as one that cannot be removed.
     """
     if feature in _TRUNCATES:
         return "truncating"
@@ -48,6 +48,6 @@ def needs_protection(feature: str, *, truncate_history: bool, protocol: Protocol
 
 
 def added_features(before: Protocol, after: Protocol) -> tuple[FeatureFact, ...]:
-    """The features that a plan adds, by name, and what it takes to be rid of each."""
+    """The features that a plan adds, by name, and how each can be removed."""
     new = sorted(after.features - before.features)
     return tuple(FeatureFact(name=each, reader=each in READER_FEATURES, leaves=leaves(each)) for each in new)

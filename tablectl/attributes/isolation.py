@@ -1,7 +1,7 @@
-"""``isolation``: the level that decides which concurrent writes conflict, pinned as ``delta.isolationLevel``.
+"""``isolation``: the level that decides which concurrent writes conflict, stored as ``delta.isolationLevel``.
 
-Unset means Serializable to open-source Delta and WriteSerializable to Databricks (delta-1.2, D6), so a named
-level is always written out and never taken for granted.
+If the property is not set, open-source Delta uses Serializable and Databricks uses WriteSerializable (delta-1.2, D6). A
+declared level is therefore always written to the table and never assumed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KEY = "delta.isolationLevel"
 
 
 class Isolation:
-    """See the module."""
+    """The attribute ``isolation``."""
 
     name = "isolation"
     shape = ValueType(
@@ -31,7 +31,7 @@ class Isolation:
     )
 
     def read(self, live: LiveTable, key: str) -> Value:
-        """The stored level in its usual spelling, ``default`` where none is stored."""
+        """The stored level in its usual spelling; ``default`` if none is stored."""
         stored = live.property(KEY)
         if stored is None:
             return "default"
@@ -40,17 +40,19 @@ class Isolation:
         )
 
     def agrees(self, found: Value, declared: Value, key: str) -> bool:
-        """Equal levels; Delta takes them in any letter case and stores them as typed."""
+        """Compares the levels. Delta accepts them in any letter case and stores them as typed; ``read`` normalises
+        them.
+        """
         return found == declared
 
     def diff(self, declared: Value | Mapping[str, str | None], live: LiveTable) -> Iterable[Change]:
-        """At most one change."""
+        """Yields at most one change."""
         found = self.read(live, "")
         if isinstance(declared, str) and not self.agrees(found, declared, ""):
             yield Change(attribute=self.name, before=found, after=declared)
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
-        """Open-source Delta honours a stored WriteSerializable but refuses to set it (delta-1.2)."""
+        """Open-source Delta honours a stored WriteSerializable but rejects setting it (delta-1.2)."""
         if target.dialect == "oss" and change.after == "WriteSerializable":
             return Refusal(
                 change=change.id,
@@ -62,7 +64,7 @@ class Isolation:
         return None
 
     def act(self, change: Change, basis: Basis) -> Action:
-        """One property set or unset."""
+        """Sets or unsets one property."""
         lost = change.before not in {"Serializable", "default"}
         note = f"the new level: open-source Delta cannot set {change.before} again" if lost else ""
         undo = None if lost else put_back(KEY, basis)

@@ -1,4 +1,4 @@
-"""Whose values ``reports.mask`` hides: property keys by glob, and the attributes that speak for such a key."""
+"""The values that ``reports.mask`` hides: property keys by glob, and the attributes of such keys."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HIDDEN = "••••••"
 
 @dataclass(frozen=True)
 class MaskedKeys:
-    """Globs over property keys (``*password*``, ``owner.*``), whatever their letter case."""
+    """Globs over property keys (``*password*``, ``owner.*``), without regard to letter case."""
 
     patterns: tuple[str, ...] = ()
 
@@ -27,11 +27,11 @@ class MaskedKeys:
         return frozenset(attribute for key, attribute in OWNED.items() if self.hides(key))
 
     def hides(self, key: str) -> bool:
-        """Whether the values of a property are not shown."""
+        """Whether the values of a property are hidden."""
         return bool(self.patterns) and self._keys.match(key) is not None
 
     def hides_value(self, attribute: str, key: str) -> bool:
-        """Whether the values of an attribute are not shown: ``key`` is a property, or empty for any other attribute."""
+        """Whether the values of an attribute are hidden. ``key`` is a property key; empty for every other attribute."""
         return bool(self.patterns) and (self.hides(key) if key else attribute in self._attributes)
 
 

@@ -1,5 +1,7 @@
-"""``partitioning``: the partition columns, in order. No ALTER changes them (delta-1.5): the whole table is written
-anew by one overwrite, and only where the policy says ``rewrite: allowed`` (docs/partitioning.md).
+"""``partitioning``: the partition columns, in order.
+
+No ALTER changes them (delta-1.5): one overwrite rewrites the whole table, and only if the policy says ``rewrite:
+allowed`` (docs/partitioning.md).
 """
 
 from __future__ import annotations
@@ -43,13 +45,13 @@ _KEPT = frozenset(
         "vacuumProtocolCheck",
     }
 )
-"""Features that the rewrite was seen to keep what they stand for (docs/partitioning.md)."""
+"""Features whose effects the rewrite was measured to keep (docs/partitioning.md)."""
 _EXPLICIT = "delta.identity.allowExplicitInsert"
 _HARMLESS = "declare the partitioning that the table has"
 
 
 class Partitioning:
-    """See the module."""
+    """The attribute ``partitioning``."""
 
     name = "partitioning"
     shape = ValueType(
@@ -60,15 +62,15 @@ class Partitioning:
     )
 
     def read(self, live: LiveTable, key: str) -> Value:
-        """The columns as the table spells them, ``none`` where there are none."""
+        """The columns in the table's spelling, or ``none``."""
         return tuple(column_text((column,)) for column in live.partition_columns) or "none"
 
     def agrees(self, found: Value, declared: Value, key: str) -> bool:
-        """Equal columns in equal order, which is the order of the directories."""
+        """Compares the columns in order, because the order determines the directories."""
         return _folded(found) == _folded(declared)
 
     def diff(self, declared: Value | Mapping[str, str | None], live: LiveTable) -> Iterable[Change]:
-        """At most one change, its columns spelled as the table spells them."""
+        """Yields at most one change, with the columns in the table's spelling."""
         found = self.read(live, "")
         if not isinstance(declared, str | tuple) or self.agrees(found, declared, ""):
             return
@@ -76,7 +78,9 @@ class Partitioning:
         yield Change(attribute=self.name, before=found, after=spelled, columns=facts)
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
-        """Without consent always; with it, what the rewrite would lose, and what Delta would refuse."""
+        """Refuses every change without consent. With consent, refuses what the rewrite would lose and what Delta would
+        reject.
+        """
         reason, way_out, condition = next(_problems(change, live, target), ("", "", ""))
         if not reason:
             return None
@@ -89,7 +93,7 @@ class Partitioning:
 
 
 _Problem = tuple[str, str, str]
-"""A reason, the way out, and the engine's error class."""
+"""Reason, fix, and the engine's error class."""
 
 
 def _problems(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[_Problem]:
@@ -130,7 +134,7 @@ def _bad_columns(change: Change, live: LiveTable) -> Iterator[_Problem]:
 
 
 def _lost(live: LiveTable, target: ChangeTarget) -> Iterator[_Problem]:
-    """What the rewrite would lose or touch though nobody declared it (docs/partitioning.md)."""
+    """What the rewrite would lose or change although no policy declares it (docs/partitioning.md)."""
     if live.clustering and not any(isinstance(each, ClusterBy) for each in target.operations):
         columns = ", ".join(column_text(path) for path in live.clustering)
         yield f"the table is clustered by {columns}, which a rewrite ends", "declare `clustering: none` too", ""
@@ -172,7 +176,7 @@ def _names(value: Value) -> tuple[str, ...]:
 
 
 def _name(text: str) -> str:
-    """A column's name; what names no top-level column stands for itself, and is found in no table."""
+    """The name of a top-level column. Other text is returned unchanged and matches no column."""
     try:
         path = parse_column(text)
     except NameSyntaxError:

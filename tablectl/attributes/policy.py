@@ -1,4 +1,4 @@
-"""What a policy may declare: one optional field per attribute. A field left out is not managed."""
+"""The attributes that a policy may declare, one optional field each. An omitted field is not managed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Columns = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The declared attributes of one table. The fields are the registry: their order is the order of plans.
+    """The declared attributes of one table. The field order is the order of attributes in plans.
 
     Raises ``ValueError`` for a value that an attribute's ``shape`` does not admit.
     """
@@ -45,12 +45,14 @@ class Policy:
                 raise ValueError(f"no policy can declare {value!r} of {name}")
 
     def declared(self) -> dict[str, str | tuple[str, ...] | Mapping[str, str | None]]:
-        """What is managed, by attribute."""
+        """The managed attributes and their declared values."""
         values = ((entry.name, getattr(self, entry.name)) for entry in ATTRIBUTES)
         return {name: value for name, value in values if value is not None}
 
     def values(self) -> Iterator[tuple[str, str, Value]]:
-        """What is managed, each property by itself: attribute, property key or empty, value."""
+        """Each managed value: attribute, property key (empty for other attributes), value. Each property is a separate
+        item.
+        """
         for name, value in self.declared().items():
             if isinstance(value, Mapping):
                 yield from ((name, key, text) for key, text in value.items())
@@ -80,12 +82,12 @@ _BY_SIZE = frozenset(
     }
 )
 CLUSTERED_DATA = f"{Clustering.name}.{DATA}"
-"""The id of the change that has data follow the clustering columns."""
+"""The id of the change that makes the data follow the clustering columns."""
 
 
 def needs_vectors(name: str, key: str, declared: Value) -> bool:
-    """Whether what a declaration asks for depends on how many deletion vectors the table holds, so that they are
-    counted where no checksum tells.
+    """Whether a declaration depends on the table's number of deletion vectors. If so, and no checksum has the number,
+    the vectors are counted.
     """
     match name:
         case DeletionVectors.name:
@@ -99,31 +101,33 @@ def needs_vectors(name: str, key: str, declared: Value) -> bool:
 
 
 def needs_size(change: Change) -> bool:
-    """Whether what a change costs follows from the table's files and bytes, so that they are counted where no checksum
-    tells.
+    """Whether the cost of a change depends on the table's files and bytes. If so, and no checksum has them, they are
+    counted.
     """
     return rewrites(change) or (change.attribute, change.after) in _BY_SIZE
 
 
 def rewrites(change: Change) -> bool:
-    """Whether a change writes the whole table anew."""
+    """Whether a change rewrites the whole table."""
     return change.attribute == Partitioning.name
 
 
 def needs_marks(name: str, declared: Value, live: LiveTable, options: TableOptions) -> bool:
-    """Whether it counts by what the data of a table is clustered: where it shall follow, or the columns change."""
+    """Whether a declaration depends on how the table's data is clustered: the data must follow, or the
+    columns change.
+    """
     if name != Clustering.name or not isinstance(declared, tuple):
         return False
     return options.optimize != "never" or not Clustering().agrees(Clustering().read(live, ""), declared, "")
 
 
 def needs_truncation(name: str, declared: Value, options: TableOptions) -> bool:
-    """Whether what a declaration asks for depends on how old the history is."""
+    """Whether a declaration depends on the age of the history."""
     return name == DeletionVectors.name and declared == "dropped" and options.truncate_history
 
 
 def check_declarable(change: Change, dialect: str) -> None:
-    """Raises ``ValueError`` for a change that no policy can ask for, so that no plan file can ask for it either."""
+    """Raises ``ValueError`` for a change that no policy can declare. A plan file must not contain one either."""
     if (change.attribute, change.key) == (Clustering.name, DATA):
         if (change.before, change.after) != ("outdated", "clustered"):
             raise ValueError(f"no policy can ask for {change.id}")
@@ -148,7 +152,7 @@ def _check_property(key: str, value: Value, dialect: str) -> None:
 
 
 def attribute(name: str) -> Attribute:
-    """The attribute of a name; ``KeyError`` for a name that is none."""
+    """The attribute with this name. Raises ``KeyError`` if there is none."""
     for entry in ATTRIBUTES:
         if entry.name == name:
             return entry

@@ -1,4 +1,4 @@
-"""``properties``: every other table property, each its own change; ``null`` is "not set"."""
+"""``properties``: all other table properties, each with its own change. ``null`` means "not set"."""
 
 from __future__ import annotations
 
@@ -20,23 +20,25 @@ _OVER_VECTORS = (
 
 
 class Properties:
-    """See the module."""
+    """The attribute ``properties``."""
 
     name = "properties"
     shape = ValueType(name=name, description="Any other table property; null unsets it.", keyed=True)
 
     def read(self, live: LiveTable, key: str) -> Value:
-        """The stored text, ``None`` where the key is not set."""
+        """The stored text; ``None`` if the key is not set."""
         return live.property(key)
 
     def agrees(self, found: Value, declared: Value, key: str) -> bool:
-        """By meaning: ``interval 7 days`` is ``interval 1 week``; a default that all engines share needs no commit."""
+        """Compares by meaning: ``interval 7 days`` equals ``interval 1 week``. A default that all engines share needs
+        no commit.
+        """
         if found is None or declared is None:
             return found == declared or (found is None and _meaning(key, declared) == _shared_default(key))
         return found in {declared, cut(str(declared))} or _meaning(key, found) == _meaning(key, declared)
 
     def diff(self, declared: Value | Mapping[str, str | None], live: LiveTable) -> Iterable[Change]:
-        """One change a key, in the order of the keys."""
+        """Yields one change per key, sorted by key."""
         if not isinstance(declared, Mapping):
             return
         for key in sorted(declared):
@@ -58,7 +60,7 @@ class Properties:
         return None
 
     def act(self, change: Change, basis: Basis) -> Action:
-        """One key set or unset."""
+        """Sets or unsets one key."""
         known = find_anywhere(change.key)
         note = ""
         if known and known.enables(change.after) and not basis.protocol.protocol().has(known.feature):

@@ -1,4 +1,4 @@
-"""What may be written anew: only with the policy's consent, and only as much as it says."""
+"""Limits on rewriting data: only with the policy's consent, and only up to its size limit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tablectl.model.table import LiveTable
 
 
 def why_no_rewrite(change: str, what: str, live: LiveTable, target: ChangeTarget) -> Refusal | None:
-    """Why a change must not rewrite all data of a table; ``what`` says what would, in a sentence without its end."""
+    """Why a change must not rewrite all data of a table; ``None`` if it may. ``what`` is the subject of the message."""
     if target.options.rewrite != "allowed":
         return Refusal(
             change=change,
@@ -19,7 +19,7 @@ def why_no_rewrite(change: str, what: str, live: LiveTable, target: ChangeTarget
 
 
 def why_too_large(change: str, what: str, live: LiveTable, target: ChangeTarget) -> Refusal | None:
-    """Why a change must not rewrite a table of this size, where the policy sets a limit."""
+    """Why a change must not rewrite a table of this size; ``None`` if it may. The policy sets the limit."""
     limit = target.options.max_bytes
     if limit is None or (live.bytes is not None and live.bytes <= limit):
         return None

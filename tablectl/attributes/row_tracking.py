@@ -1,7 +1,7 @@
 """``row_tracking``: whether every row keeps an id and the version that last changed it (delta-1.6).
 
-``suspended`` is what an interrupted DROP FEATURE leaves: off, and no file gets ids. No policy declares it; it satisfies
-``disabled``, and has to be lifted before the ids can come back.
+``suspended`` is the state after an interrupted DROP FEATURE: row tracking is off, and no file gets ids. No policy can
+declare it. It satisfies ``disabled``, and it must be lifted before row tracking can be enabled again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STAYS = "the protocol features rowTracking and domainMetadata, and the row ids 
 
 
 class RowTracking:
-    """See the module."""
+    """The attribute ``row_tracking``."""
 
     name = "row_tracking"
     shape = ValueType(
@@ -37,25 +37,25 @@ class RowTracking:
     def read(self, live: LiveTable, key: str) -> Value:
         """``enabled``, ``disabled`` or ``suspended``.
 
-        Files that have ids already make no difference: Delta gives them to the others, and then sets the property.
+        Files that already have ids do not matter: Delta assigns ids to the others and then sets the property.
         """
         if _is_true(live.property(KEY)):
             return "enabled"
         return "suspended" if _is_true(live.property(SUSPENDED_KEY)) else "disabled"
 
     def agrees(self, found: Value, declared: Value, key: str) -> bool:
-        """What is suspended is disabled too."""
+        """``suspended`` satisfies ``disabled``."""
         return found == declared or (declared == "disabled" and found == "suspended")
 
     def diff(self, declared: Value | Mapping[str, str | None], live: LiveTable) -> Iterable[Change]:
-        """At most one change."""
+        """Yields at most one change."""
         found = self.read(live, "")
         if isinstance(declared, str) and not self.agrees(found, declared, ""):
             via = ("disabled",) if found == "suspended" else ()
             yield Change(attribute=self.name, before=found, after=declared, via=via)
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
-        """Iceberg compatibility V3 is made of row ids."""
+        """Iceberg compatibility V3 requires row tracking."""
         if change.after == "disabled" and _is_true(target.property(live, _NEEDED_BY_KEY)):
             return Refusal(
                 change=change.id,
@@ -67,7 +67,9 @@ class RowTracking:
         return None
 
     def act(self, change: Change, basis: Basis) -> Action:
-        """One property. To set it, Delta first raises the protocol and commits again every file without ids."""
+        """One property. Before Delta sets it to true, it upgrades the protocol and commits again every file without
+        ids.
+        """
         on = SetProperties(((KEY, "true"),))
         off = SetProperties(((KEY, "false"),))
         if change.after == "disabled":

@@ -1,8 +1,8 @@
-"""``uniform``: whether readers of Iceberg can read the table, and by which version of Delta's Iceberg compatibility
+"""``uniform``: whether Iceberg readers can read the table, and by which version of Delta's Iceberg compatibility
 (delta-1.10, docs/uniform.md).
 
-REORG … UPGRADE UNIFORM is a chain: the compatibility with what it needs, for V2 the files anew, and last the format.
-``iceberg_v2 begun`` is a table that has the first and not the last.
+REORG … UPGRADE UNIFORM makes several commits: first the compatibility with its prerequisites, for V2 the rewritten
+files, and last the format. ``iceberg_v2 begun`` is a table with the first commit and without the last.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _IN_V2 = frozenset(
 
 
 class Uniform:
-    """See the module."""
+    """The attribute ``uniform``."""
 
     name = "uniform"
     shape = ValueType(
@@ -52,18 +52,18 @@ class Uniform:
     )
 
     def read(self, live: LiveTable, key: str) -> Value:
-        """``iceberg_v1``, ``iceberg_v2``, ``iceberg_v3``, each of them ``begun``, or ``none``."""
+        """``iceberg_v1``, ``iceberg_v2``, ``iceberg_v3``, each of them with or without ``begun``, or ``none``."""
         version = next((each for each in (1, 2, 3) if _is_true(live.property(compat_key(each)))), 0)
         if not version:
             return "none"
         return f"iceberg_v{version}" if "iceberg" in _formats(live) else f"iceberg_v{version}{_BEGUN}"
 
     def agrees(self, found: Value, declared: Value, key: str) -> bool:
-        """Equal; a chain that was begun is neither where it came from nor where it goes."""
+        """Compares the values. A state ``begun`` satisfies neither the old nor the new declaration."""
         return found == declared
 
     def diff(self, declared: Value | Mapping[str, str | None], live: LiveTable) -> Iterable[Change]:
-        """At most one change, with the states between the commits of its chain."""
+        """Yields at most one change, with the states between its commits."""
         found = self.read(live, "")
         if isinstance(declared, str) and not self.agrees(found, declared, ""):
             between = [] if declared == "none" else [f"{declared}{_BEGUN}"]
@@ -72,12 +72,12 @@ class Uniform:
             yield Change(attribute=self.name, before=found, after=declared, via=tuple(between))
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
-        """What Delta would refuse, and what it would not notice."""
+        """Refuses what Delta would reject, and what Delta would not notice."""
         problems = _against_any(change, live) if change.after == "none" else _against_upgrade(change, live, target)
         return next(problems, None)
 
     def act(self, change: Change, basis: Basis) -> Action:
-        """The chain in one statement, which goes on where it was broken off; or the properties unset."""
+        """One statement for all commits, which continues after an interruption; or the properties unset."""
         before, after = _version(change.before), _version(change.after)
         begun = str(change.before).endswith(_BEGUN)
         if not after:
@@ -90,7 +90,7 @@ class Uniform:
             return Action(change, (Step(UnsetProperties(keys), undo=undo, undo_note=stays),))
         steps: list[Step] = []
         if change.before == "iceberg_v1" and after > before:
-            # Else a run that is broken off before the files are rewritten would look like one that came to its end.
+            # Without this, a run that stops before the files are rewritten would look complete.
             iceberg = SetProperties(((FORMATS_KEY, "iceberg"),))
             steps.append(Step(UnsetProperties((FORMATS_KEY,)), undo=iceberg))
         needs = (FORMATS_KEY, VECTORS_KEY, MAPPING_KEY, _MANIFEST_KEY)
@@ -120,7 +120,7 @@ def _stays(version: int, basis: Basis) -> str:
 
 
 def _version(value: Value) -> int:
-    """3 of ``iceberg_v3 begun``, 0 of ``none``."""
+    """The version in a value: 3 for ``iceberg_v3 begun``, 0 for ``none``."""
     text = str(value).removesuffix(_BEGUN)
     return int(text.removeprefix("iceberg_v")) if text != "none" else 0
 

@@ -1,4 +1,4 @@
-"""What an attribute takes: one of some words, a list of columns, or a map of keys to texts."""
+"""The types of attribute values: one of several words, a list of columns, or a map of keys to texts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueType:
-    """The values that a policy may declare of one attribute, and what they mean."""
+    """The values that a policy may declare for one attribute."""
 
     name: str
     description: str
@@ -18,7 +18,7 @@ class ValueType:
 
     @property
     def takes(self) -> str:
-        """For messages."""
+        """The permitted values, as a clause for messages."""
         if self.keyed:
             return "takes a map of keys to texts"
         if self.columns:
@@ -27,13 +27,13 @@ class ValueType:
 
     @property
     def example(self) -> str:
-        """A line that is right, for hints."""
+        """A valid line, for hints."""
         if self.keyed:
             return f"`{self.name}: {{owner.team: payments}}`"
         return f"`{self.name}: {'[customer_id, order_date]' if self.columns else self.words[0]}`"
 
     def admits(self, value: object) -> bool:
-        """Whether a policy may declare this value, as far as its form tells."""
+        """Whether a policy may declare this value. Checks only the value's form, not its meaning."""
         match value:
             case str():
                 return value in self.words

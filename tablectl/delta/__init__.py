@@ -1,1 +1,3 @@
-"""What Delta Lake is: names, schemas, properties, protocol features, clients. Knows nothing of tablectl."""
+"""Delta Lake concepts: names, schemas, properties, protocol features and clients. Imports no other package of
+tablectl.
+"""

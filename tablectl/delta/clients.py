@@ -1,9 +1,9 @@
-"""Which client knows which protocol feature, since which version: what its documentation says, or what a probe of it
-found, and nothing else.
+"""Client support for protocol features: which client supports which feature, and since which version.
 
-The data is ``clients.json`` beside this module: each entry names its source and the day it was read, and entries that
-``make probe-clients`` tried hold the release, the day and what each interface did. Where neither says anything, the
-answer is that nothing is known. A version newer than the newest one known counts as that one.
+The data is ``clients.json`` in this package. It holds only what a client's documentation says or what a probe of the
+client found. Each entry names its source and the day it was read. Entries that ``make probe-clients`` tested also hold
+the release, the day and the result of each interface. Where neither source covers a case, the answer is "unknown". A
+version newer than the newest known one counts as the newest known one.
 """
 
 from __future__ import annotations
@@ -24,45 +24,45 @@ Access = Literal["read", "write"]
 Outcome = Literal["yes", "no", "wrong rows"]
 
 LISTS = "table features"
-"""Stands for a protocol that lists its features, which a client must know beside each of them."""
+"""Pseudo-feature: the protocol lists its features. A client must support this in addition to each listed feature."""
 VECTORS_OFF = "vectors off"
-"""Stands for a table whose deletion vectors were switched off while some remain, or remain in its checkpoint."""
+"""Pseudo-feature: deletion vectors are disabled, but some remain in the table or in its checkpoint."""
 FORMAT = 1
 MAX_BYTES = 1024 * 1024
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class ClientFeatures(StrEnum):
-    """Whether a client knows a feature."""
+    """Whether a client supports a feature."""
 
     YES = "yes"
     NO = "no"
     WRONG = "wrong rows"
-    """It reads, or writes, without an error, and what comes of it is wrong."""
+    """The client reads or writes without an error, and the result is wrong."""
     UNDOCUMENTED = "undocumented"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """One release that was tried on real tables."""
+    """The results of testing one release of a client on real tables."""
 
     version: str
     date: str
-    """``2026-11-22``."""
+    """ISO date: ``2026-11-22``."""
     tables: str
-    """What made the tables: ``Delta 4.4.0``."""
+    """The writer of the test tables: ``Delta 4.4.0``."""
     reads: Mapping[str, Mapping[str, tuple[Outcome, str]]]
-    """By feature and interface the outcome, with the error or what was wrong."""
+    """Feature → interface → outcome, with the error or a description of the wrong rows."""
     writes: Mapping[str, tuple[Outcome, str]]
-    """By feature the outcome of an append."""
+    """Feature → outcome of an append, with the error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrongRows:
-    """A state of a table in which a client returns wrong rows without an error."""
+    """A table state in which a client returns wrong rows without an error."""
 
     when: str
-    """``VECTORS_OFF``."""
+    """The state: ``VECTORS_OFF``."""
     why: str
     source: str
 
@@ -72,36 +72,38 @@ class ClientData:
     """One client, as documented and as probed."""
 
     name: str
-    """As policies name it."""
+    """The name in policies."""
     title: str
     version: str
-    """What its version is the version of."""
+    """The product that the version number belongs to."""
     reads: Mapping[str, str]
-    """Reader features, each with the version that first reads tables with it; empty where no version is told."""
+    """Reader feature → first version that reads tables with it; empty if the source names no version."""
     writes: Mapping[str, str] | None
-    """Features, each with the version that first writes tables with it; ``None`` for a client that never writes."""
+    """Feature → first version that writes tables with it; ``None`` for a client that never writes."""
     never: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    """Features that lock out every version, and why."""
+    """Feature that no version supports → reason."""
     partly: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    """Features that some of its interfaces refuse to read in every version, and which."""
+    """Feature that some interfaces cannot read in any version → which interfaces."""
     whole: tuple[str, str] | None = None
-    """The versions for which a feature that is not listed is one that the client does not know."""
+    """First and last version for which every feature that is not listed is unsupported."""
     open: frozenset[str] = frozenset()
-    """Features that are left open even for those versions."""
+    """Features whose support is undocumented even in the range ``whole``."""
     lines: frozenset[Version] = frozenset()
-    """The release lines there are, where versions of something else are easily taken for them."""
+    """The release lines that exist. Set for clients whose version is easily confused with the version of something
+    else.
+    """
     wrong_rows: tuple[WrongRows, ...] = ()
     probe: Probe | None = None
     engine: str = ""
-    """Its name in ``Client.engine``, where a history tells it."""
+    """The name in ``Client.engine``, if table histories identify the client."""
     note: str = ""
     source: str
     as_of: str
-    """The day on which the source was read: ``2026-08-31``."""
+    """The day the source was read: ``2026-08-31``."""
 
     @property
     def checked(self) -> str:
-        """The newest day that anything of it is from."""
+        """The newest date of the documentation and the probe."""
         return max(self.as_of, self.probe.date) if self.probe else self.as_of
 
     @property
@@ -113,24 +115,24 @@ class ClientData:
 
 @dataclass(frozen=True, slots=True)
 class ClientAnswer:
-    """What is known of one feature."""
+    """What is known about a client's support for one feature."""
 
     knows: ClientFeatures
     since: str = ""
-    """The version that first knows it, where one is told."""
+    """The first version that supports the feature, if known."""
     why: str = ""
-    """What else there is to say, as a clause."""
+    """A further explanation, as a clause."""
     newest: str = ""
-    """The newest version known, where the one asked about is newer and counts as that."""
+    """The newest known version, if the requested version is newer and counts as this one."""
 
 
 def parse_version(text: str) -> Version:
-    """``4.0.1`` as numbers."""
+    """The components of a dotted version: ``4.0.1`` becomes ``(4, 0, 1)``. Raises ``ValueError`` for other text."""
     return tuple(map(int, text.split(".")))
 
 
 def ask(data: ClientData, version: Version, feature: str, access: Access) -> ClientAnswer:
-    """Whether a version of a client can read, or write, a table with a feature."""
+    """Whether a version of a client can read (or write) a table that has a feature."""
     if feature in data.never:
         return ClientAnswer(ClientFeatures.NO, why=data.never[feature])
     if access == "read" and feature in data.partly:
@@ -141,7 +143,9 @@ def ask(data: ClientData, version: Version, feature: str, access: Access) -> Cli
 
 
 def _probed(data: ClientData, version: Version, feature: str, access: Access) -> ClientAnswer | None:
-    """What the probe found, for its release and newer ones."""
+    """The probe's result. It applies to the probed release and to newer ones; ``None`` if the probe does not
+    cover it.
+    """
     probe = data.probe
     if probe is None or _padded(version) < _padded(parse_version(probe.version)):
         return None
@@ -178,7 +182,7 @@ def _documented(data: ClientData, version: Version, feature: str, access: Access
         since = listed[feature]
         if not since or _padded(version) >= _padded(parse_version(since)):
             return ClientAnswer(ClientFeatures.YES, since)
-        if data.whole and since == data.whole[0]:  # what older versions know was not written down
+        if data.whole and since == data.whole[0]:  # the data does not say what older versions support
             return ClientAnswer(
                 ClientFeatures.UNDOCUMENTED, since, f"what versions before {since} know is not documented"
             )
@@ -190,7 +194,7 @@ def _documented(data: ClientData, version: Version, feature: str, access: Access
 
 
 def wrong_rows(data: ClientData, version: Version, when: str) -> str:
-    """Why a version returns wrong rows of a table in some state; empty where nothing says so."""
+    """Why a version returns wrong rows for a table in state ``when``; empty if no source says that it does."""
     probed = _probed(data, version, when, "read")
     if probed is not None:
         return probed.why if probed.knows is ClientFeatures.WRONG else ""
@@ -215,12 +219,12 @@ def _text(version: Version) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LockedOut:
-    """A client that a raise of the protocol locks out, or that reads wrong rows after it."""
+    """A client that a protocol upgrade locks out, or that reads wrong rows after it."""
 
     client: str
     version: str
     access: Access
-    """What it can no longer do."""
+    """The kind of access that is lost."""
     feature: str
     answer: ClientAnswer
     data: ClientData
@@ -228,20 +232,20 @@ class LockedOut:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A client of which it is not documented whether it knows what a raise adds."""
+    """A client for which no source says whether it supports the features that a protocol upgrade adds."""
 
     client: str
     version: str
     features: tuple[str, ...]
     why: str = ""
     data: ClientData | None = None
-    """``None`` for a client of which nothing is known here."""
+    """``None`` for a client without an entry."""
 
 
 def judge(name: str, version: str, before: Protocol, after: Protocol) -> Iterator[LockedOut | Unknown]:
-    """What a raise of the protocol means to a client of a version: one thing locked out at most.
+    """The effect of a protocol upgrade on a version of a client. Yields at most one ``LockedOut``.
 
-    What a client could not do with the protocol as it was, it does not lose.
+    Access that the client lacked under the old protocol does not count as lost.
     """
     new = _needs(after) - _needs(before)
     if not new:
@@ -278,10 +282,11 @@ def _fails(answer: ClientAnswer) -> bool:
 
 
 def judge_writer(client: Client, before: Protocol, after: Protocol) -> LockedOut | Unknown | None:
-    """What a raise means to a client that the history names; ``None`` where it goes on, by all that is known.
+    """The effect of a protocol upgrade on a client from the history; ``None`` if it keeps working, as far as is known.
 
-    Of unknown kind, it is ``Unknown`` without data. Without a version, or newer than what is known, it counts as the
-    newest version known; so does delta-rs below 1.0, which may be the version of its crate or of its Python package.
+    The result for an unidentified client is ``Unknown`` without data. A client without a version, or with one newer
+    than the newest known, counts as the newest known version. So does delta-rs below 1.0, because that number can be
+    the version of the crate or of the Python package.
     """
     new = _needs(after) - _needs(before)
     if not new:
@@ -296,7 +301,7 @@ def judge_writer(client: Client, before: Protocol, after: Protocol) -> LockedOut
 
 
 def newest_version(data: ClientData) -> Version:
-    """The newest version that anything is known of."""
+    """The newest version that the entry says anything about."""
     told = [*data.reads.values(), *(data.writes or {}).values(), *(data.whole or ())]
     told += [data.probe.version] if data.probe else []
     return max((parse_version(each) for each in told if each), default=(0,), key=_padded)
@@ -307,33 +312,35 @@ def _needs(protocol: Protocol) -> frozenset[str]:
 
 
 def _wanted(features: frozenset[str], access: Access) -> frozenset[str]:
-    """Those that the access is about. Lists of features concern writers; reader features make readers read them."""
+    """The features that matter for the access: all of them for writing, the reader features for reading."""
     return features if access == "write" else features & READER_FEATURES
 
 
 def _shown(features: frozenset[str]) -> tuple[str, ...]:
-    """Features by name; that they are listed is worth a word only where nothing else is new."""
+    """The names of the features. The ``LISTS`` pseudo-feature appears only if no other feature is new."""
     return tuple(sorted(features - {LISTS})) or tuple(features)
 
 
 def find_client(name: str) -> ClientData | None:
-    """The entry of a client by the name that policies use."""
+    """The entry of a client by its name in policies; ``None`` if there is no entry."""
     return next((each for each in known_clients() if each.name == name), None)
 
 
 def find_engine(engine: str) -> ClientData | None:
-    """The entry of a client by the name that a history gives it."""
+    """The entry of a client by its name in table histories; ``None`` if there is no entry."""
     return next((each for each in known_clients() if engine and each.engine == engine), None)
 
 
 @cache
 def known_clients() -> tuple[ClientData, ...]:
-    """Every client that is known here, the most common first. The Flink and Hive connectors name no features."""
+    """All known clients, the most common first. The Flink and Hive connectors are missing: they document no
+    features.
+    """
     return read_clients((files("tablectl.delta") / "clients.json").read_bytes())
 
 
 def read_clients(data: bytes) -> tuple[ClientData, ...]:
-    """The entries of the data file. Raises ``ValueError`` for what is none."""
+    """The entries of the data file. Raises ``ValueError`` if the file is too large or malformed."""
     if len(data) > MAX_BYTES:
         raise ValueError(f"the client data is larger than {MAX_BYTES} bytes")
     body = json.loads(data)

@@ -1,4 +1,4 @@
-"""What a table's ``schemaString`` says of its columns beyond names and types, and where two of them differ. Pure."""
+"""The column metadata in a table's ``schemaString``, beyond names and types, and a comparison of two schemas. Pure."""
 
 from __future__ import annotations
 
@@ -11,26 +11,28 @@ from tablectl.delta.names import ColumnPath
 
 _MAPPING = "delta.columnMapping."
 _TYPE_CHANGES = "delta.typeChanges"
-"""The types that a column had in older files (Delta protocol, "Type Change Metadata")."""
+"""The types that the column has in older data files (Delta protocol, "Type Change Metadata")."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One field of a schema, at whatever depth."""
+    """One field of a schema, at any depth."""
 
     path: ColumnPath
-    """Its names; ``element``, ``key`` and ``value`` within arrays and maps, as Delta writes them."""
+    """The names from the root. Inside arrays and maps they are ``element``, ``key`` and ``value``, as Delta writes
+    them.
+    """
     type: str
     nullable: bool
     metadata: Mapping[str, Any]
     reachable: bool
-    """Whether only structs lie above it."""
+    """Whether all parents are structs."""
 
 
 def columns_of(text: str) -> tuple[Column, ...]:
-    """Every field of a ``schemaString``, elements of arrays, keys and values of maps included; none of an empty one.
+    """Every field of a ``schemaString``, including array elements, map keys and map values; ``()`` for an empty string.
 
-    Raises ``ValueError`` where it is none: others wrote it.
+    Raises ``ValueError`` for a malformed schema: the text comes from other writers.
     """
     try:
         return tuple(_fields(json.loads(text), (), reachable=True)) if text else ()
@@ -67,7 +69,7 @@ def _name(kind: Any) -> str:
 
 
 def own_metadata(text: str) -> tuple[tuple[str, Mapping[str, Any]], ...]:
-    """The top-level columns in order, each with its metadata but what column mapping keeps there."""
+    """The top-level columns in order, each with its metadata except the keys of column mapping."""
     return tuple(
         (column.path[0], {key: value for key, value in column.metadata.items() if not key.startswith(_MAPPING)})
         for column in columns_of(text)
@@ -76,10 +78,10 @@ def own_metadata(text: str) -> tuple[tuple[str, Mapping[str, Any]], ...]:
 
 
 def differences(before: str, after: str) -> tuple[str, ...]:
-    """What two schemas say differently of their columns, for people: ``amount: comment``.
+    """The differences between the columns of two schemas, for people: ``amount: comment``.
 
-    Physical names and ids do not count, nor do older types of what is nested: Delta drops those when it writes all
-    files again, and no file has an older type then.
+    Physical names and ids do not count. The older types of nested fields do not count either: Delta drops them when it
+    rewrites all files, because no file has an older type after that.
     """
     one, other = (_by_path(text) for text in (before, after))
     found = [".".join(path) for path in one.keys() ^ other.keys()]

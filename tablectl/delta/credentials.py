@@ -1,8 +1,8 @@
-"""Credentials inside locations: found, taken out of text, taken off a location.
+"""Finds credentials in locations, and removes them from text and from locations.
 
-Azure writes a container before the host (``abfss://container@account/path``), so there a name before the ``@`` is no
-credential, and a name with a colon is. A signed query is known by the parameters that the clouds document: AWS
-Signature Version 4 and 2, Azure's shared access signatures, Google's V4 signed URLs.
+Azure writes a container before the host (``abfss://container@account/path``), so for Azure a name before the ``@`` is
+not a credential, but a name with a colon is. Signed queries are recognised by the parameters that the clouds document:
+AWS Signature Version 4 and 2, Azure shared access signatures, Google V4 signed URLs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _CONTAINERS = frozenset({"abfs", "abfss", "wasb", "wasbs"})
 _USER = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<user>[^\s'\"`/@]*:(?!\d{1,5}(?:/|$))[^\s'\"`@]*|[^\s'\"`/@:]+)@"
 )
-"""A password may hold slashes that should have been encoded; a port is followed by a path."""
+"""The password can contain slashes that should have been encoded. A port is followed by a path."""
 _NAMES = (
     r"sig|signature|x-amz-signature|x-amz-credential|x-amz-security-token|awsaccesskeyid|x-goog-signature|"
     r"x-goog-credential|googleaccessid|access[-_]?key(?:[-_]?id)?|secret(?:[-_]?(?:access[-_]?)?key)?|account[-_]?key|"
@@ -26,7 +26,7 @@ _PARAMETER = re.compile(rf"(?P<name>(?:[?&;]|%3[fb]|%26)(?:{_NAMES})(?:=|%3d))(?
 
 
 def find_credentials(location: str) -> str:
-    """What kind of credentials a location holds, as a noun phrase; empty where it holds none."""
+    """The kind of credentials in a location, as a noun phrase; empty if there are none."""
     for text in (location, unquote(location)):
         if any(map(_is_secret, _USER.finditer(text))):
             return "a user name or a password before its host"
@@ -37,14 +37,14 @@ def find_credentials(location: str) -> str:
 
 
 def scrub(text: str) -> str:
-    """A message without the credentials of the locations in it."""
+    """The text with all credentials in its locations replaced."""
     if "://" in text:
         text = _USER.sub(_scrub_user, text)
     return _PARAMETER.sub(rf"\g<name>{HIDDEN}", text) if "=" in text or "%3" in text else text
 
 
 def without_credentials(location: str) -> str:
-    """A location as it can be shown, stored and opened: no user before the host, and no signed query."""
+    """The location without a user before the host and without a signed query. It can be shown, stored and opened."""
     found = _USER.match(location)
     if found and _is_secret(found):
         container = found["user"].partition(":")[0] + "@" if found["scheme"].lower() in _CONTAINERS else ""

@@ -1,4 +1,4 @@
-"""Names of tables and columns: parsed once, compared folded, rendered quoted."""
+"""Names of tables and columns: parsing, comparison without regard to case, quoting."""
 
 from __future__ import annotations
 
@@ -21,21 +21,22 @@ _Named = TypeVar("_Named")
 
 
 class NameSyntaxError(ValueError):
-    """The text is no identifier; the message says why and what would be one, and holds no credentials of it."""
+    """The text is not an identifier. The message says why and how to write it, without any credentials in the text."""
 
     def __init__(self, message: str) -> None:
         super().__init__(scrub(message))
 
 
 def is_environment(text: str) -> bool:
-    """Whether an environment may be called so: a word that a shell, a file name and a report take as it is."""
+    """Whether the text is a valid environment name: a word that is safe in a shell, a file name and a report."""
     return _ENVIRONMENT.match(text) is not None
 
 
 def split_parts(text: str) -> tuple[str, ...]:
-    """The parts of a dotted identifier as Spark SQL reads it: bare words, or anything in backticks.
+    """The parts of a dotted identifier as Spark SQL reads it: bare words, or any text in backticks.
 
-    ``lake.`a.b`.c`` gives ``("lake", "a.b", "c")``. A backtick inside a quoted part is written twice.
+    ``lake.`a.b`.c`` gives ``("lake", "a.b", "c")``. A backtick inside a quoted part is doubled. Raises
+    ``NameSyntaxError``.
     """
     parts: list[str] = []
     rest = text
@@ -67,22 +68,22 @@ def _take_part(rest: str, whole: str) -> tuple[str, str]:
 
 
 def how_to_quote(text: str) -> str:
-    """What to write instead of a name that cannot be read: a bare location, or a part with odd characters."""
+    """A hint for a name that cannot be parsed: a bare location, or a part with special characters."""
     if "`" not in text and (text.startswith(("/", "./", "~")) or "://" in text):
         return f"write a location as delta.`{text}`"
     return "quote the part it belongs to with backticks"
 
 
 def join_parts(parts: tuple[str, ...]) -> str:
-    """The shortest text that ``split_parts`` reads back as these parts."""
+    """The shortest text that ``split_parts`` parses to these parts."""
     return ".".join(part if _PLAIN.match(part) else quote_name(part) for part in parts)
 
 
 @dataclass(frozen=True, slots=True)
 class TableName:
-    """A table: by path (``catalog`` is empty, ``parts`` is one location) or by catalog (``parts`` is schema and table).
+    """A table, by path (``catalog`` is empty, ``parts`` is one location) or by catalog (``parts`` is schema and table).
 
-    ``text`` is the name as people write it, ``sql`` as statements carry it, ``key`` what makes two spellings one table.
+    ``text`` is the name as people write it, ``sql`` the name in statements, ``key`` the identity of the table.
     """
 
     catalog: str
@@ -90,27 +91,29 @@ class TableName:
 
     @property
     def is_path(self) -> bool:
-        """Whether the table is known by its location and needs no catalog."""
+        """Whether the table is identified by its location and needs no catalog."""
         return not self.catalog
 
     @property
     def text(self) -> str:
-        """For people and plan files; ``parse_table`` reads it back."""
+        """The name for people and plan files. ``parse_table`` parses it."""
         if self.is_path:
             return "delta." + quote_name(self.parts[0])
-        # A schema called delta keeps its catalog, or its tables would read as paths.
+        # A schema called delta keeps its catalog: otherwise its tables would read as paths.
         short = self.catalog == DEFAULT_CATALOG and self.parts[0].casefold() != "delta"
         return join_parts(self.parts if short else (self.catalog, *self.parts))
 
     @property
     def sql(self) -> str:
-        """For statements: every part quoted, the catalog always named, so that no session default can change it."""
+        """The name in statements: every part quoted, always with the catalog, so that session defaults do not
+        matter.
+        """
         parts = ("delta", *self.parts) if self.is_path else (self.catalog, *self.parts)
         return ".".join(quote_name(part) for part in parts)
 
     @property
     def key(self) -> str:
-        """Equal for two spellings of one table: catalogs fold the case of names, storage does not."""
+        """Equal for two spellings of one table: catalogs ignore the case of names, storage does not."""
         return canonical_location(self.parts[0]) if self.is_path else join_parts((self.catalog, *self.parts)).casefold()
 
     def __str__(self) -> str:
@@ -118,9 +121,9 @@ class TableName:
 
 
 def parse_table(text: str, catalog: str = DEFAULT_CATALOG) -> TableName:
-    """The table that an identifier names; two parts lie in ``catalog``.
+    """The table that an identifier names. Two parts mean schema and table in ``catalog``.
 
-    Raises ``NameSyntaxError`` for one part, more than three, and relative paths.
+    Raises ``NameSyntaxError`` for one part, more than three parts, and relative paths.
     """
     parts = split_parts(text)
     if len(parts) == 2 and parts[0].casefold() == "delta":
@@ -136,7 +139,7 @@ def parse_table(text: str, catalog: str = DEFAULT_CATALOG) -> TableName:
 
 
 def find_name(named: Mapping[TableName, _Named], wanted: TableName) -> _Named | None:
-    """The entry of a table: that of its very spelling, else the only one of the same ``key``."""
+    """The entry with exactly this name, otherwise the only entry with the same ``key``; ``None`` if neither exists."""
     alike = [entry for name, entry in named.items() if name.key == wanted.key]
     return named.get(wanted) or (alike[0] if len(alike) == 1 else None)
 
@@ -156,8 +159,8 @@ def _checked_location(location: str) -> str:
 
 
 def matches(name: TableName, glob: str) -> bool:
-    """Whether a glob is about a table: by the name as people write it or with its catalog, without regard to case; by
-    the path or URI of a path table.
+    """Whether a glob matches a table. A catalog table matches by its name as people write it or with its catalog,
+    without regard to case; a path table matches by its path or URI.
     """
     if name.is_path:
         texts = {name.text, name.parts[0], canonical_location(name.parts[0])}
@@ -167,16 +170,18 @@ def matches(name: TableName, glob: str) -> bool:
 
 
 def is_absolute(location: str) -> bool:
-    """Whether a location stands by itself: from the root, or a URI."""
+    """Whether a location is absolute: a path from the root, or a URI."""
     return location.startswith("/") or _SCHEME.match(location) is not None
 
 
 def canonical_location(location: str) -> str:
-    """One form for each place: local paths bare, ``s3a``/``s3n`` as ``s3``, no trailing or doubled slash."""
+    """The canonical form of a location: local paths without scheme, ``s3a`` and ``s3n`` as ``s3``, no trailing or
+    doubled slash.
+    """
     if _SCHEME.match(location) is None:
         scheme, authority, path = "file", "", location
     else:
-        # Not urlsplit: to it # and ? end the path, and it refuses authorities that a store may well take.
+        # Not urlsplit: it ends the path at # and ?, and it rejects authorities that a store can accept.
         scheme, _, rest = location.partition(":")
         scheme, authority, path = scheme.lower(), "", rest
         if rest.startswith("//"):
@@ -193,9 +198,10 @@ ColumnPath = tuple[str, ...]
 
 
 def parse_column(text: str) -> ColumnPath:
-    """A column as policies write it: nested as ``a.b``, a literal dot in backticks.
+    """A column as policies write it: nested fields as ``a.b``, a literal dot in backticks.
 
-    Looser than a table name, since column names hold spaces and more: only dots and backticks mean anything.
+    Column names are less restricted than table names, since they can contain spaces and more: only dots and backticks
+    are special. Raises ``NameSyntaxError``.
     """
     if "`" in text:
         return split_parts(text)
@@ -206,17 +212,17 @@ def parse_column(text: str) -> ColumnPath:
 
 
 def column_text(path: ColumnPath) -> str:
-    """The text that ``parse_column`` reads back as this path."""
+    """The text that ``parse_column`` parses to this path."""
     if all("." not in part and "`" not in part for part in path):
         return ".".join(path)
     return ".".join(quote_name(part) for part in path)
 
 
 def column_sql(path: ColumnPath) -> str:
-    """A column for statements."""
+    """The column name in statements, every part quoted."""
     return ".".join(quote_name(part) for part in path)
 
 
 def fold_column(path: ColumnPath) -> ColumnPath:
-    """Equal for two spellings of one column: Delta compares column names without case."""
+    """Equal for two spellings of one column: Delta ignores the case of column names."""
     return tuple(part.casefold() for part in path)

@@ -1,4 +1,4 @@
-"""What is known of each ``delta.*`` property: its type, who may set it, and which default every engine shares.
+"""The ``delta.*`` properties: their types, who may set them, and the defaults that all engines share.
 
 Source of keys, types and defaults: ``DeltaConfig.scala`` of Delta 4.4.0 (delta-1.8, delta-1.9, delta-1.10).
 """
@@ -27,7 +27,7 @@ _INTERVAL_PART = re.compile(r"([+-]?\d+)(?:\.(\d{1,9}))?\s+([a-z]+)", _FLAGS)
 
 
 def parse_boolean(text: str) -> bool:
-    """``true`` or ``false`` in any letter case, as Scala's ``toBoolean``; else ``ValueError``."""
+    """Parses ``true`` or ``false`` in any letter case, like Scala's ``toBoolean``. Raises ``ValueError`` otherwise."""
     match text.lower():
         case "true":
             return True
@@ -38,7 +38,7 @@ def parse_boolean(text: str) -> bool:
 
 
 def parse_interval(text: str) -> int:
-    """Microseconds of an interval without months and years, not negative (``isValidIntervalConfigValue``)."""
+    """Microseconds of a non-negative interval without months and years (``isValidIntervalConfigValue``)."""
     match = _INTERVAL.match(text)
     if match is None:
         raise ValueError("needs an interval such as 'interval 7 days'")
@@ -79,7 +79,7 @@ def _text(text: str) -> str:
 
 
 def parse_columns(text: str) -> frozenset[ColumnPath]:
-    """The columns, folded, of a list as ``delta.dataSkippingStatsColumns`` holds it: ``id, address.city, `a.b```."""
+    """The folded columns of a list such as ``delta.dataSkippingStatsColumns``: ``id, address.city, `a.b```."""
     return frozenset(fold_column(split_parts(item.strip())) for item in _split_commas(text) if text.strip())
 
 
@@ -95,20 +95,22 @@ def _split_commas(text: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class PropertyType:
-    """A ``delta.*`` property that the user may declare under ``properties``."""
+    """A ``delta.*`` property that policies may declare under ``properties``."""
 
     key: str
     parse: Callable[[str], object] = _text
-    """Text to meaning; two texts with one meaning are one value. Raises ``ValueError`` on what Delta would refuse."""
+    """Converts text to a value; texts with equal values are equal. Raises ``ValueError`` where Delta rejects
+    the text.
+    """
     dialects: frozenset[str] = frozenset({"oss", "databricks"})
     default: str | None = None
-    """The value that every engine takes where the key is not set; ``None`` where engines or sessions differ."""
+    """The value that every engine assumes if the key is not set; ``None`` if engines or sessions differ."""
     feature: str = ""
-    """The protocol feature that ``feature_value`` brings."""
+    """The protocol feature that ``feature_value`` enables."""
     feature_value: str = "true"
 
     def enables(self, value: object) -> bool:
-        """Whether this value brings the feature into the protocol."""
+        """Whether this value adds the feature to the protocol."""
         return bool(self.feature) and isinstance(value, str) and value.lower() == self.feature_value
 
 
@@ -153,7 +155,7 @@ _BY_KEY: Mapping[tuple[str, str], PropertyType] = MappingProxyType(
 )
 
 ALIASES: Mapping[str, str] = MappingProxyType({"delta.enablechangedatacapture": "delta.enableChangeDataFeed"})
-"""Old names of a key, folded; Delta reads both."""
+"""Folded old names of keys → current names; Delta reads both."""
 
 OWNED: Mapping[str, str] = MappingProxyType(
     {
@@ -181,7 +183,7 @@ OWNED_KEYS = (
     "delta.enableIcebergCompatV2",
     "delta.enableIcebergCompatV3",
 )
-"""The same as Delta spells them."""
+"""The same keys in Delta's spelling."""
 
 _SWITCHES: Mapping[tuple[str, str], str] = MappingProxyType(
     {
@@ -192,7 +194,7 @@ _SWITCHES: Mapping[tuple[str, str], str] = MappingProxyType(
         **{(f"delta.enableicebergcompatv{each}", "true"): f"icebergCompatV{each}" for each in (1, 2, 3)},
     }
 )
-"""Those of their values that bring a protocol feature, folded."""
+"""Values of these keys that enable a protocol feature, folded."""
 
 _WRITTEN_BY_DELTA = (
     "delta.columnmapping.maxcolumnid",
@@ -214,27 +216,29 @@ _WRITTEN_BY_DELTA = (
 RESERVED = frozenset(
     {"owner", "location", "provider", "external", "is_managed_location", "comment", "collation", "table_type"}
 )
-"""Words that Spark keeps for itself among table properties."""
+"""Words that Spark reserves among table properties."""
 
 
 def find_known(key: str, dialect: str) -> PropertyType | None:
-    """The entry of a ``delta.*`` key in a dialect, found without regard to case and by its old names."""
+    """The entry of a ``delta.*`` key in a dialect, found without regard to case and by old names; ``None`` if
+    unknown.
+    """
     folded = key.lower()
     return _BY_KEY.get((dialect, ALIASES.get(folded, folded).lower()))
 
 
 def find_anywhere(key: str) -> PropertyType | None:
-    """The entry of a key in whichever dialect has it; open-source Delta's where both do."""
+    """The entry of a key in any dialect. Open-source Delta takes precedence if both have it."""
     return find_known(key, "oss") or find_known(key, "databricks")
 
 
 def known_keys(dialect: str) -> tuple[str, ...]:
-    """Every key that may be declared in a dialect, for suggestions."""
+    """Every key that policies may declare in a dialect, sorted, for suggestions."""
     return tuple(sorted({known.key for known in _OSS_AND_DATABRICKS if dialect in known.dialects}))
 
 
 def feature_of(key: str, value: str) -> str | None:
-    """The protocol feature that a property value brings, if any."""
+    """The protocol feature that a property value enables; ``None`` if it enables none."""
     if key.lower() in OWNED:
         return _SWITCHES.get((key.lower(), value.lower()))
     known = find_anywhere(key)
@@ -242,13 +246,13 @@ def feature_of(key: str, value: str) -> str | None:
 
 
 def canonical_key(key: str, dialect: str) -> str:
-    """The key as Delta stores it: ``delta.*`` keys in Delta's own spelling, the user's own as they are."""
+    """The key as Delta stores it: ``delta.*`` keys in Delta's spelling, user keys unchanged."""
     known = find_known(key, dialect) if key.lower().startswith("delta.") else None
     return known.key if known else key
 
 
 def needs_of(key: str, dialect: str) -> str:
-    """What a key takes, in the words with which its parser refuses a text that fits no type."""
+    """The values that a key accepts, in the words of its parser's error message."""
     known = find_known(key, dialect)
     try:
         if known is not None:
@@ -259,7 +263,7 @@ def needs_of(key: str, dialect: str) -> str:
 
 
 def why_refused(key: str, dialect: str) -> tuple[str, str] | None:
-    """Why a key may not stand under ``properties``, and the way out; ``None`` where it may."""
+    """Why a key must not be declared under ``properties``, and what to do instead; ``None`` if it may be."""
     folded = key.lower()
     if not key or any(ord(char) < 32 for char in key):
         return "a property key needs text without control characters", ""

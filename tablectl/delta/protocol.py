@@ -36,7 +36,7 @@ READER_FEATURES = frozenset(
         "geospatial",
     }
 )
-"""Features that readers must know too (delta-1.13)."""
+"""Features that readers must support too (delta-1.13)."""
 
 
 _COLUMN_MAPPING_READER = 2
@@ -50,7 +50,7 @@ _TABLE_FEATURES_WRITER = 7
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """Which clients may read and write the table. Feature lists are empty below reader 3 and writer 7."""
+    """A table's protocol versions and features. Feature lists are empty below reader 3 and writer 7."""
 
     reader: int
     writer: int
@@ -58,7 +58,7 @@ class Protocol:
     writer_features: frozenset[str] = frozenset()
 
     def has(self, feature: str) -> bool:
-        """Whether the protocol supports a feature, the implied ones of numbered protocols included (delta-1.13)."""
+        """Whether the protocol supports a feature, including those that numbered protocols imply (delta-1.13)."""
         if self.writer >= _TABLE_FEATURES_WRITER:
             return feature in self.writer_features
         if feature == "columnMapping" and self.reader < _COLUMN_MAPPING_READER:
@@ -67,22 +67,22 @@ class Protocol:
 
     @property
     def features(self) -> frozenset[str]:
-        """Every feature it supports, the implied ones of numbered protocols included."""
+        """Every supported feature, including those that numbered protocols imply."""
         if self.writer >= _TABLE_FEATURES_WRITER:
             return self.writer_features | self.reader_features
         return frozenset(feature for feature in _LEGACY_WRITER if self.has(feature))
 
     @property
     def lists_features(self) -> bool:
-        """Whether it lists features instead of implying them by its numbers."""
+        """Whether the protocol lists its features instead of implying them by version numbers."""
         return self.writer >= _TABLE_FEATURES_WRITER
 
     def raised(self, features: frozenset[str]) -> Protocol:
         """The protocol after features are added, as Delta 4.4 normalises it (measured).
 
-        A numbered protocol keeps numbers only where one number means exactly the features it then has: change data
-        feed on (1,2) does not become (1,4), which would bring check constraints too, but writer 7 with an explicit
-        list, in which the implied legacy features are written out.
+        A numbered protocol keeps its numbers only if one number means exactly the resulting features. Change data feed
+        on (1,2) does not become (1,4), because that would add check constraints. It becomes writer 7 with an explicit
+        list that includes the implied legacy features.
         """
         missing = frozenset(feature for feature in features if not self.has(feature))
         if not missing:
@@ -105,9 +105,9 @@ class Protocol:
         )
 
     def lowered(self, features: frozenset[str]) -> Protocol:
-        """The protocol after features are taken from it, as Delta 4.4 normalises it (measured).
+        """The protocol after features are removed, as Delta 4.4 normalises it (measured).
 
-        It falls back to numbers where those mean exactly the features that are left.
+        It returns to version numbers if these mean exactly the remaining features.
         """
         if not any(self.has(feature) for feature in features):
             return self
@@ -123,7 +123,7 @@ class Protocol:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Who wrote a commit, from ``commitInfo.engineInfo``: ``Apache-Spark/4.2.0 Delta-Lake/4.4.0``."""
+    """The writer of a commit, from ``commitInfo.engineInfo``: ``Apache-Spark/4.2.0 Delta-Lake/4.4.0``."""
 
     engine: str
     """``delta-spark``, ``kernel``, ``databricks``, ``delta-rs`` or ``unknown``."""

@@ -1,1 +1,1 @@
-"""The live table: the reader of Delta logs, without a JVM and without an engine."""
+"""Reads live tables from their Delta logs, without a JVM and without an engine."""

@@ -1,7 +1,7 @@
-"""From the JSON of one action to a plain value. Pure, and strict: the log is written by others.
+"""Parses the JSON of a single action into a plain value. Pure, and strict: the log is written by other programs.
 
-Every function takes what a parser gave (JSON or Parquet) and raises ``ValueError`` where it is not the action that the
-Delta protocol describes ("Actions"). Unknown fields are ignored, as the protocol demands.
+Every function takes a parser's output (JSON or Parquet). It raises ``ValueError`` if the value is not the action that
+the Delta protocol describes ("Actions"). Unknown fields are ignored, as the protocol requires.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _MARK_LIMIT = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """A ``metaData`` action, its schema still as text."""
+    """A ``metaData`` action, with its schema still as text."""
 
     table_id: str
     schema: str | None
-    """``None`` where the action has none, as the first commit of some Databricks pipelines: a later one brings it."""
+    """``None`` if the action has none, as in the first commit of some Databricks pipelines. A later commit sets it."""
     partition_columns: tuple[str, ...]
     properties: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class DomainMetadata:
-    """A ``domainMetadata`` action: what one domain says from this version on, or that it ended."""
+    """A ``domainMetadata`` action: the configuration of a domain from this version on, or its removal."""
 
     name: str
     configuration: str
@@ -45,23 +45,25 @@ class DomainMetadata:
 
 
 Partition = tuple[tuple[str, str | None], ...]
-"""The values of a file's partition columns, by physical name and in its order."""
+"""The values of a file's partition columns, sorted by physical name."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileAction:
-    """An ``add`` or ``remove``. ``key`` is the file with its deletion vector: what log replay reconciles by."""
+    """An ``add`` or ``remove``. ``key`` is the path with the deletion vector: the identity that log replay uses."""
 
     key: tuple[str, str]
     added: bool
     size: int
     partition: Partition = ()
     cluster: str = ""
-    """What tells by which columns the file is clustered, as it stands there; "" where nothing does."""
+    """The text that says by which columns the file is clustered; "" if there is none."""
 
 
 def parse_json(raw: bytes) -> Any:
-    """One JSON value. Raises ``ValueError`` for anything else, what Python reads but cannot print included."""
+    """Parses one JSON value. Raises ``ValueError`` for other text, including JSON that Python can read but
+    not encode.
+    """
     check_json(raw)
     try:
         text = raw.decode()
@@ -76,35 +78,35 @@ def parse_json(raw: bytes) -> Any:
 
 
 def expect_object(value: object, what: str) -> dict[str, Any]:
-    """A JSON object."""
+    """Returns a JSON object unchanged. Raises ``ValueError`` for other types."""
     if not isinstance(value, dict):
         raise ValueError(f"{what} is no object")
     return value
 
 
 def expect_text(value: object, what: str) -> str:
-    """A string."""
+    """Returns a string unchanged. Raises ``ValueError`` for other types."""
     if not isinstance(value, str):
         raise ValueError(f"{what} is no text")
     return value
 
 
 def expect_integer(value: object, what: str) -> int:
-    """An integer; JSON's ``true`` is none, though Python's is."""
+    """Returns an integer unchanged. Raises ``ValueError`` for other types, including booleans."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise ValueError(f"{what} is no integer")
     return value
 
 
 def expect_texts(value: object, what: str) -> tuple[str, ...]:
-    """A list of strings."""
+    """Returns a list of strings as a tuple. Raises ``ValueError`` for other types."""
     if not isinstance(value, list):
         raise ValueError(f"{what} is no list")
     return tuple(expect_text(item, f"an entry of {what}") for item in value)
 
 
 def parse_protocol(value: object) -> Protocol:
-    """A ``protocol`` action. The feature lists belong to reader 3 and writer 7 and are ignored below."""
+    """Parses a ``protocol`` action. Feature lists are ignored below reader 3 and writer 7."""
     action = expect_object(value, "protocol")
     reader = expect_integer(action.get("minReaderVersion"), "minReaderVersion")
     writer = expect_integer(action.get("minWriterVersion"), "minWriterVersion")
@@ -117,12 +119,12 @@ def parse_protocol(value: object) -> Protocol:
 
 
 def _features(action: dict[str, Any], key: str) -> frozenset[str]:
-    """A feature list where one is due: the protocol wants it there even if it is empty."""
+    """A feature list. The protocol requires it even if it is empty."""
     return frozenset(expect_texts(action.get(key), key))
 
 
 def parse_metadata(value: object) -> Metadata:
-    """A ``metaData`` action. A property without a value (older delta-rs wrote some) is no property."""
+    """Parses a ``metaData`` action. Properties without a value (older delta-rs wrote some) are dropped."""
     action = expect_object(value, "metaData")
     schema = action.get("schemaString")
     properties = expect_object(action.get("configuration"), "configuration")
@@ -137,7 +139,7 @@ def parse_metadata(value: object) -> Metadata:
 
 
 def parse_domain(value: object) -> DomainMetadata:
-    """A ``domainMetadata`` action."""
+    """Parses a ``domainMetadata`` action."""
     action = expect_object(value, "domainMetadata")
     removed, configuration = action.get("removed"), action.get("configuration")
     if not isinstance(removed, bool) and removed is not None:
@@ -150,7 +152,7 @@ def parse_domain(value: object) -> DomainMetadata:
 
 
 def parse_transaction(value: object) -> AppTransaction:
-    """A ``txn`` action. Its time is optional, and some writers leave it null."""
+    """Parses a ``txn`` action. Its time is optional, and some writers set it to null."""
     action = expect_object(value, "txn")
     updated = action.get("lastUpdated")
     return AppTransaction(
@@ -163,7 +165,7 @@ def parse_transaction(value: object) -> AppTransaction:
 def parse_clustering(configuration: str) -> tuple[tuple[str, ...], ...]:
     """The physical column paths in the ``delta.clustering`` domain.
 
-    Delta writes a list of name parts for each column; the protocol's text shows a flat string: both are taken
+    Delta writes a list of name parts for each column, while the protocol's text shows a flat string. Both are accepted
     (delta-4).
     """
     domain = expect_object(parse_json(configuration.encode()), "the clustering domain")
@@ -177,7 +179,7 @@ def parse_clustering(configuration: str) -> tuple[tuple[str, ...], ...]:
 
 
 def parse_file(kind: str, value: object) -> FileAction:
-    """An ``add`` or ``remove`` action, as far as counting needs it. Each writer URL-encodes paths in its way."""
+    """Parses the parts of an ``add`` or ``remove`` action that counting needs. Writers URL-encode paths differently."""
     action = expect_object(value, kind)
     size, vector = action.get("size"), action.get("deletionVector")
     return FileAction(
@@ -197,20 +199,22 @@ def _path(value: object) -> str:
 
 
 def parse_partition(value: object) -> Partition:
-    """The partition of a file: nothing of a ``remove`` that does not say it. Parquet has a map as a list of pairs."""
+    """The partition values of a file; empty for a ``remove`` without them. Parquet represents a map as a list
+    of pairs.
+    """
     pairs = dict(value) if isinstance(value, list) else {} if value is None else expect_object(value, "partitionValues")
     return tuple(sorted((str(column), None if each is None else str(each)) for column, each in pairs.items()))
 
 
 def cluster_mark(tags: object, provider: object) -> str:
-    """What tells by which columns a file is clustered: Delta's tag, else whoever else clustered it.
+    """The text that says by which columns a file is clustered: Delta's tag, otherwise another clustering provider.
 
-    Tags are only hints, so those that are no map of texts count as none.
+    Tags are only hints, so tags that are not a map of texts are ignored.
     """
     if isinstance(provider, str) and provider not in {"", _LIQUID}:
         return f"by {provider}"[:_MARK_LIMIT]
     known = tags if isinstance(tags, dict) else {}
-    if isinstance(tags, list):  # Parquet's way to have a map
+    if isinstance(tags, list):  # Parquet represents a map as a list of pairs
         known = dict(each for each in tags if isinstance(each, tuple))
     mark = known.get(_ZCUBE_COLUMNS)
     if isinstance(mark, str) and isinstance(known.get(_ZCUBE), str):

@@ -1,4 +1,4 @@
-"""Which commit made a table what it is: its log, walked from the newest commit back."""
+"""Finds the commit that brought a table to its current state, by walking the log from the newest commit back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tablectl.model.table import Commit, LiveTable
 from tablectl.storage.object_stores import StoreOptions
 
 MOST_COMMITS = 1000
-"""Commits of one table that are walked through, unless told otherwise."""
+"""The default maximum number of commits to walk per table."""
 
 _DEFAULT = StoreOptions()
 _CONCURRENCY, _LOCAL_CONCURRENCY = 16, 4
@@ -27,31 +27,31 @@ _CONCURRENCY, _LOCAL_CONCURRENCY = 16, 4
 
 @dataclass(frozen=True, slots=True)
 class BlameQuestion:
-    """A fact of a table, of which is asked since when it holds."""
+    """A fact of a table whose origin is requested."""
 
     read: Callable[[LiveTable], Value]
     same: Callable[[Value, Value], bool]
-    """Whether two values of it mean the same."""
+    """Whether two values of the fact mean the same."""
     brings: Callable[[Commit], bool] | None = None
-    """Where commits tell by themselves that they brought the fact; then nothing is compared."""
+    """Set if a commit alone shows that it brought the fact. The values are then not compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Since when a fact of a table holds."""
+    """The origin of a fact of a table."""
 
     commit: Commit | None = None
-    """The commit that made it so; ``None`` where none in reach did."""
+    """The commit that brought the fact; ``None`` if no available commit did."""
     was: Value = None
-    """What it was before that commit, where ``known``."""
+    """The value before that commit, if ``known``."""
     known: bool = False
     before: int = 0
-    """Without a commit: the fact held before this version, and the log in reach does not tell since when."""
+    """Set without a commit: the fact held before this version, and the available log does not show since when."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlameQuery:
-    """One table, as it was read, and what is asked about it."""
+    """One table in its current state, and the questions about it."""
 
     live: LiveTable
     questions: tuple[BlameQuestion, ...]
@@ -60,16 +60,18 @@ class BlameQuery:
 
 @dataclass(frozen=True, slots=True)
 class BlameResult:
-    """The answers to an inquiry, one for each question, and the commits that were walked through, newest first."""
+    """The answers to a query, one per question, and the walked commits, newest first."""
 
     origins: tuple[Origin, ...]
     commits: tuple[Commit, ...]
     trouble: LiveError | None = None
-    """Why the history could not be read; every answer is unknown then."""
+    """Why the history could not be read. All answers are then unknown."""
 
 
 def blame_many(inquiries: Iterable[BlameQuery], options: StoreOptions = _DEFAULT) -> Generator[BlameResult, None, None]:
-    """The answers for many tables, in the order asked for. A table whose history cannot be read says so itself."""
+    """The results for many tables, in the order of the queries. A table whose history cannot be read has ``trouble``
+    set.
+    """
     asked = list(inquiries)
     local = all(is_local(each.live.location) for each in asked)
     with Stores(options) as stores, ThreadPoolExecutor(_LOCAL_CONCURRENCY if local else _CONCURRENCY) as pool:
@@ -86,7 +88,9 @@ def _trace(stores: Stores, inquiry: BlameQuery) -> BlameResult:
 
 
 def _walk(log: TableLog, inquiry: BlameQuery) -> BlameResult:
-    """From the newest commit back, until every question is answered; some commits are looked at in any case."""
+    """Walks from the newest commit back until every question is answered. Reads a minimum number of commits in any
+    case.
+    """
     try:
         history = History(log, segment(parse_listing(log.names()), inquiry.live.version))
     except GapError as error:
@@ -105,7 +109,7 @@ def _walk(log: TableLog, inquiry: BlameQuery) -> BlameResult:
 
 
 def _answers(each: ParsedCommit, left: Sequence[int], inquiry: BlameQuery, history: History) -> dict[int, Origin]:
-    """Which of the questions that are left a commit answers."""
+    """The open questions that a commit answers."""
     asked = {index: inquiry.questions[index] for index in left}
     compared = {index: question for index, question in asked.items() if question.brings is None}
     found = {index: Origin(each.commit) for index, question in asked.items() if _brings(question, each.commit)}
@@ -129,12 +133,12 @@ def _brings(question: BlameQuestion, commit: Commit) -> bool:
 
 
 def _may_matter(each: ParsedCommit) -> bool:
-    """Whether a commit holds anything that a table is told by: most hold data alone."""
+    """Whether a commit changes the table's state. Most commits contain only data."""
     return each.metadata is not None or each.protocol is not None or each.clustering is not None
 
 
 def _earlier(live: LiveTable, history: History, version: int) -> LiveTable | None:
-    """The table at an earlier version; ``None`` where the log does not tell any more."""
+    """The table at an earlier version; ``None`` if the log no longer contains it."""
     try:
         return table_of(live.name, history.at(version))
     except VanishedError:

@@ -1,43 +1,43 @@
-"""What one table's log may cost to read. Logs are written by others, and a few bytes can unpack to gigabytes.
+"""Limits on the cost of reading one table's log. Logs are written by others, and a few bytes can unpack to gigabytes.
 
-Every limit is checked before the bytes are parsed or unpacked. What Delta writes stays far below each: the state of a
-table with 10,000 columns is a few megabytes, however many files it has.
+Every limit is checked before the bytes are parsed or unpacked. Delta stays far below each limit: the state of a table
+with 10,000 columns takes a few megabytes, regardless of its number of files.
 """
 
 from __future__ import annotations
 
 LINE_BYTES = 16 << 20
-"""Of one line of JSON, and of a file that is read whole."""
+"""The maximum size of one line of JSON, and of a file that is read whole."""
 WIDE_BYTES = LINE_BYTES // 2
-"""Of text that is not ASCII only: Python takes up to four bytes for each of its characters."""
+"""The maximum size of text that is not pure ASCII: Python takes up to four bytes for each of its characters."""
 VALUES = 500_000
-"""Values in one JSON text: Python takes about 100 bytes for an empty one, which JSON writes with three."""
+"""The maximum number of values in one JSON text. Python takes about 100 bytes for an empty value; JSON takes three."""
 ACTION_BYTES = 32 << 20
-"""Of all actions in one commit that are not about files."""
+"""The maximum size of all actions in one commit that do not concern files."""
 DOMAINS = 10_000
-"""Domains of one table."""
+"""The maximum number of domains of one table."""
 PATH_LENGTH = 1 << 16
-"""Characters of the path of one data file."""
+"""The maximum length of a data file's path, in characters."""
 HINT_BYTES = 1 << 20
-"""Of ``_last_checkpoint``, which is at most a few kilobytes."""
+"""The maximum size of ``_last_checkpoint``. A real one has at most a few kilobytes."""
 STATE_BYTES = 32 << 20
-"""Of the protocol, the metadata and the domains in a checkpoint, unpacked and decoded."""
+"""The maximum size of the protocol, the metadata and the domains in a checkpoint, unpacked and decoded."""
 STATE_VALUES = 500_000
-"""Values of each column of these."""
+"""The maximum number of values in each of their columns."""
 
 _SMALL = 1 << 16
-"""What is not counted at all: it is cheap whatever it holds."""
+"""Texts up to this size are not checked: their cost is low in every case."""
 
 
 class BudgetError(ValueError):
-    """A part of a log is larger than tablectl reads."""
+    """A part of a log exceeds a limit."""
 
 
 def check_json(text: bytes) -> None:
-    """Raises ``BudgetError`` where a JSON text holds more bytes or values than any action does.
+    """Raises ``BudgetError`` if a JSON text has more bytes or values than any action needs.
 
-    A value other than the first has a comma, a brace or a bracket before it. Those inside strings are counted too:
-    it takes no parser then, and a schema is a text inside a text.
+    Every value except the first follows a comma, a brace or a bracket. Occurrences inside strings are counted too. This
+    avoids a parser, and a schema is a JSON text inside a string.
     """
     size = len(text)
     if size <= _SMALL:

@@ -1,4 +1,6 @@
-"""Where catalog tables lie: patterns expanded and names looked up by one statement a schema, however many tables."""
+"""Locates catalog tables: expands patterns and looks up names, with one statement per schema for any number
+of tables.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,15 @@ from tablectl.model.patterns import CatalogPattern, literal_text
 
 _CONCURRENCY = 8
 _AT_ONCE = 100
-"""Names in one statement."""
+"""The maximum number of names in one statement."""
 _Schema = tuple[str, str]
 _Looked = dict[TableName, str | TablectlError]
 
 
 def find_tables(patterns: Sequence[CatalogPattern], catalog: Catalog) -> PatternMatches:
-    """The Delta tables that patterns match. A schema that cannot be listed is a failure of each pattern for it."""
+    """The Delta tables that patterns match. A schema that cannot be listed is a failure of every pattern that
+    needs it.
+    """
     failures: list[tuple[str, TablectlError]] = []
     schemas: dict[_Schema, list[CatalogPattern]] = {}
     listed: dict[str, tuple[str, ...]] = {}
@@ -49,7 +53,7 @@ def _find_in_schema(schema: _Schema, patterns: Sequence[CatalogPattern], catalog
     except (LiveError, EngineError) as error:
         return PatternMatches(failures=tuple((pattern.text, error) for pattern in patterns))
     matched = {name: where for name, where in looked.items() if any(pattern.matches(name) for pattern in patterns)}
-    # What is no Delta table is nothing that a pattern could mean.
+    # A pattern can only mean Delta tables, so other tables are dropped.
     return PatternMatches(
         {name: where for name, where in matched.items() if isinstance(where, str)},
         tuple((name.text, where) for name, where in matched.items() if isinstance(where, EngineError)),
@@ -57,10 +61,10 @@ def _find_in_schema(schema: _Schema, patterns: Sequence[CatalogPattern], catalog
 
 
 def locate_tables(names: Iterable[TableName], catalog: Catalog) -> _Looked:
-    """Where each table lies, or why nobody can say."""
+    """Each table's location, or the error of its lookup."""
     schemas: dict[tuple[str, str, str], list[TableName]] = {}
     for name in names:
-        # A name that LIKE would read in a way of its own is asked for by itself.
+        # A name with special characters for LIKE is looked up separately.
         alone = "" if SIMPLE_NAME.fullmatch(name.parts[1]) else name.parts[1]
         schemas.setdefault((name.catalog, name.parts[0], alone), []).append(name)
     groups = [
@@ -89,6 +93,6 @@ def _location(name: TableName, catalog: Catalog) -> str | TablectlError:
 
 
 def _like(globs: Sequence[str]) -> str:
-    """The globs as an engine takes them; everything where one of them is more than it takes."""
+    """The globs in the engine's syntax; everything if one of them cannot be expressed in it."""
     simple = all(SIMPLE_NAME.fullmatch(part) for glob in globs for part in glob.split("*") if part)
     return "|".join(globs) if simple else "*"

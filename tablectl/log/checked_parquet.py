@@ -1,7 +1,8 @@
-"""Parquet files of a log behind a budget: whatever pyarrow reads of one is checked before pyarrow unpacks it.
+"""Reads the Parquet files of a log within a budget. Everything is checked before pyarrow unpacks it.
 
-pyarrow asks for the footer, then for whole column chunks. ``_CheckedSource`` stands between it and the file, so what
-is checked is the very bytes that pyarrow gets: no second request, and no other place that the footer could point to.
+pyarrow requests the footer and then whole column chunks. ``_CheckedSource`` is between pyarrow and the file, so the
+checked bytes are exactly the bytes that pyarrow receives: there is no second request, and the footer cannot refer to
+another place.
 """
 
 from __future__ import annotations
@@ -20,25 +21,25 @@ from tablectl.log.pages import Chunk, Leaf, Unpack, cost_of, cost_of_rows, read_
 
 FOOTER_BYTES = 16 << 20
 _FOOTER_ENTRIES = 1_500_000
-"""A table with 10,000 columns whose statistics are columns of the checkpoint has half as many."""
+"""Footer entries. A table with 10,000 columns whose statistics are columns of the checkpoint has half as many."""
 _GROUPS = 2_000
-"""Row groups of one file; writers make one for each 128 MB or million rows."""
+"""Row groups of one file. Writers start a new one every 128 MB or every million rows."""
 _CHUNK_BYTES = 512 << 20
-"""Of one column of one row group, as stored."""
+"""Stored bytes of one column in one row group."""
 _ENTRIES = 300_000_000
-"""Entries of all columns that are read, null ones included: a page of 20 bytes may claim two billion."""
+"""Entries of all columns that are read, including nulls: a page of 20 bytes can claim two billion."""
 ROWS_AT_ONCE = 1 << 13
-"""Rows of files that are decoded at a time."""
+"""Rows of file actions that are decoded at a time."""
 _LONGEST = 8 << 10
-"""Bytes of one value of these, so that a batch stays below 64 MiB. Paths have at most 1,024 bytes on S3."""
+"""Bytes of one value in these rows, so that a batch stays below 64 MiB. Paths have at most 1,024 bytes on S3."""
 _LISTS = 512 << 20
-"""Of a column of lists, decoded, in one row group."""
+"""Decoded bytes of a list column in one row group."""
 _UNPACKED, _RATIO = 256 << 20, 50
-"""What files' columns may unpack to: so many bytes, and so many for each byte stored."""
+"""Limits for unpacking the columns of file actions: a fixed number of bytes, plus a multiple of the stored bytes."""
 _TAIL = 8
-"""Bytes at the end of a file: the length of its footer, and four letters."""
+"""Bytes at the end of a file: the length of its footer and the four magic bytes."""
 _END = 1 << 16
-"""What pyarrow reads of the end at once: it then needs no request of its own."""
+"""The number of bytes that pyarrow reads from the end at once. It then needs no separate request for the footer."""
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 _MAGIC = b"PAR1"
 _UNCOMPRESSED, _LZ4 = 0, 5
@@ -47,7 +48,7 @@ _CODECS = {1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
 
 @dataclass(slots=True)
 class Spent:
-    """What the state of one table has cost so far, over all files of its checkpoint."""
+    """The cost of one table's state so far, over all files of its checkpoint."""
 
     decoded: int = 0
     entries: int = 0
@@ -57,7 +58,7 @@ class Spent:
 
 @dataclass(slots=True)
 class _Rows:
-    """What the columns of files in one Parquet file have cost so far."""
+    """The cost of the file action columns in one Parquet file so far."""
 
     stored: int = 0
     unpacked: int = 0
@@ -68,7 +69,7 @@ _Check = Callable[[bytes], None]
 
 
 class _CheckedSource(io.RawIOBase):
-    """A file that hands out column chunks only after their check. ``expect`` says which there are."""
+    """A file that returns column chunks only after checking them. ``expect`` registers the checks."""
 
     def __init__(self, source: io.RawIOBase | io.BufferedIOBase) -> None:
         super().__init__()
@@ -76,27 +77,29 @@ class _CheckedSource(io.RawIOBase):
         self._checks: dict[tuple[int, int], _Check] | None = None
 
     def seekable(self) -> bool:
-        """Always."""
+        """Always true."""
         return True
 
     def readable(self) -> bool:
-        """Always."""
+        """Always true."""
         return True
 
     def tell(self) -> int:
-        """Where the next read begins."""
+        """The position of the next read."""
         return self._source.tell()
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """As files do."""
+        """As in ``io.RawIOBase``."""
         return self._source.seek(offset, whence)
 
     def expect(self, checks: dict[tuple[int, int], _Check]) -> None:
-        """From now on only these chunks are read, each by its start and its length."""
+        """Registers the checks for all further reads, by start and length of each chunk. Other chunks are not
+        expected.
+        """
         self._checks = checks
 
     def read(self, size: int = -1, /) -> bytes:
-        """As files do. Raises ``ValueError`` where what was read costs too much."""
+        """As in ``io.RawIOBase``. Raises ``ValueError`` if the bytes exceed the budget."""
         if self._checks is None:
             return self._source.read(size) or b""
         start = self._source.tell()
@@ -113,7 +116,7 @@ class _CheckedSource(io.RawIOBase):
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column that holds values, by the schema."""
+    """A column with values, from the schema."""
 
     path: str
     max_definition: int
@@ -123,7 +126,7 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class CheckedParquet:
-    """An open Parquet file, read only through ``state`` and ``rows``."""
+    """An open Parquet file, which is read only through ``state`` and ``rows``."""
 
     file: pq.ParquetFile
     spent: Spent
@@ -131,32 +134,32 @@ class CheckedParquet:
     _chunks: tuple[tuple[Chunk, ...], ...]
     _columns: tuple[_Column, ...]
     _known: dict[tuple[int, int, int], int] = field(default_factory=dict)
-    """What a chunk was found to cost, so that reading it twice costs once."""
+    """The known cost of each chunk, so that reading it twice counts once."""
     _rows: _Rows = field(default_factory=_Rows)
 
     @property
     def paths(self) -> frozenset[str]:
-        """The paths of all columns that hold values."""
+        """The paths of all columns with values."""
         return frozenset(column.path for column in self._columns)
 
     @property
     def columns(self) -> Sequence[str]:
-        """The names at the top of the schema."""
+        """The top-level names of the schema."""
         names: list[str] = self.file.schema_arrow.names
         return names
 
     @property
     def groups(self) -> int:
-        """How many row groups there are."""
+        """The number of row groups."""
         return len(self._chunks)
 
     def state(self, group: int, paths: Sequence[str], batch: int) -> Iterator[Any]:
-        """Batches of columns that are null in nearly all rows. Raises ``ValueError`` beyond the budget of a table."""
+        """Batches of columns that are null in almost all rows. Raises ``ValueError`` beyond the budget of a table."""
         self._source.expect(dict(self._checks([group], paths, self._check_state)))
         return self._batches([group], paths, batch)
 
     def rows(self, paths: Sequence[str]) -> Iterator[Any]:
-        """Batches of columns that nearly every row has. Raises ``ValueError`` where their values are too long."""
+        """Batches of columns that almost every row has. Raises ``ValueError`` if their values are too long."""
         groups = list(range(self.groups))
         self._source.expect(dict(self._checks(groups, paths, self._check_rows)))
         return self._batches(groups, paths, ROWS_AT_ONCE)
@@ -215,8 +218,10 @@ def _check_entries(count: int) -> None:
 
 @contextmanager
 def open_checked(source: io.RawIOBase | io.BufferedIOBase, spent: Spent) -> Iterator[CheckedParquet]:
-    """A Parquet file whose every read is checked. Raises ``ValueError`` for a footer that costs too much, and whatever
-    pyarrow raises. Page checksums are verified: parquet-mr writes them, and nothing else tells a damaged page.
+    """Opens a Parquet file and checks every read of it.
+
+    Raises ``ValueError`` for a footer that exceeds the budget, and any error of pyarrow. Page checksums are verified:
+    parquet-mr writes them, and nothing else detects a damaged page.
     """
     with closing(source):
         chunks = read_footer(_footer(source), _FOOTER_ENTRIES)
@@ -267,7 +272,7 @@ def _unpack(codec: int) -> Unpack:
 
 
 def _unpack_lz4(data: bytes, size: int) -> bytes:
-    """Hadoop's framing of LZ4: blocks, each behind its sizes; some writers leave the framing out."""
+    """Hadoop's framing of LZ4: each block follows its sizes. Some writers omit the framing."""
     codec = pa.Codec("lz4_raw")
     inner, stored = int.from_bytes(data[:4], "big"), int.from_bytes(data[4:8], "big")
     if inner == size and stored == len(data) - 8:

@@ -1,8 +1,8 @@
-"""Checkpoints, of every kind, through pyarrow. Imported only where one must be read: pyarrow is slow to import.
+"""Reads checkpoints of every kind with pyarrow. Import this module only to read one: pyarrow is slow to import.
 
-Delta protocol, "Checkpoints": classic and multi-part ones are Parquet files with a column per kind of action; a V2
-one is Parquet or JSON, with the files' actions in Parquet sidecars. Only the columns asked for are read, of those only
-the row groups that hold something, and of a row group only as much as holds all there is.
+Delta protocol, "Checkpoints": classic and multi-part checkpoints are Parquet files with one column per kind of action.
+A V2 checkpoint is Parquet or JSON, with the file actions in Parquet sidecars. Only the required columns are read, only
+in row groups where they have values, and only until all their values were found.
 """
 
 from __future__ import annotations
@@ -37,42 +37,44 @@ from tablectl.log.table_log import TableLog
 from tablectl.model.errors import LiveError
 
 _STATE = {"protocol": "protocol.minReaderVersion", "metaData": "metaData.id", "domainMetadata": "domainMetadata.domain"}
-"""Each column of the state, and a leaf of it that no action leaves out: where that is null, the row is another's."""
+"""Each column of the state, with a leaf that every action sets. Where the leaf is null, the row holds another
+action.
+"""
 _READ = {
     "protocol": ("protocol",),
     "metaData": ("metaData.id", "metaData.schemaString", "metaData.partitionColumns", "metaData.configuration"),
     "domainMetadata": ("domainMetadata",),
 }
-"""What is read of each."""
+"""The columns to read for each of them."""
 _FILES = ("add.path", "add.size", "add.deletionVector")
 PARTITIONS = ("add.partitionValues",)
 MARKS = ("add.tags", "add.clusteringProvider")
 _CHECKPOINT_ONLY = frozenset({"checkpointMetadata", "sidecar"})
 _BATCH = 1 << 16
 _STATE_BATCH = 1 << 13
-"""Delta Spark puts the state before all files, so mostly one small batch is all that is read; delta-rs puts it last."""
+"""Delta Spark writes the state before all files, so usually one small batch is enough. delta-rs writes it last."""
 _DAMAGE = (pa.ArrowException, OSError, ValueError, EOFError, LookupError, TypeError, ArithmeticError, MemoryError)
-"""What pyarrow and the values it gives raise over a damaged file, found by damaging every bit of some."""
+"""The errors that pyarrow and its values raise for a damaged file, found by flipping every bit of sample files."""
 _HINT = "the file is damaged: restore it from a copy, or delete it if every commit since version 0 is still there"
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What the files of a version add up to."""
+    """The totals of a version's files."""
 
     files: int = 0
     bytes: int = 0
     vectors: int = 0
 
     def plus(self, other: Counts) -> Counts:
-        """Both together."""
+        """The sum of both."""
         return Counts(self.files + other.files, self.bytes + other.bytes, self.vectors + other.vectors)
 
 
 def read_checkpoint(
     log: TableLog, checkpoint: Checkpoint
 ) -> tuple[Protocol | None, Metadata | None, tuple[DomainMetadata, ...]]:
-    """The state in a checkpoint. Raises ``LiveError`` naming the file that is damaged."""
+    """The state in a checkpoint. Raises ``LiveError`` with the name of a damaged file."""
     protocol: Protocol | None = None
     metadata: Metadata | None = None
     domains: list[DomainMetadata] = []
@@ -97,7 +99,7 @@ def read_checkpoint(
 
 
 def _kept(domain: DomainMetadata, spent: Spent) -> DomainMetadata:
-    """A domain, counted. Raises ``ValueError`` for more than any table has."""
+    """Counts a domain and returns it. Raises ``ValueError`` beyond the limit for a table."""
     spent.domains += 1
     spent.domain_text += len(domain.name) + len(domain.configuration)
     if spent.domains > DOMAINS or spent.domain_text > STATE_BYTES:
@@ -106,7 +108,7 @@ def _kept(domain: DomainMetadata, spent: Spent) -> DomainMetadata:
 
 
 def count_files(log: TableLog, checkpoint: Checkpoint, seen: set[tuple[str, str]]) -> Counts:
-    """What the checkpoint's files add up to, without those that later commits added or removed again (``seen``)."""
+    """The totals of the checkpoint's files, except for files that later commits added or removed (``seen``)."""
     total = Counts()
     for name in checkpoint.files:
         if name.endswith(".json"):
@@ -123,7 +125,9 @@ def count_files(log: TableLog, checkpoint: Checkpoint, seen: set[tuple[str, str]
 def checkpoint_files(
     log: TableLog, checkpoint: Checkpoint, seen: set[tuple[str, str]], columns: Sequence[str]
 ) -> Iterator[FileAction]:
-    """The checkpoint's files as some columns tell of them, without those that later commits added or removed again."""
+    """The checkpoint's files with the given columns, except for files that later commits added or removed
+    (``seen``).
+    """
     for name in checkpoint.files:
         if name.endswith(".json"):
             sidecars = _sidecars_in_json(log, name)
@@ -156,7 +160,7 @@ def _count_sidecar(log: TableLog, name: str, seen: set[tuple[str, str]]) -> Coun
 
 @contextmanager
 def _parquet(log: TableLog, name: str, spent: Spent | None = None) -> Iterator[CheckedParquet]:
-    """A Parquet file of the log; whatever is wrong with its content becomes a ``LiveError``."""
+    """Opens a Parquet file of the log. Any error in its content becomes a ``LiveError``."""
     try:
         with open_checked(log.open(name), spent or Spent()) as file:
             yield file
@@ -189,10 +193,11 @@ def _expect_leaves(file: CheckedParquet, leaves: Iterable[str]) -> None:
 
 
 def _held(file: CheckedParquet, group: int, columns: Sequence[str]) -> dict[str, int]:
-    """How many values the columns of the state have in a row group, those that have some, by one leaf of each.
+    """The number of values in each state column of a row group, counted by one leaf each. Columns without values are
+    omitted.
 
-    The footer's statistics would tell it too. But no checksum guards a footer: one damaged bit would hide a value, and
-    others make pyarrow, asked for statistics, end the process.
+    The footer's statistics would give it too. But no checksum protects a footer: one damaged bit could hide a value,
+    and other damage makes pyarrow end the process when it is asked for statistics.
     """
     held = dict.fromkeys(columns, 0)
     leaves = [_STATE[column] for column in columns]
@@ -203,7 +208,7 @@ def _held(file: CheckedParquet, group: int, columns: Sequence[str]) -> dict[str,
 
 
 def _values(column: Any) -> Iterator[Any]:
-    """The values of a column that are not null, found by halving: there are few, and the rest is only looked over."""
+    """The values of a column that are not null, found by bisection, because they are few."""
     if column.null_count == len(column):
         return
     if len(column) == 1:
@@ -215,7 +220,7 @@ def _values(column: Any) -> Iterator[Any]:
 
 
 def _metadata_as_json(value: Any) -> dict[str, Any]:
-    """The action as JSON has it: a map comes as a list of pairs, and some writers leave empty columns null."""
+    """The action in its JSON form. In Parquet a map is a list of pairs, and some writers set empty columns to null."""
     action = expect_object(value, "metaData")
     columns, pairs = action.get("partitionColumns"), action.get("configuration")
     return {**action, "partitionColumns": columns or [], "configuration": dict(pairs or ())}
@@ -233,7 +238,7 @@ def _count(file: CheckedParquet, seen: set[tuple[str, str]]) -> Counts:
 
 
 def _count_columns(adds: Any) -> Counts:
-    import pyarrow.compute as pc  # noqa: PLC0415  # slow to import, and only counting needs it
+    import pyarrow.compute as pc  # noqa: PLC0415  # slow to import, and needed only for counting
 
     vectors = 0
     if "deletionVector" in [field.name for field in adds.type]:
@@ -274,14 +279,16 @@ def _sidecars_in_json(log: TableLog, name: str) -> list[str]:
 
 
 def _json_actions(log: TableLog, name: str) -> list[dict[str, Any]]:
-    """The actions in a JSON checkpoint that no commit has."""
+    """The actions in a JSON checkpoint that do not occur in commits."""
     with closing(log.lines(name)) as lines:
         actions = (expect_object(parse_json(line), "the line") for line in lines if line.strip())
         return [action for action in actions if action.keys() & _CHECKPOINT_ONLY]
 
 
 def _sidecar_name(value: object) -> str:
-    """Sidecars lie in ``_sidecars`` whatever folder their path names (Delta protocol, "Sidecar File Information")."""
+    """The file name of a sidecar. Sidecars are in ``_sidecars`` whatever directory their path names (Delta protocol,
+    "Sidecar File Information").
+    """
     path = unquote(expect_text(expect_object(value, "sidecar").get("path"), "the sidecar's path"))
     name = path.rsplit("/", 1)[-1]
     if name in {"", ".", ".."}:

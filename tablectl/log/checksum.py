@@ -1,7 +1,7 @@
-"""From a version checksum file (``.crc``) to the state it records, and whether it may be believed. Pure.
+"""Parses a version checksum file (``.crc``) into the recorded state, and decides whether it can be trusted. Pure.
 
-Delta protocol, "Version Checksum File"; delta-4. A checksum is written after its commit, best effort, and
-never overwritten: one may be missing, half-written, left behind by a table that lay here before, or copied here.
+Delta protocol, "Version Checksum File"; delta-4. A checksum is written after its commit, best effort, and is never
+overwritten. It can be missing, incomplete, left over from an earlier table at the same location, or a copy.
 """
 
 from __future__ import annotations
@@ -25,20 +25,22 @@ from tablectl.log.commits import ParsedCommit
 
 @dataclass(frozen=True, slots=True)
 class Checksum:
-    """What a ``.crc`` says about its version."""
+    """The contents of a ``.crc`` file."""
 
     txn_id: str
     protocol: Protocol
     metadata: Metadata
     domains: tuple[DomainMetadata, ...] | None
-    """Every active domain; ``None`` where the file does not tell, which is not the same as none."""
+    """Every active domain; ``None`` if the file does not list them, which differs from an empty list."""
     files: int
     bytes: int
     vectors: int | None
 
     @property
     def clustering(self) -> DomainMetadata | None:
-        """The clustering domain: removed where all domains are known and it is not among them."""
+        """The clustering domain; a removed one if the file lists all domains without it; ``None`` if it lists no
+        domains.
+        """
         if self.domains is None:
             return None
         found = next((domain for domain in self.domains if domain.name == CLUSTERING), None)
@@ -46,7 +48,7 @@ class Checksum:
 
 
 def parse_checksum(raw: bytes) -> Checksum | None:
-    """The checksum, or ``None`` where any part of it is missing or damaged: it is only a shorter way."""
+    """The checksum; ``None`` if any part is missing or damaged, because it is only a shortcut."""
     try:
         value = expect_object(parse_json(raw), "the checksum")
         domains, vectors, txn_id = value.get("domainMetadata"), value.get("numDeletionVectorsOpt"), value.get("txnId")
@@ -66,10 +68,10 @@ def parse_checksum(raw: bytes) -> Checksum | None:
 
 
 def belongs(checksum: Checksum, commit: ParsedCommit) -> bool:
-    """Whether a checksum was written for this very commit.
+    """Whether a checksum was written for this commit.
 
-    Both must carry the same ``txnId``: a commit without one (delta-rs) never wrote a checksum, so one beside it came
-    from elsewhere. And nothing that the commit itself says may differ: if it does, the commit is right.
+    Both must have the same ``txnId``. A commit without one (delta-rs) never wrote a checksum, so its checksum came from
+    elsewhere. The checksum must also agree with everything in the commit. If it does not, the commit is right.
     """
     return (
         checksum.txn_id != ""

@@ -1,7 +1,8 @@
-"""By what the data of a table is clustered: what OPTIMIZE wrote into the ``add`` of each file that it clustered.
+"""The clustering of a table's data, from the tags that OPTIMIZE writes into the ``add`` of each file that it clusters.
 
 Delta Spark marks such a file with ``clusteringProvider`` ``liquid`` and the tags ``ZCUBE_ID`` and ``ZCUBE_ZORDER_BY``,
-a JSON list of the logical names (measured with Delta 4.4). Other writers copy neither, and what they rewrite is loose.
+a JSON list of logical column names (measured with Delta 4.4). Other writers do not copy these marks, so files that they
+rewrite count as not clustered.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from tablectl.log.table_log import VanishedError
 from tablectl.model.table import ClusteringState, FileGroup
 
 MOST_COMMITS = 1000
-"""Commits in which the one is looked for that brought the clustering columns."""
+"""The maximum number of commits to search for the one that set the clustering columns."""
 
 
 def find_clustering_state(history: History) -> ClusteringState:
-    """The marks of a version, by log replay: the cost grows with the number of files."""
+    """The clustering state of a version, by log replay. The cost grows with the number of files."""
     log, segment = history.log, history.segment
     commits: dict[int, ParsedCommit] = {}
     seen: set[tuple[str, str]] = set()
@@ -46,7 +47,7 @@ def find_clustering_state(history: History) -> ClusteringState:
 
 
 def _younger(history: History, commits: dict[int, ParsedCommit]) -> set[str] | None:
-    """The files that came after the commit that brought the clustering columns; ``None`` where that is not in reach."""
+    """The files added after the commit that set the clustering columns; ``None`` if that commit is not available."""
     log, newest = history.log, history.segment.version
     listed = parse_listing(log.names()).commits
     paths: set[str] = set()
@@ -66,7 +67,7 @@ def _younger(history: History, commits: dict[int, ParsedCommit]) -> set[str] | N
 
 
 def _columns(mark: str) -> tuple[str, ...] | None:
-    """The columns in a mark; what is no list of names is somebody else's way to cluster."""
+    """The columns in a mark. A mark that is not a list of names comes from another clustering provider."""
     if not mark:
         return None
     try:

@@ -1,4 +1,4 @@
-"""From the lines of a commit file to what the commit did. Pure; the file is read elsewhere.
+"""Parses the lines of a commit file into a summary of the commit. Pure: the file is read elsewhere.
 
 Delta protocol, "Actions" and "Commit Provenance Information"; operation names and parameters: delta-1.14.
 """
@@ -39,10 +39,12 @@ _KINDS = frozenset({"add", "remove", "cdc", "metaData", "protocol", "domainMetad
 
 _REPLACES = ("RESTORE", "REPLACE TABLE", "CREATE OR REPLACE TABLE")
 _NO_WRITERS = ("CREATE", "REPLACE", "CLONE", "CONVERT", "RESTORE", "REMOVE COLUMN MAPPING", "REORG", "OPTIMIZE")
-"""Operations that may carry data and metadata though no writer evolves the schema."""
+"""Operations that can contain data and metadata although no writer evolves the schema."""
 
 _SHORT, _TEXT_LIMIT, _VALUE_LIMIT = 32, 1000, 10_000
-"""Characters of a text that is kept once, of a name, and of a value such as a predicate. Writers put anything there."""
+"""Limits in characters: for interned text, for a name, and for a value such as a predicate. Writers can put any text
+there.
+"""
 _ENTRIES_LIMIT = 100
 _JOB = frozenset({"job", "notebook", "clusterId"})
 _NUMBER_LIMIT = 2**63
@@ -57,7 +59,7 @@ _CLIENTS = (
 
 
 class CommitSyntaxError(ValueError):
-    """A commit file that cannot be read, and the line, from 1."""
+    """A commit file that cannot be parsed, with the line number, from 1."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(message)
@@ -66,7 +68,7 @@ class CommitSyntaxError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ParsedCommit:
-    """Everything in one commit that the reader uses."""
+    """All parts of a commit that the reader uses."""
 
     commit: Commit
     txn_id: str = ""
@@ -74,11 +76,11 @@ class ParsedCommit:
     metadata: Metadata | None = None
     domains: tuple[DomainMetadata, ...] = ()
     files: tuple[FileAction, ...] = ()
-    """Only where files were asked for."""
+    """Set only if files were requested."""
 
     @property
     def clustering(self) -> DomainMetadata | None:
-        """What the commit says about clustering, if anything."""
+        """The commit's clustering domain; ``None`` if it does not change it."""
         return next((domain for domain in reversed(self.domains) if domain.name == CLUSTERING), None)
 
 
@@ -92,10 +94,10 @@ class _Gathered:
     files: list[FileAction] = field(default_factory=list)
     changes_data: bool = False
     counted: int = 0
-    """Bytes of all lines that are not about files."""
+    """The bytes of all lines that do not concern files."""
 
     def count(self, line: bytes) -> None:
-        """Raises ``BudgetError`` where all lines together are more than any commit says of a table."""
+        """Counts a line. Raises ``BudgetError`` if all lines together exceed the limit for one commit."""
         self.counted += len(line)
         if self.counted > ACTION_BYTES:
             raise BudgetError(f"the actions that are not about files have more than {ACTION_BYTES >> 20} MiB")
@@ -132,10 +134,10 @@ class _Gathered:
 
 
 def parse_commit(version: int, lines: Iterable[bytes], *, with_files: bool = False) -> ParsedCommit:
-    """What a commit did. Raises ``CommitSyntaxError`` for a line that is no action, and for a file without any.
+    """Parses a commit. Raises ``CommitSyntaxError`` for a line that is not an action, and for a file without any.
 
-    Lines of files are told by their beginning and not parsed unless asked for: a commit may hold 300,000 of them.
-    A line that also names a state action is parsed, so that a lost line end cannot hide one.
+    Lines of files are recognised by their start and are not parsed unless requested: a commit can contain 300,000 of
+    them. A line that also contains a state action is parsed, so that a lost line end cannot hide the action.
     """
     gathered, last, number = _Gathered(), b"", 0
     for number, line in enumerate(lines, 1):
@@ -210,9 +212,9 @@ def _finish(version: int, gathered: _Gathered) -> ParsedCommit:
 
 
 def _text(value: object, limit: int = _TEXT_LIMIT) -> str:
-    """``commitInfo`` may hold anything: what is no text is taken as absent, and nobody needs a long one.
+    """A text of bounded length. ``commitInfo`` can contain anything: values of other types count as absent.
 
-    Short ones are kept once for all commits: ten thousand tables say the same few words.
+    Short texts are interned, because ten thousand tables repeat the same few words.
     """
     if not isinstance(value, str):
         return ""
@@ -220,12 +222,12 @@ def _text(value: object, limit: int = _TEXT_LIMIT) -> str:
 
 
 def _number(value: object) -> int | None:
-    """A version or a time; what is none is taken as absent."""
+    """A version or a time. Values of other types count as absent."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _NUMBER_LIMIT else None
 
 
 def _texts(value: object) -> Mapping[str, str]:
-    """The entries of a map, as many as a person would read, and each of bounded length."""
+    """The entries of a map, limited in number and length."""
     if not isinstance(value, dict) or not value:
         return NOTHING_SET
     texts: dict[str, str] = {}
@@ -258,7 +260,7 @@ def _shown(value: object) -> str:
 
 
 def _overwrites(operation: str, parameters: object) -> bool:
-    """Whether the whole table was replaced: not by ``replaceWhere``, ``REPLACE USING`` or dynamic partitions."""
+    """Whether the whole table was replaced. ``replaceWhere``, ``REPLACE USING`` and dynamic partitions do not count."""
     if operation.startswith(_REPLACES):
         return True
     if operation != "WRITE" or not isinstance(parameters, dict) or parameters.get("mode") != "Overwrite":
@@ -271,7 +273,7 @@ def _overwrites(operation: str, parameters: object) -> bool:
 
 @lru_cache(maxsize=256)
 def parse_client(engine_info: str) -> Client:
-    """Who wrote a commit, by ``engineInfo``. Versions that are not numbers at their beginning are left out."""
+    """The client of a commit, from ``engineInfo``. Versions that do not start with a number are omitted."""
     for engine, pattern in _CLIENTS:
         match = pattern.match(engine_info)
         if match is not None:

@@ -1,4 +1,4 @@
-"""The tables that path patterns match: directories with a ``_delta_log``, listed one step at a time."""
+"""Finds the tables that path patterns match: directories with a ``_delta_log``, listed level by level."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tablectl.model.patterns import PathPattern, literal_text, step_matches
 from tablectl.storage.object_stores import StoreOptions
 
 MOST = 100_000
-"""Directories that one pattern may lead to at one step: more are a mistake in the pattern."""
+"""The maximum number of directories per level of one pattern. More indicate a mistake in the pattern."""
 _CONCURRENCY = 16
 _DEFAULT = StoreOptions()
 _Steps = tuple[str, ...]
@@ -28,8 +28,8 @@ _Answer = TypeVar("_Answer")
 
 
 def find_paths(patterns: Iterable[PathPattern], options: StoreOptions = _DEFAULT) -> PatternMatches:
-    """The tables that patterns match. A directory that cannot be listed is a failure of its pattern, and the others
-    are listed all the same. A table's own directories are not entered.
+    """The tables that patterns match. A directory that cannot be listed is a failure of its pattern, and the others are
+    still listed. Directories inside a table are not searched.
     """
     disk = _Disk()
     with Stores(options) as stores, ThreadPoolExecutor(_CONCURRENCY) as pool:
@@ -42,17 +42,19 @@ def find_paths(patterns: Iterable[PathPattern], options: StoreOptions = _DEFAULT
 
 @dataclass(frozen=True, slots=True)
 class _Linked:
-    """What a link leads to: the place, and its path below the base of the pattern; "" where it is not below it."""
+    """The target of a link, and its path below the base of the pattern; "" if it is not below the base."""
 
     place: str
     below: str
 
 
 class _Disk:
-    """Directories of this machine. Threads cost more here than answers do."""
+    """Directories on this machine. Listing is sequential, because threads would cost more than they gain."""
 
     def linked(self, base: str, location: str) -> _Linked | None:
-        """Where the log of the table at a location lies, if a link below the base leads to it. One look a step."""
+        """The location of a table's log, if a link below the base leads to it; otherwise ``None``. One check
+        per level.
+        """
         top, path = canonical_location(base).rstrip("/"), canonical_location(location)
         names = path.removeprefix(f"{top}/").split("/")
         steps = ("/".join((top, *names[: count + 1])) for count in range(len(names)))
@@ -67,7 +69,7 @@ class _Disk:
         return Path(canonical_location(location), LOG).is_dir()
 
     def folders(self, location: str) -> list[str]:
-        """The names of the directories in one."""
+        """The names of the directories in a directory."""
         try:
             with os.scandir(canonical_location(location)) as found:
                 return [each.name for each in found if each.is_dir()]
@@ -79,12 +81,12 @@ class _Disk:
 
 @dataclass(frozen=True, slots=True)
 class _Buckets:
-    """Prefixes of object stores."""
+    """Prefixes in object stores."""
 
     stores: Stores
 
     def linked(self, _base: str, _location: str) -> _Linked | None:
-        """Never: there are no links."""
+        """Always ``None``: object stores have no links."""
         return None
 
     def begun(self, location: str) -> bool:
@@ -92,18 +94,18 @@ class _Buckets:
         return self.stores.open_object(location).begun()
 
     def folders(self, location: str) -> list[str]:
-        """The next names below a prefix."""
+        """The next path segments below a prefix."""
         return self.stores.open_object(location).folders()
 
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """One pattern. A level is the directories that as many steps as were taken lead to."""
+    """The search for one pattern. A level is the set of directories that match the same number of path segments."""
 
     pattern: PathPattern
     place: _Disk | _Buckets
     each: Callable[..., Iterable[Any]]
-    """``map``, or one that asks side by side."""
+    """``map``, or a function that runs requests in parallel."""
 
     def run(self) -> PatternMatches:
         failures: list[tuple[str, TablectlError]] = []
@@ -148,7 +150,7 @@ class _Walk:
         try:
             return [name for name in self.place.folders(self._location(steps)) if step_matches(name, glob)]
         except VanishedError:
-            if steps:  # that a literal step leads nowhere shows only here; the base is the policy's own word
+            if steps:  # only here does a literal segment prove to be missing; a missing base is an error in the policy
                 return []
             raise
 
@@ -156,8 +158,9 @@ class _Walk:
         return self.place.begun(self._location(steps))
 
     def _resolved(self, steps: _Steps) -> _Steps:
-        """The steps to the directory itself, where links were taken. Raises ``LiveError`` where the pattern does not
-        match it: a link must not bring a table under the policy of those who may only write beside it.
+        """The path segments of the directory itself, with links resolved. Raises ``LiveError`` if the pattern does not
+        match the result: a user who can only write next to the tables must not bring another
+        table under the policy with a link.
         """
         location = self._location(steps)
         leads_to = self.place.linked(self.pattern.base, location)
@@ -176,7 +179,7 @@ class _Walk:
 
 
 def _usable(name: TableName) -> bool:
-    """Whether plan files can hold the name: a disk may have names that are no text, or break lines."""
+    """Whether plan files can contain the name. Names on a disk can be invalid text or contain line breaks."""
     try:
         return parse_table(name.text) == name and bool(name.text.encode())
     except (NameSyntaxError, UnicodeEncodeError):

@@ -1,6 +1,6 @@
-"""Logs on this machine's file system, with its own calls: obstore's threads cost ten times what the disk does.
+"""Logs on the local file system, read with Python's own calls: obstore's threads cost ten times what the disk does.
 
-And they are gone in a forked process, which would wait for them for ever.
+obstore's threads are also missing in a forked process, which would then wait for them forever.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _Item = TypeVar("_Item")
 
 
 class DiskLog:
-    """A ``TableLog`` in a directory. Links are followed; what is no file is not listed."""
+    """A ``TableLog`` in a directory. Links are followed. Only files are listed."""
 
     def __init__(self, location: str) -> None:
-        """Raises ``LiveError`` where there is no such directory."""
+        """Raises ``LiveError`` if the directory does not exist."""
         self.location = location
         if not Path(location).is_dir():
             raise LiveError(f"{location}: no such directory")
@@ -47,7 +47,7 @@ class DiskLog:
         return [name for name in names if name > after]
 
     def _listed(self, folder: str) -> tuple[list[str], set[str]]:
-        """The files in a folder of the log, and the folders."""
+        """The files and the directories in a directory of the log."""
         names, folders = list[str](), set[str]()
         try:
             with self._told(folder), os.scandir(self.file(folder)) as entries:
@@ -83,11 +83,11 @@ class DiskLog:
             return io.BufferedReader(open_regular(self.file(name)), _BUFFER)
 
     def start(self, call: Callable[[], _Result]) -> Future[_Result] | None:
-        """Never: the disk answers faster than threads hand the interpreter over."""
+        """Always ``None``: the disk answers faster than threads can switch."""
         return None
 
     def each(self, call: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
-        """One after the other, as above."""
+        """Sequential, because threads gain nothing here (see ``start``)."""
         return map(call, items)
 
     @contextmanager
@@ -109,7 +109,7 @@ def _reason(error: Exception) -> str:
 
 
 def free_bytes(location: str) -> int | None:
-    """Bytes free on the disk of a location on this machine; ``None`` where nothing tells."""
+    """The free bytes on the disk of a local path; ``None`` if unknown."""
     try:
         return shutil.disk_usage(location).free
     except (OSError, ValueError):

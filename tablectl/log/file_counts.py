@@ -1,6 +1,7 @@
-"""Numbers of files, bytes and deletion vectors, by log replay, for a version that no checksum tells them of.
+"""Counts files, bytes and deletion vectors by log replay, for a version without a usable checksum.
 
-Delta protocol, "Action Reconciliation": a file is its path and its deletion vector, and the newest word about it holds.
+Delta protocol, "Action Reconciliation": a file is identified by its path and deletion vector, and its newest action
+counts.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from tablectl.log.table_log import TableLog
 
 
 def replay(log: TableLog, segment: Segment) -> Counts:
-    """Count the files of a version: the cost grows with the log, so this is done only where it is asked for."""
+    """The totals of a version's files. The cost grows with the log, so this runs only on request."""
     seen: set[tuple[str, str]] = set()
     total = Counts()
     versions = range(segment.version, segment.base, -1)

@@ -1,4 +1,4 @@
-"""The commits of one version, read once each, newest first."""
+"""The commits of one version, newest first. Each is read once."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _Result = TypeVar("_Result")
 
 
 class History:
-    """The commits and checksums of a segment. A commit read for the state is not read again for the history.
+    """The commits and checksums of a segment. A commit that was read for the state is not read again for the history.
 
-    Where the store answers slowly, what will be asked for is read ahead, side by side: twenty commits then take as
-    long as one. What was read ahead for nothing is never looked at, be it damaged or gone.
+    If the store answers slowly, files that will be needed are prefetched in parallel: twenty commits then take as long
+    as one. Prefetched files that are not needed are ignored, even if they are damaged or missing.
     """
 
     def __init__(self, log: TableLog, segment: Segment) -> None:
@@ -33,33 +33,33 @@ class History:
         self._ahead: dict[str, Future[Any]] = {}
 
     def at(self, version: int) -> History:
-        """The same log at an earlier version, with all that is read of it already. Raises ``GapError`` where too much
-        of the log was cleaned away to say what the table was then.
+        """The same log at an earlier version, sharing everything that was read. Raises ``GapError`` if too much of the
+        log was cleaned up to reconstruct that version.
         """
         earlier = copy(self)
         earlier.segment = segment(self.segment.files, version)
         return earlier
 
     def read_ahead(self, newest: int, count: int) -> None:
-        """Start to read commits, from a version back, as far as the log has them and they are not read yet."""
+        """Prefetches up to ``count`` commits, from ``newest`` back, that exist and were not read yet."""
         for version in range(newest, max(newest - count, -1), -1):
             wanted = version in self.segment.files.commits and version not in self._read
             if wanted and not self._start(commit_name(version), self._commit_reader(version)):
                 return
 
     def read_checksum_ahead(self, version: int) -> None:
-        """Start to read a checksum, if there is one."""
+        """Prefetches a checksum, if it exists."""
         if version in self.segment.files.checksums:
             self._start(checksum_name(version), self._checksum_reader(version))
 
     def commit(self, version: int) -> ParsedCommit:
-        """One commit. Raises ``LiveError`` with file and line where it is no commit."""
+        """One commit. Raises ``LiveError`` with file and line if it is malformed."""
         if version not in self._read:
             self._read[version] = self._take(commit_name(version), self._commit_reader(version))
         return self._read[version]
 
     def checksum(self, version: int) -> Checksum | None:
-        """The checksum of a version, if there is one that belongs to its commit."""
+        """The checksum of a version; ``None`` if there is none that belongs to its commit."""
         if self._doubted:
             return None
         if version not in self._checksums:
@@ -67,7 +67,9 @@ class History:
         return self._checksums[version]
 
     def doubt_checksums(self) -> bool:
-        """Do without checksums from now on; whether that can change anything, since one of them was believed."""
+        """Ignores checksums from now on. Returns whether this can change a result, because a checksum was
+        used before.
+        """
         believed = not self._doubted and any(self._checksums.values())
         self._doubted = True
         return believed
@@ -84,9 +86,9 @@ class History:
         return checksum if checksum and belongs(checksum, self.commit(version)) else None
 
     def recent(self, count: int) -> Iterator[ParsedCommit]:
-        """The newest commits, at most ``count``, as far as the log reaches back without a gap.
+        """The newest commits, at most ``count``, as far back as the log has no gap.
 
-        Those behind the checkpoint may be cleaned away at any moment, so there a vanished one only ends the history.
+        Commits before the checkpoint can be cleaned up at any time, so a missing one ends the history without an error.
         """
         version, base = self.segment.version, self.segment.base
         for each in range(version, max(version - count, -1), -1):
@@ -102,7 +104,7 @@ class History:
             yield commit
 
     def steps(self) -> Iterator[ParsedCommit]:
-        """What happened after the checkpoint, newest first: commits already read, compacted logs, other commits."""
+        """The log after the checkpoint, newest first: commits already read, compacted logs, other commits."""
         version = self.segment.version
         while version > self.segment.base:
             first = self._compacted_from(version)
@@ -116,7 +118,7 @@ class History:
                 version = first - 1
 
     def _read_on(self, version: int, left: int) -> None:
-        """Read the next few ahead, once those that were are used up."""
+        """Prefetches the next commits when the prefetched ones are used up."""
         if version not in self._read and commit_name(version) not in self._ahead:
             self.read_ahead(version, min(left, AHEAD))
 
@@ -127,7 +129,7 @@ class History:
         return lambda: self.log.read(checksum_name(version))
 
     def _start(self, name: str, call: Callable[[], object]) -> bool:
-        """Start a reading unless it is started; whether that is possible at all."""
+        """Starts a read unless it is already running. Returns whether the log can run reads in parallel."""
         if name not in self._ahead:
             started = self.log.start(call)
             if started is None:
@@ -136,12 +138,14 @@ class History:
         return True
 
     def _take(self, name: str, call: Callable[[], _Result]) -> _Result:
-        """The result of a reading: of the one that was started, if it was."""
+        """The result of a read. Waits for the prefetch if one was started."""
         started: Future[_Result] | None = self._ahead.pop(name, None)
         return call() if started is None else started.result()
 
     def _compacted_from(self, last: int) -> int | None:
-        """Where the longest compacted log that ends at a version begins, unless that version is read already."""
+        """The first version of the longest compacted log that ends at ``last``; ``None`` if ``last`` was
+        already read.
+        """
         if last in self._read or commit_name(last) in self._ahead:
             return None
         base = self.segment.base
@@ -149,7 +153,7 @@ class History:
 
 
 def read_commit(log: TableLog, name: str, version: int, *, with_files: bool = False) -> ParsedCommit:
-    """One commit or compacted log. Raises ``LiveError`` with file and line where it is none."""
+    """Reads one commit or compacted log. Raises ``LiveError`` with file and line if it is malformed."""
     try:
         with closing(log.lines(name)) as lines:
             return parse_commit(version, lines, with_files=with_files)

@@ -1,4 +1,4 @@
-"""From the names in a ``_delta_log`` to the files that make up one version. Pure: no store is asked.
+"""Derives the files of a version from the names in a ``_delta_log``. Pure: accesses no store.
 
 File names: Delta protocol, "Delta Log Entries", "Checkpoints", "Log Compaction Files" and "Version Checksum File";
 delta-4.
@@ -17,19 +17,19 @@ _CLASSIC = re.compile(r"([0-9]{20})\.checkpoint(?:\.([0-9]{10})\.([0-9]{10}))?\.
 _V2 = re.compile(r"([0-9]{20})\.checkpoint\.[0-9A-Za-z]{8}-[0-9A-Za-z-]{27}\.(?:json|parquet)")
 _COMPACTED = re.compile(r"([0-9]{20})\.([0-9]{20})\.compacted\.json")
 STAGED = ("_staged_commits", "_commits")
-"""Folders of the log where a catalog keeps commits that it has not published yet."""
+"""Directories of the log in which a catalog keeps commits that it has not published yet."""
 _STAGED = re.compile(rf"(?:{'|'.join(STAGED)})/([0-9]{{20}})\.[^/]+\.json")
 
 _LARGEST_VERSION = 2**63 - 1
 
 
 class GapError(ValueError):
-    """The files listed do not make up the version: the log is damaged, or was cleaned while it was listed."""
+    """The listed files do not form the version: the log is damaged, or it was cleaned up during the listing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A complete checkpoint: all its parts, or its one V2 file."""
+    """A complete checkpoint: all its parts, or its single V2 file."""
 
     version: int
     files: tuple[str, ...]
@@ -37,7 +37,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class LogFiles:
-    """Everything in a listing that matters."""
+    """The relevant files of a listing."""
 
     commits: frozenset[int]
     checksums: frozenset[int]
@@ -46,12 +46,12 @@ class LogFiles:
     compacted: tuple[tuple[int, int], ...]
     """First and last version of each compacted log, ascending by the last."""
     staged: int = -1
-    """The newest commit a catalog has not published yet; -1 where there is none."""
+    """The newest commit that a catalog has not published yet; -1 if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One version: the checkpoint below it, and every commit after that."""
+    """One version: its newest checkpoint, and every commit after that."""
 
     version: int
     checkpoint: Checkpoint | None
@@ -64,22 +64,22 @@ class Segment:
 
 
 def commit_name(version: int) -> str:
-    """The file of a commit."""
+    """The file name of a commit."""
     return f"{version:020d}.json"
 
 
 def checksum_name(version: int) -> str:
-    """The file of a version's checksum."""
+    """The file name of a version's checksum."""
     return f"{version:020d}.crc"
 
 
 def compacted_name(first: int, last: int) -> str:
-    """The file of a compacted log."""
+    """The file name of a compacted log."""
     return f"{first:020d}.{last:020d}.compacted.json"
 
 
 def parse_listing(names: Iterable[str]) -> LogFiles:
-    """Sort a listing out. Names of any other form are not Delta's and are left alone, as Delta does."""
+    """Classifies the names of a listing. Names of other forms are ignored, as Delta does."""
     commits, checksums, compacted, staged = set(), set(), [], -1
     checkpoints: dict[int, dict[int, dict[int, str]]] = {}
     for name in names:
@@ -110,7 +110,7 @@ def _part(match: re.Match[str]) -> tuple[int, int]:
 
 
 def _complete(version: int, by_parts: dict[int, dict[int, str]]) -> Checkpoint | None:
-    """The set of parts with the fewest files of which none is missing: writers of parts do not publish atomically."""
+    """The complete set with the fewest parts; ``None`` if none is complete. Writers do not publish parts atomically."""
     for parts in sorted(by_parts):
         files = by_parts[parts]
         if len(files) == parts and set(files) == set(range(1, parts + 1)):
@@ -119,7 +119,7 @@ def _complete(version: int, by_parts: dict[int, dict[int, str]]) -> Checkpoint |
 
 
 def parse_hint(raw: bytes) -> int | None:
-    """The version in ``_last_checkpoint``, or ``None``: a hint that cannot be read only costs a longer listing."""
+    """The version in ``_last_checkpoint``; ``None`` if the hint cannot be read, which only costs a longer listing."""
     try:
         hint = json.loads(raw)
     except (ValueError, RecursionError):
@@ -130,11 +130,11 @@ def parse_hint(raw: bytes) -> int | None:
 
 
 def segment(files: LogFiles, version: int | None = None, *, alone: bool = False) -> Segment:
-    """The files of a version, of the newest without one. Raises ``GapError`` where they are not all there.
+    """The files of a version, or of the newest version. Raises ``GapError`` if files are missing.
 
-    Like Delta, a checkpoint alone is no version: its commit, or one after it, must be there too. With ``alone`` it is
-    one: a complete checkpoint is the whole state up to and with its version (Delta protocol, "Checkpoints"), so nothing
-    of the table is guessed. What cannot be told without the commit is only who made that version.
+    As in Delta, a checkpoint alone is not a version: its commit, or a later one, must exist too. With ``alone`` it is
+    sufficient: a complete checkpoint contains the whole state up to its version (Delta protocol, "Checkpoints"), so no
+    part of the table is guessed. Only the author of that version is unknown without the commit.
     """
     if not files.commits and not files.checkpoints:
         raise GapError("the log is empty")

@@ -1,4 +1,6 @@
-"""From a table's location to the files of the version to read: the listing, and what it already refuses."""
+"""Finds the files of the version to read from a table's location. Rejects tables whose listing already shows
+a problem.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +32,14 @@ _Result = TypeVar("_Result")
 
 
 class ListingGapError(LiveError):
-    """A listing with a hole in it: real damage, or a listing that a writer or a clean-up crossed."""
+    """A listing with a gap: real damage, or a listing that ran concurrently with a writer or a clean-up."""
 
 
 def with_version(log: TableLog, version: int | None, look_back: int, read: Callable[[Segment], _Result]) -> _Result:
-    """Run a reading on a version's files, and once more on a fresh and full listing if the log changed under it.
+    """Runs ``read`` on a version's files, and again on a new and full listing if the log changed during the first
+    attempt.
 
-    ``look_back`` is how many commits behind the last checkpoint the reading may want.
+    ``look_back`` is the maximum number of commits before the last checkpoint that ``read`` needs.
     """
     return once_more(
         lambda: read(_segment(log, _listing(log, version, look_back), version)),
@@ -45,7 +48,7 @@ def with_version(log: TableLog, version: int | None, look_back: int, read: Calla
 
 
 def once_more(first: Callable[[], _Result], again: Callable[[], _Result]) -> _Result:
-    """The first way, or the other where a file was missing."""
+    """The result of ``first``, or of ``again`` if a file was missing."""
     try:
         return first()
     except (VanishedError, ListingGapError):
@@ -53,10 +56,10 @@ def once_more(first: Callable[[], _Result], again: Callable[[], _Result]) -> _Re
 
 
 def commits_between(log: TableLog, after: int, until: int | None, limit: int) -> Segment | None:
-    """What there is of the newest commits above one version, up to another; ``None`` where the table has none so new.
+    """The available newest commits after one version, up to another; ``None`` if the table has none that new.
 
-    At least ``limit`` of them are listed where there are as many. Raises ``LiveError`` where a commit is missing that
-    was not cleaned away behind a checkpoint.
+    Lists at least ``limit`` commits if there are as many. Raises ``LiveError`` if a commit is missing that was not
+    cleaned up after a checkpoint.
     """
     start, files = _listing_after(log, after, until, limit)
     if not files.commits:
@@ -74,7 +77,7 @@ def commits_between(log: TableLog, after: int, until: int | None, limit: int) ->
 
 
 def _listing_after(log: TableLog, after: int, until: int | None, limit: int) -> tuple[int, LogFiles]:
-    """The files from a version on, and that version: not of the whole log where only its end is asked for."""
+    """The files from a version on, and that version. If only the end of the log is needed, only the end is listed."""
     if after < 0 and until is None:
         hint = _last_checkpoint(log)
         start = hint - limit + 1
@@ -86,7 +89,7 @@ def _listing_after(log: TableLog, after: int, until: int | None, limit: int) -> 
 
 
 def _listing(log: TableLog, version: int | None, look_back: int) -> LogFiles:
-    """One listing, from the last checkpoint where the hint about it proves right, else of everything."""
+    """One listing, from the last checkpoint if the hint about it is right, otherwise of the whole log."""
     hint = _last_checkpoint(log)
     start = max(hint - look_back, 0)
     if start > 0 and (version is None or version >= hint):
@@ -119,7 +122,7 @@ def _checked(log: TableLog, files: LogFiles) -> LogFiles:
 
 
 def _segment(log: TableLog, files: LogFiles, version: int | None, *, alone: bool = False) -> Segment:
-    """``alone`` only on a second listing: the first may have been crossed by a clean-up or a writer."""
+    """Use ``alone`` only for a second listing: a clean-up or a writer can have run during the first."""
     try:
         found = segment(files, version, alone=alone)
     except GapError as error:

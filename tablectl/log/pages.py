@@ -1,9 +1,9 @@
-"""What the pages of a Parquet column unpack to, told before any of them is decoded. Pure.
+"""Determines what the pages of a Parquet column unpack to, before any of them is decoded. Pure.
 
-A reader that believes a file allocates what the file says: a page of 20 bytes can hold a value that unpacks to 200 MB,
-and a dictionary with one value of 1 MB can stand behind a million rows. pyarrow unpacks each page into as many bytes as
-the page's header says, and fails if it is not exactly that many. So the headers, not the footer, bound what a page
-costs. How many of a column's values are not null, its definition levels tell.
+A reader that trusts a file allocates what the file says. A page of 20 bytes can contain a value that unpacks to 200 MB,
+and a dictionary with one value of 1 MB can serve a million rows. pyarrow unpacks each page into as many bytes as the
+page header says, and fails if the size does not match exactly. Therefore the headers, not the footer, limit the cost of
+a page. The definition levels show how many of a column's values are not null.
 
 Parquet format, ``parquet.thrift`` ("PageHeader"), "Encodings" and "Data Pages"; Thrift, "Thrift Compact protocol".
 """
@@ -15,82 +15,85 @@ from dataclasses import dataclass
 from typing import Any
 
 PAGE_BYTES = 32 << 20
-"""Of one page, unpacked. Writers close a page at about 1 MB; one value can be larger than that."""
+"""The maximum size of one unpacked page. Writers close a page at about 1 MB, but one value can be larger."""
 _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
 _BY_DICTIONARY = frozenset({2, 8})
 """PLAIN_DICTIONARY and RLE_DICTIONARY."""
 _OWN_SIZE = frozenset({0, 6, 9})
-"""PLAIN, DELTA_LENGTH_BYTE_ARRAY and BYTE_STREAM_SPLIT: values take as many bytes as the page has. In all others few
-bytes can stand for long values: those of a dictionary, or those of the value before."""
+"""PLAIN, DELTA_LENGTH_BYTE_ARRAY and BYTE_STREAM_SPLIT: the values take as many bytes as the page. In all other
+encodings a few bytes can stand for long values: those of a dictionary, or the preceding value.
+"""
 _RLE = 3
 _TRUE, _BINARY, _LIST, _SET, _STRUCT = 1, 8, 9, 10, 12
 _BOOLEANS, _INTEGERS = frozenset({1, 2}), frozenset({4, 5, 6})
 _SIZES = {1: 1, 2: 1, 3: 1, 7: 8}
-"""Bytes of booleans in a list, of a byte and of a floating-point number."""
+"""Size by type: booleans in a list, a byte, a floating-point number."""
 _SHORT_FIELD, _LAST_BYTE = 15, 127
 _DEEPEST = 16
 _LONG_LIST, _LONGEST_SHIFT = 15, 63
 _HEADER: Mapping[int, Mapping[int, Any]] = {5: {}, 7: {}, 8: {}}
-"""The structures in a page header that say what the page holds."""
+"""The structures in a page header that describe the page's contents."""
 _HEADER_ENTRIES = 100
 _KEPT = 8
-"""How many entries one counts as that is kept."""
+"""The number of entries that a kept entry counts as."""
 _SMALL = 1 << 17
-"""Bytes that no budget asks after."""
+"""Sizes up to this number of bytes are not checked."""
 _PACKED_MOST = 2_000_000
-"""Levels that are packed one by one. In columns of the state nearly all are null, and runs of one level."""
+"""The maximum number of levels that are decoded one by one. In state columns nearly all values are null, and their
+levels form runs.
+"""
 
 Unpack = Callable[[bytes, int], bytes]
-"""Bytes as they are stored, and how many they unpack to."""
+"""Takes stored bytes and their unpacked size, returns the unpacked bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page, by its header."""
+    """One page, from its header."""
 
     kind: int
     size: int
-    """Bytes unpacked."""
+    """Bytes after unpacking."""
     values: int
-    """The null ones included."""
+    """The number of values, including nulls."""
     encoding: int
     levels: tuple[int, int] | None
-    """Bytes of repetition and of definition levels, of a page whose levels are not compressed."""
+    """The bytes of repetition and of definition levels, if the page stores levels without compression."""
     compressed: bool
     body: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """What the schema and the footer say of a column."""
+    """The facts about a column in the schema and the footer."""
 
     max_definition: int
     max_repetition: int
     unpack: Unpack
     width: int = 0
-    """Bytes of each value; 0 where values are texts, each behind its length."""
+    """Bytes of each value; 0 for texts with a length prefix."""
 
     def longest(self, dictionary: Page) -> int:
-        """Bytes of the longest value in a dictionary."""
+        """The bytes of the longest value in a dictionary."""
         return self.width or longest_value(dictionary, self.unpack)
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What the pages of one column in one row group come to."""
+    """The cost of the pages of one column in one row group."""
 
     values: int = 0
-    """Entries, the null ones included."""
+    """Entries, including nulls."""
     unpacked: int = 0
-    """Bytes of all pages."""
+    """Unpacked bytes of all pages."""
     present: int = 0
     """Entries whose outermost structure is not null."""
     decoded: int = 0
-    """Bytes of all values, at most."""
+    """The maximum number of bytes of all decoded values."""
 
 
 def walk_pages(chunk: bytes) -> Iterator[Page]:
-    """The pages in the bytes of a column chunk, all of them. Raises ``ValueError`` where there is anything else."""
+    """All pages in the bytes of a column chunk. Raises ``ValueError`` if the bytes contain anything else."""
     at = 0
     while at < len(chunk):
         reader = _Thrift(chunk, at, _HEADER_ENTRIES)
@@ -127,7 +130,7 @@ def _page(header: dict[int, Any], size: int, body: bytes) -> Page:
 
 
 def cost_of(chunk: bytes, leaf: Leaf, most: int) -> Cost:
-    """What a column costs whole, looking into its levels. Raises ``ValueError`` as soon as it is more than ``most``."""
+    """The cost of a whole column, including its levels. Raises ``ValueError`` as soon as it exceeds ``most``."""
     pages = tuple(walk_pages(chunk))
     values = unpacked = present = decoded = dictionary = 0
     dictionary_page: Page | None = None
@@ -150,16 +153,18 @@ def cost_of(chunk: bytes, leaf: Leaf, most: int) -> Cost:
 
 
 def _is_small(pages: Sequence[Page], leaf: Leaf) -> bool:
-    """Whether the headers alone say that a column is cheap, as they do of most: its levels need no look then."""
+    """Whether the headers alone show that a column is cheap, which is the usual case. Its levels are then not
+    examined.
+    """
     values = sum(page.values for page in pages if page.kind in {_DATA, _DATA_V2})
     return max(values, 1) * max((leaf.width, *(page.size for page in pages))) <= _SMALL
 
 
 def cost_of_rows(chunk: bytes, leaf: Leaf, longest: int, most: int) -> Cost:
-    """What a column costs that nearly every row has, and that is read a few rows at a time, by its headers alone.
+    """The cost of a column that almost every row has and that is read in small batches, from its headers alone.
 
-    Raises ``ValueError`` where values have more than ``longest`` bytes, in a dictionary or on the average of a page;
-    and where a column of lists comes to more than ``most``, since one row may hold all of it.
+    Raises ``ValueError`` if values have more than ``longest`` bytes, in a dictionary or on average in a page, and if a
+    list column exceeds ``most``, because one row can contain all of it.
     """
     values = unpacked = decoded = dictionary = 0
     for page in walk_pages(chunk):
@@ -178,14 +183,14 @@ def cost_of_rows(chunk: bytes, leaf: Leaf, longest: int, most: int) -> Cost:
 
 
 def _each(page: Page, dictionary: int, leaf: Leaf) -> int:
-    """Bytes that one value may decode to, in a page whose values can be longer than what the page has of them."""
+    """The maximum bytes of one decoded value, in a page whose values can be longer than their encoded bytes."""
     if leaf.width:
         return leaf.width
     return dictionary if page.encoding in _BY_DICTIONARY else page.size
 
 
 def longest_value(page: Page, unpack: Unpack) -> int:
-    """The longest value in a dictionary of texts, at most."""
+    """An upper bound for the longest value in a dictionary of texts."""
     data = unpack(page.body, page.size) if page.body else b""
     at = longest = 0
     for _ in range(page.values):
@@ -197,7 +202,9 @@ def longest_value(page: Page, unpack: Unpack) -> int:
 
 
 def _present(page: Page, leaf: Leaf) -> tuple[int, int]:
-    """How many entries have a definition level above 0, and how many the highest, which is a value."""
+    """The number of entries with a definition level above 0, and the number with the highest level, which are
+    values.
+    """
     if leaf.max_definition == 0:
         return page.values, page.values
     if page.levels is not None:
@@ -212,7 +219,7 @@ def _present(page: Page, leaf: Leaf) -> tuple[int, int]:
 
 
 def _count_levels(data: bytes, highest: int, values: int) -> tuple[int, int]:
-    """Parquet format, "Run Length Encoding / Bit-Packing Hybrid"."""
+    """Counts levels as in ``_present``. Parquet format, "Run Length Encoding / Bit-Packing Hybrid"."""
     width = highest.bit_length()
     at = present = full = packed = 0
     while values > 0 and at < len(data):
@@ -260,21 +267,21 @@ def _count_packed(data: bytes, width: int, highest: int, count: int) -> tuple[in
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Where the bytes of a column in a row group are, as the footer says."""
+    """The position of a column's bytes in a row group, from the footer."""
 
     start: int
     length: int
     codec: int
     values: int
-    """Readers look at no page once they have so many: of an empty row group the place may be none."""
+    """Readers stop after this many values. In an empty row group the position can be invalid."""
 
 
 def read_footer(footer: bytes, most: int) -> tuple[tuple[Chunk, ...], ...]:
     """The chunks of each row group, in the order of the schema's columns.
 
-    Raises ``ValueError`` for what is no footer, and beyond ``most`` entries: in a megabyte it can describe hundreds of
-    thousands of columns, each of which takes a kilobyte in memory. (pyarrow could be asked for the same once it has
-    read the footer, but ends the process where one is damaged.)
+    Raises ``ValueError`` for a malformed footer, and beyond ``most`` entries: one megabyte can describe hundreds of
+    thousands of columns, and each takes a kilobyte of memory. (pyarrow could return the same after reading the footer,
+    but it ends the process if the footer is damaged.)
     """
     groups = _Thrift(footer, 0, most).struct({4: {1: {3: {}}}}).get(4, [])
     return tuple(tuple(map(_chunk, _entries(group, 1))) for group in _expect_structs(groups))
@@ -301,13 +308,13 @@ def _chunk(column: dict[int, Any]) -> Chunk:
 
 
 _Keep = Mapping[int, Any]
-"""The structures, and lists of such, that are kept of a structure, by field. All of its numbers are."""
+"""The structures, and lists of structures, to keep from a structure, by field. All its numbers are kept."""
 
 
 class _Thrift:
-    """A reader of Thrift's compact protocol. Raises ``ValueError`` for what is none, or has too many entries.
+    """A reader of Thrift's compact protocol. Raises ``ValueError`` for malformed input and for too many entries.
 
-    It is on the way to every checkpoint, so what is not kept is skipped by plain loops over the bytes.
+    Every checkpoint read runs this code, so skipped parts are handled by plain loops over the bytes.
     """
 
     def __init__(self, data: bytes, at: int, most: int) -> None:
@@ -316,7 +323,7 @@ class _Thrift:
         self._left = most
 
     def struct(self, keep: _Keep) -> dict[int, Any]:
-        """The numbers and booleans of a structure, and what is to be kept, by field."""
+        """The numbers and booleans of a structure, and the parts in ``keep``, by field."""
         try:
             found, self.at = self._struct(self.at, keep, 0)
         except IndexError:
@@ -361,7 +368,7 @@ class _Thrift:
         return found, at
 
     def _skip(self, at: int, kind: int, depth: int) -> int:
-        """Where a value of a kind ends."""
+        """The end position of a value of this kind."""
         data = self._data
         if kind == _BINARY:
             length, at = _varint(data, at)

@@ -1,4 +1,4 @@
-"""How the files of a partitioned table lie in its partitions, by log replay: the cost grows with the files."""
+"""The distribution of a partitioned table's files over its partitions, by log replay. The cost grows with the files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tablectl.model.table import PartitionLayout
 def measure_layout(
     log: TableLog, segment: Segment, columns: tuple[str, ...], schema: Schema, most: int
 ) -> PartitionLayout | None:
-    """The layout of a version by its partition columns; ``None`` without files, and with more than ``most``."""
+    """The layout of a version by its partition columns; ``None`` without files, and with more than ``most`` files."""
     sizes: Counter[Partition] = Counter()
     files = 0
     for file in islice(_files(log, segment), most + 1):
@@ -37,7 +37,7 @@ def measure_layout(
 
 
 def _files(log: TableLog, segment: Segment) -> Iterator[FileAction]:
-    """Each file of the version once: the newest word about it holds."""
+    """Each file of the version once, by its newest action."""
     seen: set[tuple[str, str]] = set()
     for version in range(segment.version, segment.base, -1):
         commit = read_commit(log, commit_name(version), version, with_files=True)

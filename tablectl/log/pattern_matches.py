@@ -1,4 +1,4 @@
-"""What was found when patterns were looked up."""
+"""The result of looking up patterns."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from tablectl.model.errors import TablectlError
 
 @dataclass(frozen=True, slots=True)
 class PatternMatches:
-    """Live Delta tables, and what could not be looked at."""
+    """The live Delta tables that were found, and the failures."""
 
     tables: Mapping[TableName, str] = field(default_factory=dict)
-    """Where each lies."""
+    """Each table's location."""
     failures: tuple[tuple[str, TablectlError], ...] = ()
-    """What stays unknown, by the name of a table or the text of a pattern."""
+    """Failed lookups, by the name of a table or the text of a pattern."""
 
     @staticmethod
     def all(parts: Iterable[PatternMatches]) -> PatternMatches:
-        """Several as one."""
+        """Merges several results."""
         every = tuple(parts)
         tables = {name: where for each in every for name, where in each.tables.items()}
         return PatternMatches(tables, tuple(failure for each in every for failure in each.failures))

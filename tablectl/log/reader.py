@@ -1,4 +1,4 @@
-"""Read live tables from their Delta logs: the entry points of this package."""
+"""Reads live tables from their Delta logs. The entry points of this package."""
 
 from __future__ import annotations
 
@@ -23,38 +23,44 @@ from tablectl.model.table_options import Optimize
 from tablectl.storage.object_stores import StoreOptions
 
 MOST_FILES = 200_000
-"""Files up to which a layout is measured."""
+"""The maximum number of files for which a layout is measured."""
 LOOK_BACK = 20
-"""Commits that are asked for writers, where they matter."""
+"""The number of commits to search for writers, if writers matter."""
 
 _DEFAULT = StoreOptions()
 _LOCAL_CONCURRENCY = 4
-"""A local disk answers faster than threads hand the interpreter over; a mounted network drive gains from a few."""
+"""A local disk answers faster than threads can switch. A mounted network drive gains from a few threads."""
 _READY = 4
-"""Tables read ahead of the one that is asked for, for each thread."""
+"""The number of tables per thread that are read ahead of the requested one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """How much of a table is read beside protocol, metadata and domains, which cost the same whatever it holds."""
+    """How much of a table to read in addition to protocol, metadata and domains, whose cost does not depend on its
+    size.
+    """
 
     look_back: int = 0
-    """How many of the newest commits are read for its history."""
+    """The number of newest commits to read for the history."""
     counts: bool = False
-    """Whether files, bytes and vectors are computed from the whole log where no checksum has them: the cost then grows
-    with the number of files.
+    """Whether to compute files, bytes and vectors from the whole log if no checksum has them. The cost grows with the
+    number of files.
     """
     layout: bool = False
-    """Whether the layout of a partitioned table is measured, at the same cost, up to a bound."""
+    """Whether to measure the layout of a partitioned table, at the same cost, up to ``MOST_FILES``."""
     truncation: bool = False
-    """Whether to look for what keeps history from being given up: the cost grows with the commits of a day."""
+    """Whether to determine when history can be deleted. The cost grows with the commits of a day."""
     marks: Optimize | None = None
-    """How data shall follow the clustering columns, to ask by what it is clustered: the cost grows with the files."""
+    """How data must follow the clustering columns; ``None`` to not read its clustering. The cost grows with
+    the files.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """A table to be read, and how deep, once its state is known: most tables are as declared, and need no more."""
+    """A table to read. ``depth`` chooses how much from the table's state: most tables match their policy and need no
+    more.
+    """
 
     name: TableName
     location: str
@@ -72,10 +78,10 @@ def read_table(
     marks: Optimize | None = None,
     options: StoreOptions = _DEFAULT,
 ) -> LiveTable:
-    """The table at a version, the newest without one; the next four as in ``Depth``.
+    """The table at a version, by default the newest. The parameters from ``look_back`` on are those of ``Depth``.
 
-    ``location`` is taken literally: percent signs in a path are part of it, as in Hadoop's ``Path``.
-    Raises ``LiveError`` where the table cannot be read; what the log says is never guessed.
+    ``location`` is taken literally: percent signs in a path are part of it, as in Hadoop's ``Path``. Raises
+    ``LiveError`` if the table cannot be read. The contents of the log are never guessed.
     """
     depth = Depth(look_back, counts, truncation=truncation, marks=marks)
     with Stores(options) as stores:
@@ -86,9 +92,9 @@ def read_table(
 def read_many(
     requests: Iterable[ReadRequest], *, concurrency: int = 16, options: StoreOptions = _DEFAULT
 ) -> Generator[LiveTable | LiveError, None, None]:
-    """Many tables at once, in the order asked for; a table that cannot be read is its error.
+    """Reads many tables in parallel, in the order of the requests. The result for an unreadable table is its error.
 
-    Only the next few are kept ready, so that ten thousand tables take no more memory than what is kept of them.
+    Only the next few tables are read ahead, so that ten thousand tables take no more memory than the caller keeps.
     """
     asked = list(requests)
     local = all(is_local(request.location) for request in asked)
@@ -122,11 +128,11 @@ def read_commits(
     within: timedelta | None = None,
     options: StoreOptions = _DEFAULT,
 ) -> tuple[Commit, ...]:
-    """The commits above ``after`` up to ``until`` (the newest without it), newest first, at most ``limit``.
+    """The commits after ``after`` up to ``until`` (by default the newest), newest first, at most ``limit``.
 
-    ``within`` ends them at the first that is older than the newest of them by more than that: both by their own
-    timestamps, so that the same log gives the same answer tomorrow. A commit without a timestamp ends nothing.
-    Where the log was cleaned, the oldest of them are missing: compare the last one's version with ``after``.
+    ``within`` stops at the first commit that is older than the newest by more than this. Both times come from the
+    commits, so that the same log gives the same answer tomorrow. A commit without a timestamp does not stop. If the log
+    was cleaned up, the oldest commits are missing: compare the last one's version with ``after``.
     """
     with Stores(options) as stores:
         log = stores.open(location)
@@ -148,7 +154,7 @@ def newest_version(location: str, *, options: StoreOptions = _DEFAULT) -> int:
 
 
 def _lately(commits: Iterable[Commit], within: timedelta | None) -> Iterator[Commit]:
-    """The first of some commits, newest first, that are no older than the newest by more than a span."""
+    """The leading commits, newest first, that are not older than the newest by more than ``within``."""
     oldest = 0
     for commit in commits:
         if within is not None and commit.timestamp and not oldest:
@@ -161,7 +167,9 @@ def _lately(commits: Iterable[Commit], within: timedelta | None) -> Iterator[Com
 def _read_table(
     stores: Stores, request: ReadRequest, version: int | None = None, *, look_back: int = LOOK_BACK, ahead: int = 1
 ) -> LiveTable:
-    """``look_back`` is the most that the request will want, and ``ahead`` what it wants for sure."""
+    """``look_back`` is the maximum look-back of the request, ``ahead`` the number of commits that it
+    certainly needs.
+    """
     log = stores.open(request.location)
     return with_version(log, version, look_back, lambda wanted: _read_version(request, log, wanted, ahead))
 
@@ -175,11 +183,11 @@ def _read_version(request: ReadRequest, log: TableLog, wanted: Segment, ahead: i
 
 
 def table_of(name: TableName, history: History) -> LiveTable:
-    """The table as its log has it, without a history. Raises ``LiveError`` where the log does not tell."""
+    """The table in the log, without a history. Raises ``LiveError`` if the log is not sufficient."""
     try:
         return _interpreted(name, history)
     except LiveError:
-        # A damaged checksum may say what makes no sense; where it was not the checksum, the commits say it too.
+        # A damaged checksum can contain nonsense. If the checksum is not the cause, the commits give the same error.
         if not history.doubt_checksums():
             raise
         return _interpreted(name, history)
@@ -209,16 +217,16 @@ def _interpreted(name: TableName, history: History) -> LiveTable:
 
 
 def _counted(state: State) -> tuple[int | None, int | None, int | None]:
-    """Files, bytes and vectors, as far as the checksum and the protocol tell."""
+    """Files, bytes and vectors, if the checksum and the protocol determine them."""
     checksum = state.checksum
-    # No file has a deletion vector without the feature: DROP FEATURE purges them before it leaves the protocol.
+    # No file has a deletion vector without the feature: DROP FEATURE purges them before it removes the feature.
     vectors = 0 if not state.protocol.has("deletionVectors") else checksum.vectors if checksum else None
     return (checksum.files, checksum.bytes, vectors) if checksum else (None, None, vectors)
 
 
 def _deepened(table: LiveTable, depth: Depth, history: History) -> LiveTable:
     if depth.counts and None in {table.files, table.bytes, table.vectors}:
-        # Only here may pyarrow be needed, and it is slow to import.
+        # Only these branches need pyarrow, which is slow to import.
         from tablectl.log.file_counts import replay  # noqa: PLC0415
 
         total = replay(history.log, history.segment)
@@ -229,7 +237,7 @@ def _deepened(table: LiveTable, depth: Depth, history: History) -> LiveTable:
         layout = measure_layout(history.log, history.segment, table.partition_columns, table.schema, MOST_FILES)
         table = replace(table, layout=layout)
     if depth.marks is not None:
-        # As with counting.
+        # pyarrow, as above
         from tablectl.log.clustering_state import find_clustering_state  # noqa: PLC0415
 
         table = replace(table, marks=find_clustering_state(history), optimize=depth.marks)

@@ -1,7 +1,7 @@
-"""The newest protocol, metadata and clustering domain of a version, from the cheapest source that tells.
+"""Finds the newest protocol, metadata and clustering domain of a version, from the cheapest source.
 
-The order of sources is delta-4: the version's own checksum; else the commits, newest first, until an older
-checksum or the checkpoint says the rest. A commit always wins over a checksum.
+The order of sources is delta-4: the version's own checksum, otherwise the commits, newest first, until an older
+checksum or the checkpoint provides the rest. A commit always takes precedence over a checksum.
 """
 
 from __future__ import annotations
@@ -18,40 +18,40 @@ from tablectl.model.errors import LiveError
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a version's log says about the table as a whole, not yet interpreted."""
+    """The table-level actions of a version's log, not yet interpreted."""
 
     protocol: Protocol
     metadata: Metadata
     clustering: DomainMetadata | None
-    """``None`` or a removed one where no column clusters the table."""
+    """``None``, or a removed one, if the table has no clustering columns."""
     checksum: Checksum | None
-    """The checksum of this very version, if there is one to believe."""
+    """The checksum of this version; ``None`` if there is none to trust."""
 
 
 @dataclass(slots=True)
 class StateFindings:
-    """The first of each that a walk from the newest to the oldest meets; later ones are older and ignored."""
+    """The first of each action in a walk from the newest to the oldest. Later ones are older and ignored."""
 
     protocol: Protocol | None = None
     metadata: Metadata | None = None
     clustering: DomainMetadata | None = None
 
     def take(self, source: ParsedCommit | Checksum) -> None:
-        """Take what is not known yet."""
+        """Takes the actions that are still missing."""
         self.protocol = self.protocol or source.protocol
         self.metadata = self.metadata or source.metadata
         self.clustering = self.clustering or source.clustering
 
     @property
     def complete(self) -> bool:
-        """Whether nothing older can matter: clustering columns exist only with the feature in the protocol."""
+        """Whether older sources cannot matter: clustering columns require the feature in the protocol."""
         if self.protocol is None or self.metadata is None:
             return False
         return self.clustering is not None or not self.protocol.has("clustering")
 
 
 def find_state(history: History) -> State:
-    """Walk a segment. Raises ``LiveError`` where a file is damaged, or the log never says what the table is."""
+    """Walks a segment. Raises ``LiveError`` if a file is damaged, or if the log does not define the table."""
     segment = history.segment
     newest = history.checksum(segment.version)
     findings = StateFindings()
@@ -85,7 +85,7 @@ def _walk(history: History, findings: StateFindings) -> None:
 
 
 def _take_checkpoint(history: History, findings: StateFindings) -> None:
-    # Only here is a Parquet reader needed, and it is slow to import.
+    # Only this function needs a Parquet reader, which is slow to import.
     from tablectl.log.checkpoint import read_checkpoint  # noqa: PLC0415
 
     checkpoint = history.segment.checkpoint

@@ -1,4 +1,4 @@
-"""Where logs lie: on a disk or in any object store, behind the few calls of ``TableLog``."""
+"""Opens logs on a disk or in an object store, behind the interface ``TableLog``."""
 
 from __future__ import annotations
 
@@ -28,25 +28,27 @@ from tablectl.storage.object_stores import BucketError, Patience, StoreOptions, 
 
 _CHUNK = 1 << 20
 _FEW = 8
-"""Files of one table that are read side by side where each may be large."""
+"""The number of files of one table that are read in parallel when each can be large."""
 _IN_FLIGHT = 64
-"""Requests of all tables together. S3 takes thousands a second for each prefix; a proxy may not."""
+"""The number of parallel requests for all tables together. S3 accepts thousands per second and prefix; a
+proxy may not.
+"""
 _PATIENCE = Patience(tries=5, seconds=30)
-"""obstore's default goes on for three minutes, which a person takes for a hang."""
+"""obstore's default retries for three minutes, which looks like a hang to users."""
 _BLOCK = 1 << 16
-"""What is fetched of a file at least: a Parquet reader asks for many small ranges that lie side by side."""
+"""The minimum number of bytes to fetch: a Parquet reader requests many small adjacent ranges."""
 _Result = TypeVar("_Result")
 _Item = TypeVar("_Item")
 
 
 class LogBucket:
-    """One store, shared by all tables in it; once it cannot be reached, nobody else waits for that again."""
+    """One store, shared by all its tables. After a lasting failure, further requests fail at once."""
 
     def __init__(self, store: ObjectStore, family: str, pool: ThreadPoolExecutor) -> None:
         self.store = store
         self.family = family
         self.pool = pool
-        """Where requests run side by side."""
+        """Runs requests in parallel."""
         self.failure: Failure | None = None
 
 
@@ -67,7 +69,7 @@ class Stores:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
     def open(self, location: str) -> TableLog:
-        """The log of the table at a location. Raises ``LiveError`` where no store can be made of it."""
+        """The log of the table at a location. Raises ``LiveError`` if no store can be opened for it."""
         place = canonical_location(location)
         return self.open_object(place) if "://" in place else _local(place)
 
@@ -124,14 +126,14 @@ class ObjectLog:
         self._prefix = prefix
         self._root = f"{prefix}/{LOG}" if prefix else LOG
         self._large = threading.Lock()
-        """Held while a large file is read: thirty commits are read ahead, and each may have a line of many MiB."""
+        """Held while a large file is read: thirty commits are prefetched, and each can have a line of many MiB."""
 
     def file(self, name: str) -> str:
         """As ``TableLog.file``."""
         return f"{self.location}/{LOG}/{name}"
 
     def names(self, after: str = "") -> list[str]:
-        """As ``TableLog.names``, with the one listing that every store has."""
+        """As ``TableLog.names``, with the one listing that every store supports."""
         skip = len(self._root) + 1
         offset = f"{self._root}/{after}" if after else None
         with self._translated(""):
@@ -139,16 +141,16 @@ class ObjectLog:
             return [meta["path"][skip:] for page in pages for meta in page]
 
     def exists(self) -> bool:
-        """Never: there are no directories."""
+        """Always false: object stores have no directories."""
         return False
 
     def begun(self) -> bool:
-        """Whether this is a table at all, be its log damaged. One request."""
+        """Whether this is a table, even if its log is damaged. One request."""
         with self._translated(""):
             return any(page for page in obstore.list(self._store, self._root))
 
     def folders(self) -> list[str]:
-        """The names of the directories beside the log, in no order, at the cost of listing what lies beside it."""
+        """The names of the directories next to the log, unordered. The cost is a listing of these directories."""
         with self._translated(""):
             found = obstore.list_with_delimiter(self._store, self._prefix or None)["common_prefixes"]
             return [path.rpartition("/")[2] for path in found]
@@ -233,7 +235,7 @@ class ObjectLog:
 
 
 class RangeFile(io.RawIOBase):
-    """A stored file of which only the ranges that are read are fetched."""
+    """A stored file from which only the requested ranges are fetched."""
 
     def __init__(self, store: ObjectStore, path: str, size: int) -> None:
         super().__init__()
@@ -242,28 +244,28 @@ class RangeFile(io.RawIOBase):
         self._size = size
         self._at = 0
         self._block = (0, b"")
-        """The last bytes fetched and where they begin: the end of a small file, its footer, is all of it."""
+        """The last fetched bytes and their start. The end of a small file, with its footer, is the whole file."""
 
     def seekable(self) -> bool:
-        """Always."""
+        """Always true."""
         return True
 
     def readable(self) -> bool:
-        """Always."""
+        """Always true."""
         return True
 
     def tell(self) -> int:
-        """Where the next read begins."""
+        """The position of the next read."""
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """As files do."""
+        """As in ``io.RawIOBase``."""
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
         self._at = max(start + offset, 0)
         return self._at
 
     def read(self, size: int = -1, /) -> bytes:
-        """At most one request per call, none for what the last one fetched."""
+        """At most one request per call, none if the last one fetched these bytes."""
         left = max(self._size - self._at, 0)
         size = left if size < 0 else min(size, left)
         if size == 0:

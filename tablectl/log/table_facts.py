@@ -1,4 +1,4 @@
-"""From the state in a log to the facts of a live table; what must not be interpreted is refused here. Pure."""
+"""Interprets the state in a log as the facts of a live table. Rejects tables that must not be interpreted. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KNOWN = frozenset(
         "variantType-preview",
     }
 )
-"""Reader features that leave protocol, metadata and domains where this reader looks for them (delta-1.13)."""
+"""Reader features that do not change where protocol, metadata and domains are stored (delta-1.13)."""
 _CATALOG = frozenset({"catalogManaged", "catalogOwned", "catalogOwned-preview"})
 _CATALOG_PROPERTIES = (
     "io.unitycatalog.tableId",
@@ -41,7 +41,7 @@ _MAPPED = frozenset({"name", "id"})
 
 
 def catalog_managed(location: str, why: str) -> LiveError:
-    """The refusal of a table whose newest commits only its catalog knows (delta-1.11)."""
+    """The error for a table whose newest commits are known only to its catalog (delta-1.11)."""
     return LiveError(
         f"{location}: the table is managed by its catalog ({why}): its log alone does not say what it is now",
         "read and change it through its catalog; a location does not reach it",
@@ -49,7 +49,7 @@ def catalog_managed(location: str, why: str) -> LiveError:
 
 
 def check_protocol(protocol: Protocol, location: str) -> None:
-    """Refuse a table that this reader might read wrongly. Raises ``LiveError`` naming the feature."""
+    """Rejects a table that this reader could misread. Raises ``LiveError`` with the name of the feature."""
     managed = sorted((protocol.reader_features | protocol.writer_features) & _CATALOG)
     if managed:
         raise catalog_managed(location, f"feature {managed[0]}")
@@ -68,14 +68,16 @@ def check_protocol(protocol: Protocol, location: str) -> None:
 
 
 def check_properties(metadata: Metadata, location: str) -> None:
-    """Refuse a table whose properties say that a catalog or coordinator holds its newest commits."""
+    """Rejects a table whose properties show that a catalog or coordinator has its newest commits. Raises
+    ``LiveError``.
+    """
     for key in _CATALOG_PROPERTIES:
         if metadata.properties.get(key):
             raise catalog_managed(location, f"property {key}")
 
 
 def read_schema(metadata: Metadata, location: str) -> Schema:
-    """The schema, with physical names only where columns are mapped."""
+    """The schema. It has physical names only if columns are mapped. Raises ``LiveError`` if it cannot be read."""
     if metadata.schema is None:
         raise LiveError(
             f"{location}: the table's metaData has no schemaString", "set a schema, or create the table again"
@@ -90,8 +92,8 @@ def read_schema(metadata: Metadata, location: str) -> Schema:
 def read_clustering(
     protocol: Protocol, metadata: Metadata, domain: DomainMetadata | None, schema: Schema, location: str
 ) -> tuple[ColumnPath, ...] | None:
-    """The clustering columns by their logical names, as Delta derives them: the feature in the protocol makes a table
-    clustered, the domain says by what, and no domain says by nothing (delta-4).
+    """The clustering columns by logical name, as Delta derives them. The feature in the protocol enables clustering,
+    the domain lists the columns, and without a domain there are no columns (delta-4).
     """
     if not protocol.has("clustering"):
         return None
@@ -117,5 +119,5 @@ def _logical(schema: Schema, path: tuple[str, ...], location: str, *, mapped: bo
 
 
 def frozen(metadata: Metadata) -> MappingProxyType[str, str]:
-    """The table's properties, as ``metaData`` holds them; of a long value only its beginning and digest."""
+    """The table's properties from ``metaData``. A long value is replaced by its beginning and digest."""
     return MappingProxyType({key: cut(value) for key, value in metadata.properties.items()})

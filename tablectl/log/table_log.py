@@ -1,4 +1,4 @@
-"""What the reader asks of a table's log, wherever it lies."""
+"""The interface to a table's log, independent of its storage."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tablectl.log.budget import LINE_BYTES
 from tablectl.model.errors import LiveError
 
 AHEAD = 32
-"""Commits of one table that are read side by side."""
+"""The number of commits of one table that are read in parallel."""
 DENIED = "the reader needs to list and to get objects below the table"
 
 _Result = TypeVar("_Result")
@@ -19,52 +19,54 @@ _Item = TypeVar("_Item")
 
 
 class VanishedError(LiveError):
-    """A listed file was gone when it was opened: someone cleans the log. A fresh listing helps."""
+    """A listed file was gone when it was opened, because the log is being cleaned up. A new listing helps."""
 
 
 class OversizeError(LiveError):
-    """A file of the log is larger than tablectl reads."""
+    """A file of the log exceeds the size limit."""
 
 
 class TableLog(Protocol):
-    """One table's ``_delta_log``, read only. Names are relative to it; failures are a ``LiveError`` with the file."""
+    """One table's ``_delta_log``, read only. Names are relative to it. Failures raise ``LiveError`` with the file."""
 
     @property
     def location(self) -> str:
-        """Where the table lies, in its canonical form."""
+        """The table's location in canonical form."""
         ...
 
     def file(self, name: str) -> str:
-        """A file as messages name it."""
+        """A file's name for messages."""
         ...
 
     def names(self, after: str = "") -> list[str]:
-        """The files that sort behind ``after``, in no order; those in folders may be left out where no commit is."""
+        """The files that sort after ``after``, unordered. Files in subdirectories may be left out if they are not
+        commits.
+        """
         ...
 
     def exists(self) -> bool:
-        """Whether the table has a log directory. Only a local one can exist empty."""
+        """Whether the table has a log directory. Only a local directory can exist and be empty."""
         ...
 
     def read(self, name: str, limit: int = LINE_BYTES) -> bytes:
-        """A small file whole. Raises ``OversizeError`` where it has more bytes than the limit."""
+        """The contents of a small file. Raises ``OversizeError`` if it has more bytes than the limit."""
         ...
 
     def lines(self, name: str) -> Generator[bytes, None, None]:
-        """The lines of a file of any size, without their ends; none may be longer than ``LINE_BYTES``.
+        """The lines of a file of any size, without line ends, each at most ``LINE_BYTES`` long.
 
-        Close it before another file is read: a store reads one large file of a table at a time.
+        Close the generator before reading another file: a store reads one large file of a table at a time.
         """
         ...
 
     def open(self, name: str) -> io.RawIOBase | io.BufferedIOBase:
-        """A seekable file for a Parquet reader, which asks for the ranges it needs."""
+        """A seekable file for a Parquet reader, which reads the ranges it needs."""
         ...
 
     def start(self, call: Callable[[], _Result]) -> Future[_Result] | None:
-        """Run a reading of this log beside others; ``None`` where that gains nothing, and nothing was started."""
+        """Runs a read of this log in parallel. ``None`` if that gains nothing; the read is then not started."""
         ...
 
     def each(self, call: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
-        """The result for each item, in order, the next few being read meanwhile where that gains anything."""
+        """The results for the items, in order. The next few items are read in parallel if that gains anything."""
         ...

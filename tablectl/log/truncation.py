@@ -1,9 +1,9 @@
-"""What keeps history from being given up: the age of the first checkpoint after a feature left its last mark.
+"""Determines when history can be deleted: the age of the first checkpoint after the last use of a dropped feature.
 
-Delta deletes commits and checkpoints older than ``delta.dropFeatureTruncateHistory.retentionDuration``, a day unless
-set, by the minute, up to the newest checkpoint that is as old; until no commit that is left names deletion vectors, or
-none is left that checkpoints are protected for, ``DROP FEATURE … TRUNCATE HISTORY`` fails, and leaves a checkpoint
-(delta-1.3; measured with Delta 4.4). Clocks are those of the commits.
+Delta deletes commits and checkpoints older than ``delta.dropFeatureTruncateHistory.retentionDuration`` (a day by
+default), in whole minutes, up to the newest checkpoint of that age. ``DROP FEATURE … TRUNCATE HISTORY`` fails, and
+leaves a checkpoint, until no remaining commit names deletion vectors, or until no remaining commit needs protected
+checkpoints (delta-1.3; measured with Delta 4.4). Times are those of the commits.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ _ENABLED = "delta.enabledeletionvectors"
 _DAY = 24 * 60 * 60 * 1000
 _MINUTE = 60 * 1000
 _MOST = 1000
-"""Commits that are looked through; a bound, so that an absurd log ends somewhere."""
+"""The maximum number of commits to search, as a bound for extreme logs."""
 
 
 def has_truncation(live: LiveTable) -> bool:
-    """Whether a table has anything to which the age of its history could matter."""
+    """Whether the age of the history can matter to a table."""
     return live.protocol.has(VECTORS) or live.protocol.has(PROTECTION)
 
 
 def find_truncation(live: LiveTable, history: History) -> HistoryTruncation | None:
-    """When history may be given up, for a table that has reason to.
+    """When history can be deleted; ``None`` for a table without history to delete.
 
-    Delta keeps what it needs to read any version that is young enough, so the oldest checkpoint behind the last mark
-    must be a day old. Where there is none, nothing is waited for: the drop itself makes one, and fails.
+    Delta keeps everything it needs to read any version within the retention, so the oldest checkpoint after the last
+    use must be a day old. If there is none, there is nothing to wait for: the drop itself makes one, and fails.
     """
     if not has_truncation(live):
         return None
@@ -60,7 +60,7 @@ def find_truncation(live: LiveTable, history: History) -> HistoryTruncation | No
 
 
 def _due(checkpoint: int, retention: int) -> int:
-    """The first full minute by which Delta takes it for old enough; files are a little younger than their commits."""
+    """The first full minute at which Delta considers it old enough. Files are slightly younger than their commits."""
     return (checkpoint // _MINUTE + 2) * _MINUTE + retention
 
 
@@ -72,7 +72,7 @@ def _retention(live: LiveTable) -> int:
 
 
 def _last_mark(live: LiveTable, history: History) -> int:
-    """The newest version that names a vector, or has them on; -1 where none in reach does."""
+    """The newest version that names a vector or has vectors enabled; -1 if no available version does."""
     log = history.log
     commits = parse_listing(log.names()).commits
     for version in range(live.version, max(live.version - _MOST, -1), -1):

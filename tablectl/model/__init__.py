@@ -1,1 +1,1 @@
-"""The nouns: frozen, pure, and known to every other package."""
+"""The records that every other package shares: frozen and pure."""

@@ -1,8 +1,8 @@
-"""When an apply may change a table: rules that allow or deny, each a cron time and a duration (docs/window.md).
+"""The apply calendar: rules that allow or deny changes, each a cron expression and a duration (docs/window.md).
 
-A window begins at each time of its cron expression, read as Debian's cron does: a time that daylight saving skips
-begins when the gap ends, one that comes twice begins once, and with ``*`` as hour or minute every one counts. It then
-lasts its duration in real time. All instants here are aware.
+A window begins at each time of its cron expression, read as Debian's cron does. A time that daylight saving skips
+begins when the gap ends. A time that occurs twice begins once. With ``*`` as hour or minute, every occurrence counts.
+The window then lasts its duration in real time. All datetimes here are timezone-aware.
 """
 
 from __future__ import annotations
@@ -15,54 +15,56 @@ from itertools import takewhile
 from tablectl.delta.names import TableName, matches
 
 LONGEST = timedelta(days=31)
-"""The longest window; a longer one is several rules."""
+"""The longest window. Several rules can express a longer one."""
 _FIELDS = 5
 _LONGEST_CRON = 200
 _HORIZON = timedelta(days=366)
 _STEPS = 1000
 _SPANS = (timedelta(minutes=30), timedelta(days=1))
-"""How far back to look for the latest begin, first: a window may have begun every minute for a month."""
+"""The first spans to search for the latest begin. Short ones come first, because a window can begin every minute for a
+month.
+"""
 _FIRST = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """Times at which windows begin, how long each lasts, and the tables it is about."""
+    """Recurring windows: when they begin, how long each lasts, and which tables they cover."""
 
     cron: str
     duration: timedelta
     timezone: str = "UTC"
     tables: tuple[str, ...] = ()
-    """Globs, as ``--select`` takes them; none is every table."""
+    """Globs as in ``--select``; empty means every table."""
     tags: tuple[str, ...] = ()
-    """Any of these tags; none is every table. With ``tables``, both must hold."""
+    """The rule covers tables with any of these tags; empty means every table. With ``tables``, both must match."""
 
     def about(self, table: TableName, tags: Iterable[str]) -> bool:
-        """Whether the rule is about a table."""
+        """Whether the rule covers a table with these tags."""
         named = not self.tables or any(matches(table, glob) for glob in self.tables)
         return named and (not self.tags or not set(self.tags).isdisjoint(tags))
 
     def begins(self, after: datetime) -> Iterator[datetime]:
-        """When windows begin after an instant, in order, without end."""
-        from zoneinfo import ZoneInfo  # noqa: PLC0415  # loaded only where there is a calendar
+        """The begins of windows after ``after``, in order. The iterator is infinite."""
+        from zoneinfo import ZoneInfo  # noqa: PLC0415  # needed only with a calendar
 
         from cronsim import CronSim  # noqa: PLC0415
 
         for begin in CronSim(self.cron, after.astimezone(ZoneInfo(self.timezone))):
             instant = begin.astimezone(UTC)
-            if instant > after:  # an hour that comes twice is not walked twice
+            if instant > after:  # an hour that occurs twice is not visited twice
                 yield instant
 
     def next_begin(self, after: datetime) -> datetime:
-        """When the next window begins after an instant."""
+        """The begin of the next window after ``after``."""
         return next(self.begins(after), after + 2 * _HORIZON)
 
     def active(self, now: datetime) -> bool:
-        """Whether a window of the rule is open: from its begin on, up to its end."""
+        """Whether a window of the rule is open at ``now``. The begin belongs to the window, the end does not."""
         return self.next_begin(now - self.duration) <= now
 
     def end(self, now: datetime) -> datetime:
-        """When the latest of the windows that are open ends. Only while ``active``."""
+        """The end of the latest open window. Raises ``ValueError`` if no window is open."""
         for span in (*(each for each in _SPANS if each < self.duration), self.duration):
             latest = max(takewhile(lambda begin: begin <= now, self.begins(now - span)), default=None)
             if latest is not None:
@@ -72,13 +74,15 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calendar:
-    """Deny wins; where a rule allows, it must be open; without any rule an apply may always run."""
+    """The rules of a repository. Deny takes precedence. If allow rules exist, one must be open. Without rules an apply
+    may always run.
+    """
 
     allow: tuple[Rule, ...] = ()
     deny: tuple[Rule, ...] = ()
 
     def of(self, table: TableName, tags: Iterable[str]) -> Calendar:
-        """What of it is about a table."""
+        """The calendar reduced to the rules that cover a table."""
         known = frozenset(tags)
         return Calendar(
             allow=tuple(rule for rule in self.allow if rule.about(table, known)),
@@ -86,12 +90,12 @@ class Calendar:
         )
 
     def permits(self, now: datetime) -> bool:
-        """Whether work may begin now."""
+        """Whether an apply may begin at ``now``."""
         allowed = not self.allow or any(rule.active(now) for rule in self.allow)
         return allowed and not any(rule.active(now) for rule in self.deny)
 
     def opening(self, now: datetime) -> datetime | None:
-        """When work may begin, now or later; ``None`` where not within a year."""
+        """The first time at or after ``now`` at which an apply may begin; ``None`` if there is none within a year."""
         then = now
         for _ in range(_STEPS):
             if self.permits(then):
@@ -103,8 +107,8 @@ class Calendar:
         return None
 
     def closing(self, now: datetime) -> datetime | None:
-        """Until when work may begin, from an instant at which it may; ``None`` where it may for a year, or where so
-        many windows follow each other that nobody counts them.
+        """The time until which an apply may begin, if it may at ``now``. ``None`` if it may for a year, or if too many
+        windows follow each other to count.
         """
         denied = min((rule.next_begin(now) for rule in self.deny), default=now + _HORIZON)
         then = now if self.allow else denied
@@ -120,11 +124,13 @@ class Calendar:
 
 
 ALWAYS = Calendar()
-"""No rule at all."""
+"""A calendar without rules."""
 
 
 def check_cron(text: str) -> str:
-    """A cron expression of five fields whose times come. Raises ``ValueError`` that says what it needs."""
+    """Returns a valid cron expression of five fields unchanged. Raises ``ValueError`` if it is malformed or never
+    occurs.
+    """
     from cronsim import CronSim, CronSimError  # noqa: PLC0415
 
     if len(text) > _LONGEST_CRON or len(text.split()) != _FIELDS:
@@ -137,11 +143,11 @@ def check_cron(text: str) -> str:
 
 
 def check_zone(text: str) -> str:
-    """The name of a time zone. Raises ``ValueError`` where it is none that this machine knows."""
+    """Returns the name of a time zone unchanged. Raises ``ValueError`` if this machine does not know it."""
     from zoneinfo import ZoneInfo  # noqa: PLC0415
 
     try:
         ZoneInfo(text)
-    except (ValueError, OSError, KeyError):  # that it is not found is a KeyError
+    except (ValueError, OSError, KeyError):  # an unknown name is a KeyError
         raise ValueError("needs the name of a time zone, such as Europe/Berlin") from None
     return text

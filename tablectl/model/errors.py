@@ -1,4 +1,4 @@
-"""What can go wrong, and the exit code each kind of failure has (docs/exit-codes.md)."""
+"""The errors of tablectl and the exit code of each kind (docs/exit-codes.md)."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from tablectl.delta.credentials import scrub
 
 
 class ExitCode(IntEnum):
-    """The exit codes of every command. ``worst`` picks one when several hold."""
+    """The exit codes of every command. ``worst`` picks one if several apply."""
 
     DONE = 0
-    """Done, nothing wrong."""
+    """Success."""
     ERROR = 1
-    """Input, engine, or anything unexpected."""
+    """An error in the input, the engine, or an unexpected error."""
     CHANGES = 2
     """Changes are pending (``plan --detailed-exitcode``, ``drift``)."""
     REFUSED = 3
-    """A refusal or error finding in the plan, or a stale or edited plan."""
+    """The plan has a refusal or an error finding, or the plan is stale or was edited."""
     WINDOW = 4
-    """The window could not be opened and no commit was made."""
+    """The protected window could not be opened, and no commit was made."""
     PARTIAL = 5
-    """Applied in part, or not verified."""
+    """The plan was applied in part, or not verified."""
     USAGE = 64
     """Wrong usage of the command line."""
 
     @staticmethod
     def worst(*codes: ExitCode) -> ExitCode:
-        """The one to return when several hold: the first of 1, 5, 4, 3, 2, else 0."""
+        """The exit code to return if several apply: the first of 1, 5, 4, 3, 2, otherwise 0."""
         order = (ExitCode.ERROR, ExitCode.PARTIAL, ExitCode.WINDOW, ExitCode.REFUSED, ExitCode.CHANGES)
         return next((code for code in order if code in codes), ExitCode.DONE)
 
 
 class TablectlError(Exception):
-    """The root of every error a user can meet: ``message`` says what is wrong and where, ``hint`` the way out.
+    """The base class of all errors for users. ``message`` says what is wrong and where, ``hint`` how to fix it.
 
-    Neither holds the credentials of a location, whoever's words they repeat: an engine's, a store's, a catalog's.
+    Both are scrubbed of the credentials in locations, because they can repeat text of an engine, a store or a catalog.
     """
 
     exit_code = ExitCode.ERROR
@@ -51,12 +51,12 @@ class TablectlError(Exception):
 
 
 def one_line(error: Exception) -> str:
-    """An error for a log, without its hint; of one that is none of ours the class, too."""
+    """The error as one log line, without its hint. For errors of other libraries it starts with the class name."""
     return error.message if isinstance(error, TablectlError) else scrub(f"{type(error).__name__}: {error}")
 
 
 class UsageError(TablectlError):
-    """The command line does not make sense."""
+    """Invalid options or arguments on the command line."""
 
     exit_code = ExitCode.USAGE
 
@@ -72,17 +72,17 @@ CONFLICTS = frozenset(
         "DELTA_CONCURRENT_WRITE",
     }
 )
-"""The conditions by which Delta says that another commit was faster: the same work may succeed when done again."""
+"""Delta's error conditions for a conflict with a concurrent commit. A retry of the same work can succeed."""
 
 
 def is_conflict(condition: str) -> bool:
-    """Whether a condition is one of ``CONFLICTS``, with or without a part of its own (``….WITH_PARTITION_HINT``)."""
+    """Whether a condition is one of ``CONFLICTS``, with or without a subclass (``….WITH_PARTITION_HINT``)."""
     return condition.partition(".")[0] in CONFLICTS
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """One thing wrong in an input file. ``line`` and ``column`` count from 1; 0 where there is no place to name."""
+    """One error in an input file. ``line`` and ``column`` count from 1; both are 0 if the position is unknown."""
 
     file: str
     line: int
@@ -96,7 +96,7 @@ class Problem:
 
 
 class InputError(TablectlError):
-    """Everything wrong in the input files, all at once and in the order of file and line."""
+    """All errors in the input files at once, sorted by file and line."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         self.problems = tuple(sorted(problems))
@@ -104,26 +104,29 @@ class InputError(TablectlError):
 
 
 class PlanFileError(TablectlError):
-    """A plan file that was edited, truncated, or made by another format or tool version: refused whole."""
+    """The plan file was edited, truncated, or written in another format or by another version. The whole file is
+    refused.
+    """
 
     exit_code = ExitCode.REFUSED
 
 
 class LimitError(TablectlError):
-    """A plan that is larger than it may be: nothing of it is saved or run."""
+    """The plan exceeds a limit. No part of it is saved or run."""
 
     exit_code = ExitCode.REFUSED
 
 
 class LiveError(TablectlError):
-    """One table cannot be read: missing, not Delta, corrupt, or of a protocol unknown here."""
+    """One table cannot be read: it is missing, not a Delta table, corrupt, or has an unknown protocol."""
 
 
 class EngineError(TablectlError):
-    """The engine refused or failed a statement. ``condition`` is Delta's or Spark's error class, where it gave one.
+    """The engine rejected a statement or failed. ``condition`` is the error class of Delta or Spark; empty if there is
+    none.
 
-    ``unanswered`` says that the error is not the engine's answer: the connection broke, or the operation was cut off.
-    Then the statement may still run, and may yet commit.
+    ``unanswered`` means that the error is not the engine's answer: the connection broke, or the operation was cut off.
+    The statement may still be running and can still commit.
     """
 
     def __init__(self, message: str, hint: str = "", condition: str = "", *, unanswered: bool = False) -> None:

@@ -1,11 +1,12 @@
-"""Output that no terminal and no CI system obeys: the last step before text leaves, whoever made it.
+"""Makes output inert: no terminal and no CI system interprets it as commands. The last step before any text is written.
 
-Markers of CI systems, by their documents: GitHub Actions takes a line that begins with ``::`` after blanks, and
-``##[`` anywhere in a line (actions/runner, ``src/Runner.Common/ActionCommand.cs``); Azure Pipelines ``##vso[`` and
-``##[``; TeamCity ``##teamcity[``; GitLab and Travis lines that begin with ``section_start:`` and ``travis_fold:``.
-Characters: controls, C1, what turns or hides text (UAX #9), line separators, half characters, tags.
+The markers of CI systems, from their documentation: GitHub Actions acts on a line that begins with ``::`` after blanks,
+and on ``##[`` anywhere in a line (actions/runner, ``src/Runner.Common/ActionCommand.cs``). Azure Pipelines acts on
+``##vso[`` and ``##[``, TeamCity on ``##teamcity[``, GitLab and Travis on lines that begin with ``section_start:`` and
+``travis_fold:``. The characters: control characters, C1, characters that change direction or hide text (UAX #9), line
+separators, surrogates, tags.
 
-The escapes mean the same character to whoever reads the format: a JSON string, a literal of Spark SQL, HTML, XML.
+The escapes stand for the same character in each format: a JSON string, a Spark SQL literal, HTML, XML.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ _COLOURED = re.compile(rf"\x1b\[[0-9;]{{1,8}}m()|[{_SENT}]")
 
 
 def inert(text: str, *, colour: bool = False) -> str:
-    r"""Text or JSON in which what would be obeyed is written as an escape (``\u0023``). With ``colour`` the sequences
-    of ``reports.style`` stay, so text of others must have been made printable before.
+    r"""Text or JSON with every active character or marker written as an escape (``\u0023``).
+
+    With ``colour`` the colour sequences of ``reports.style`` are kept. Text from outside must then be printable
+    already.
     """
     if colour:
         text = _COLOURED.sub(lambda found: found[0] if found[1] is not None else _escape(found[0]), text)
@@ -36,12 +39,14 @@ def inert(text: str, *, colour: bool = False) -> str:
 
 
 def inert_markup(text: str) -> str:
-    """The same for HTML and XML, with references. Characters that XML cannot hold must be gone before."""
+    """The same for HTML and XML, with character references. Characters that XML cannot represent must be
+    removed first.
+    """
     return _MARKER.sub(lambda found: f"{found[0][:-1]}&#{ord(found[0][-1])};", text)
 
 
 def _escape(char: str) -> str:
-    """As UTF-16, in which JSON writes what lies outside of the first plane."""
+    """The JSON escape, in UTF-16: two escapes for a character outside the basic multilingual plane."""
     number = ord(char)
     if number < 0x10000:
         return f"\\u{number:04x}"

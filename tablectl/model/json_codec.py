@@ -1,7 +1,8 @@
-"""Records as JSON, and back. Reading is strict: an unknown key, a missing one and a value of another type are errors.
+"""Converts records to JSON and back. Reading is strict: unknown keys, missing keys and values of other types are
+errors.
 
-The only module that needs pydantic, which takes longer to load than most commands run: it is loaded when a record is
-read, and never to write one (docs/start-up.md).
+The only module that needs pydantic, which takes longer to load than most commands run. It is loaded only to read a
+record, never to write one (docs/start-up.md).
 """
 
 from __future__ import annotations
@@ -11,21 +12,23 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-if TYPE_CHECKING:  # see above
+if TYPE_CHECKING:  # see the module docstring
     from pydantic import TypeAdapter
 
 _Record = TypeVar("_Record")
 
 
 def plain(record: object) -> Any:
-    """What ``json.dumps`` shall write for a record (a dataclass) or a time; for its ``default``."""
+    """The JSON-serializable form of a record (a dataclass) or a time. For the ``default`` argument of
+    ``json.dumps``.
+    """
     if isinstance(record, datetime):
         return record.isoformat().replace("+00:00", "Z")
     return {field.name: getattr(record, field.name) for field in fields(record)}  # type: ignore[arg-type] # or TypeError
 
 
 def read_record(kind: type[_Record], data: bytes | str) -> _Record:
-    """The record of a kind in some JSON. Raises ``ValueError`` that says where and what: ``changes.0.after: …``."""
+    """Parses JSON into a record of type ``kind``. Raises ``ValueError`` with the position: ``changes.0.after: …``."""
     from pydantic import ValidationError  # noqa: PLC0415  # see above
 
     try:

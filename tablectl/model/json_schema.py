@@ -1,4 +1,4 @@
-"""The JSON Schema of records as ``as_json`` writes them, with the words of their docstrings."""
+"""The JSON Schema of records as ``json_codec`` writes them. Descriptions come from the records' docstrings."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _PLAIN: Mapping[type, str] = {str: "string", int: "integer", bool: "boolean", No
 
 
 def record_schema(kind: type[Any], name: str, title: str, more: Mapping[str, Schema], optional: Schema) -> Schema:
-    """The schema of a kind of record as JSON Schema 2020-12, known as ``urn:tablectl:<name>``.
+    """The JSON Schema 2020-12 of a record type, with the id ``urn:tablectl:<name>``.
 
-    ``more`` are keys that stand beside the record's own, ``optional`` such that may. What the schema does not name is
-    not there. Raises ``TypeError`` for a field of a type that no record has.
+    ``more`` holds additional required keys, ``optional`` additional optional keys. All other keys are disallowed.
+    Raises ``TypeError`` for a field type that the schema does not support.
     """
     records: Schema = {}
     top = _record(kind, records)
@@ -69,21 +69,21 @@ def _type(hint: Any, records: Schema) -> Schema:
         return {"enum": [each.value for each in hint]}
     if isinstance(hint, type) and is_dataclass(hint):
         if hint.__name__ not in records:
-            records[hint.__name__] = {}  # it may hold itself
+            records[hint.__name__] = {}  # a record can contain itself
             records[hint.__name__] = _record(hint, records)
         return {"$ref": f"#/$defs/{hint.__name__}"}
     raise TypeError(f"no record has a field of type {hint}")
 
 
 def _either(choices: list[Schema]) -> Schema:
-    """``string | null`` in short where that says it all."""
+    """One ``type`` list (``string | null``) if the choices are plain types, otherwise ``anyOf``."""
     if all(choice.keys() == {"type"} for choice in choices):
         return {"type": [choice["type"] for choice in choices]}
     return {"anyOf": choices}
 
 
 def _notes(kind: type[Any]) -> dict[str, str]:
-    """What stands under each field of a class."""
+    """The docstring below each field of a class, by field name."""
     body = ast.parse(dedent(inspect.getsource(kind))).body[0]
     assert isinstance(body, ast.ClassDef)
     found = {}

@@ -1,4 +1,4 @@
-"""What lint may find: every code with its page, and how grave a repository takes it. Codes are stable."""
+"""The lint rules: each code with its documentation, and the severity that a repository gives it. Codes are stable."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Literal
 from tablectl.delta.names import TableName, matches
 
 Severity = Literal["note", "warning", "error", "ignored"]
-"""How grave a finding is. An error leaves its table out of the plan; what is ignored is kept for the record."""
+"""The severity of a finding. An error excludes its table from the plan. An ignored finding is kept for the record."""
 
 Seen = Literal["validate", "plan", "lint"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintRule:
-    """One code: its page, and how grave it is where nobody says otherwise."""
+    """One code: its documentation and its default severity."""
 
     code: str
     name: str
-    """For machines that want one: ``StatisticsMissClustering``."""
+    """The name for machine-readable formats: ``StatisticsMissClustering``."""
     severity: Literal["note", "warning", "error"]
     title: str
     breaks: str
@@ -29,34 +29,34 @@ class LintRule:
     why: str
     way_out: str
     source: str
-    """Its sources: ``delta-2.2`` and ``D60`` (docs/reference), or a public page."""
+    """The sources: ``delta-2.2`` and ``D60`` (docs/reference), or a public page."""
     seen: tuple[Seen, ...] = ("plan", "lint")
-    """Which commands look for it. ``plan`` looks at tables that it changes."""
+    """The commands that check the rule. ``plan`` checks only tables that it changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class LintSetting:
-    """What ``lint:`` of the configuration says of one code."""
+    """The setting of one code in ``lint:`` of the configuration."""
 
     severity: Severity | None = None
     """``None`` only until the configuration is checked."""
     reason: str = ""
     tables: tuple[str, ...] = ()
-    """Globs over table names, as ``--select`` takes them; none is every table."""
+    """Globs over table names, as in ``--select``; empty means every table."""
 
     def concerns(self, table: TableName) -> bool:
-        """Whether it is about a table."""
+        """Whether the setting applies to a table."""
         return not self.tables or any(matches(table, glob) for glob in self.tables)
 
 
 @dataclass(frozen=True, slots=True)
 class Severities:
-    """How grave each code is in a repository."""
+    """The severity of each code in a repository."""
 
     settings: Mapping[str, LintSetting] = field(default_factory=dict)
 
     def of(self, code: str, table: TableName) -> tuple[Severity, str]:
-        """The severity of a code on a table, and the reason if one was given."""
+        """The severity of a code on a table, and the configured reason; empty if none is given."""
         setting = self.settings.get(code)
         if setting is None or setting.severity is None or not setting.concerns(table):
             return (RULES[code].severity if code in RULES else "note"), ""
@@ -372,4 +372,4 @@ _RULES: Sequence[LintRule] = (
 )
 
 RULES: Mapping[str, LintRule] = MappingProxyType({rule.code: rule for rule in _RULES})
-"""Every code, in the order of pages."""
+"""Every rule by code, in documentation order."""

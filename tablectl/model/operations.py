@@ -1,4 +1,4 @@
-"""What tablectl may do to a table: a closed family. There is no way to drop a table, a column or a row in it."""
+"""The operations that tablectl can run on a table: a closed set. None of them drops a table, a column or a row."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ def compat_key(version: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SetProperties:
-    """``ALTER TABLE … SET TBLPROPERTIES``: all keys land in one commit (delta-1.0)."""
+    """``ALTER TABLE … SET TBLPROPERTIES``: one commit for all keys (delta-1.0)."""
 
     values: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class UnsetProperties:
-    """``ALTER TABLE … UNSET TBLPROPERTIES``: never shares a commit with a SET (delta-1.0)."""
+    """``ALTER TABLE … UNSET TBLPROPERTIES``: never in the same commit as a SET (delta-1.0)."""
 
     keys: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterBy:
-    """``ALTER TABLE … CLUSTER BY``; no columns is ``NONE``."""
+    """``ALTER TABLE … CLUSTER BY``. No columns means ``CLUSTER BY NONE``."""
 
     columns: tuple[ColumnPath, ...]
 
@@ -45,29 +45,29 @@ class ClusterBy:
 class Purge:
     """``REORG TABLE … APPLY (PURGE)``: merges deletion vectors into their files.
 
-    Nothing to purge makes no commit (delta-5).
+    Delta makes no commit if there is nothing to purge (delta-5).
     """
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveMapping:
-    """``SET TBLPROPERTIES ('delta.columnMapping.mode' = 'none')``: rewrites all data under the columns' own names.
+    """``SET TBLPROPERTIES ('delta.columnMapping.mode' = 'none')``: rewrites all data under the logical column names.
 
-    With any other key in the SET, Delta makes a second commit (delta-1.7), so it stands alone.
+    Delta makes a second commit if the SET has any other key (delta-1.7), so it has none.
     """
 
     @property
     def values(self) -> tuple[tuple[str, str], ...]:
-        """The properties as it leaves them."""
+        """The properties after the operation."""
         return ((MAPPING_KEY, "none"),)
 
 
 @dataclass(frozen=True, slots=True)
 class DropFeature:
-    """``ALTER TABLE … DROP FEATURE``: takes a feature from the protocol (delta-1.3).
+    """``ALTER TABLE … DROP FEATURE``: removes a feature from the protocol (delta-1.3).
 
-    With ``truncate_history`` it makes nothing but empty commits, and fails, until the history that names the feature
-    is a day old; then it gives that history up.
+    With ``truncate_history`` it makes only empty commits, and fails, until the history that names the feature is a day
+    old. Then it deletes that history.
     """
 
     name: str
@@ -76,17 +76,19 @@ class DropFeature:
 
 @dataclass(frozen=True, slots=True)
 class OptimizeData:
-    """``OPTIMIZE`` of a clustered table: clusters what is not, with ``full`` also what is by other columns."""
+    """``OPTIMIZE`` of a clustered table: clusters unclustered files. With ``full`` also files clustered by other
+    columns.
+    """
 
     full: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Repartition:
-    """The whole table written anew under other partition columns; no columns is without partitions.
+    """Rewrites the whole table with other partition columns. No columns means an unpartitioned table.
 
-    One commit of a DataFrame write: SQL has only REPLACE for it, which loses properties, constraints, generated and
-    identity columns. An overwrite loses NOT NULL and row ids alone (docs/partitioning.md).
+    One commit of a DataFrame write. In SQL only REPLACE can do this, and it loses properties, constraints, generated
+    and identity columns. An overwrite loses only NOT NULL and row ids (docs/partitioning.md).
     """
 
     columns: tuple[str, ...]
@@ -96,14 +98,14 @@ class Repartition:
 class UpgradeUniform:
     """``REORG TABLE … APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = n))``: up to three commits (delta-1.10).
 
-    Sent again, it goes on where it was broken off.
+    Run again after an interruption, it continues.
     """
 
     version: int
 
     @property
     def values(self) -> tuple[tuple[str, str], ...]:
-        """The properties as it leaves them; a table that maps by ``id`` it does not take."""
+        """The properties after the operation. It does not accept a table with column mapping by ``id``."""
         return (
             (compat_key(self.version), "true"),
             (MAPPING_KEY, "name"),
@@ -127,12 +129,12 @@ Operation = (
 
 
 def render(operation: Operation, table: TableName) -> str:
-    """The statement as text: what the engine is given, unless it is a DataFrame write."""
+    """The statement as text. The engine runs this text, unless the operation is a DataFrame write."""
     return render_code(operation, table).text
 
 
 def render_code(operation: Operation, table: TableName) -> Code:
-    """The statement: the table on the first line, what is done to it below, so that reviews read well."""
+    """The statement with the table on the first line and the change below it, for readable reviews."""
     if isinstance(operation, Repartition):
         return Code("python", _overwrite(operation.columns, table))
     return Code("sql", _sql(operation, table))
@@ -171,7 +173,7 @@ def _list(verb: str, items: list[str]) -> tuple[str, ...]:
 
 
 def _overwrite(columns: tuple[str, ...], table: TableName) -> tuple[str, ...]:
-    """The DataFrame write as Python. It is shown and never run: the engine makes the write from the operation."""
+    """The DataFrame write as Python. It is only shown: the engine makes the write from the operation."""
     read = (
         f"spark.read.format('delta').load({_python(table.parts[0])})"
         if table.is_path
@@ -191,5 +193,5 @@ def _overwrite(columns: tuple[str, ...], table: TableName) -> tuple[str, ...]:
 
 
 def _python(text: str) -> str:
-    """A literal on one line, with nothing in it that a reader would not see."""
+    """A Python literal on one line, without invisible characters."""
     return ascii(text)

@@ -1,8 +1,8 @@
-"""Which of many patterns may match a name, without asking each: an index over the text that patterns require.
+"""An index over table patterns. It finds the patterns that may match a name without testing each one.
 
-Every pattern is filed under the one text it requires that the fewest others require: how a name begins, how it ends,
-or three characters somewhere in it. A name is looked up under all that it offers, so a pattern that matches is always
-among those found.
+Each pattern is filed under one text that it requires: a prefix, a suffix, or three characters anywhere in the name. The
+index picks the text that the fewest other patterns require. A lookup tries all the texts of a name, so every matching
+pattern is among the results.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _EVERY: _Key = ("every", "")
 
 @dataclass(frozen=True, slots=True)
 class PatternIndex:
-    """Patterns by a text that they require."""
+    """Patterns filed by a text that they require."""
 
     filed: dict[_Key, tuple[int, ...]]
     lengths: dict[str, tuple[int, ...]]
-    """How long the beginnings and the ends are that patterns are filed under."""
+    """The lengths of the prefixes and suffixes in ``filed``."""
 
     def candidates(self, name: TableName) -> tuple[int, ...]:
-        """The places of the patterns that may match a name, in their order."""
+        """The positions of the patterns that may match a name, sorted."""
         if not self.filed:
             return ()
         text = _subject(name)
@@ -41,7 +41,7 @@ class PatternIndex:
 
 
 def index_patterns(patterns: Sequence[TablePattern]) -> PatternIndex:
-    """The index of some patterns, by their places in the sequence."""
+    """Builds the index. Patterns are identified by their positions in the sequence."""
     offered = [tuple(_required(each)) for each in patterns]
     counts = Counter(key for keys in offered for key in keys)
     filed = defaultdict[_Key, list[int]](list)
@@ -58,7 +58,7 @@ def _subject(name: TableName) -> str:
 
 
 def _required(pattern: TablePattern) -> Iterator[_Key]:
-    """The texts that stand in each name that it matches; the same text may come twice."""
+    """The texts in every name that the pattern matches. A text can occur twice."""
     if isinstance(pattern, CatalogPattern):
         glob = "\0".join((escape_glob("c" + pattern.catalog), pattern.schema, pattern.table)).casefold()
     else:

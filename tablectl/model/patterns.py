@@ -1,7 +1,7 @@
-"""Names of many tables: what a pattern matches, and how literal it is. Pure: nothing is listed here.
+"""Patterns for names of tables: what they match, and how many of their characters are literal. Pure: lists no tables.
 
-A glob is a text in which ``*`` stands for any characters, ``?`` for one, ``[ab]`` and ``[a-z]`` for one of some,
-``[!ab]`` for one that is none of them. ``[*]`` is the character itself: a class of one is literal.
+In a glob, ``*`` matches any characters, ``?`` matches one, ``[ab]`` and ``[a-z]`` match one of a set, and ``[!ab]``
+matches one outside the set. ``[*]`` matches the character itself: a class of one character is literal.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ _ROOT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?/?|/")
 
 
 def escape_glob(text: str) -> str:
-    """The glob that matches this text alone."""
+    """The glob that matches only this text."""
     return re.sub(r"([*?\[])", r"[\1]", text)
 
 
 def literal_text(glob: str) -> str | None:
-    """The one text that a glob matches, ``None`` where it matches many."""
+    """The only text that a glob matches; ``None`` if it can match several."""
     tokens = tuple(literal_characters(glob))
     return None if None in tokens else "".join(token or "" for token in tokens)
 
 
 def count_literals(glob: str) -> int:
-    """How many characters of a glob stand for themselves."""
+    """The number of literal characters in a glob."""
     return sum(token is not None for token in literal_characters(glob))
 
 
 def literal_characters(glob: str) -> Iterator[str | None]:
-    """Each token of a glob: the character that it stands for, ``None`` where it stands for several."""
+    """The tokens of a glob: the character of a literal token, ``None`` for a token that matches several characters."""
     for token in _TOKEN.finditer(glob):
         if token["literal"]:
             yield token["literal"]
@@ -52,7 +52,7 @@ def literal_characters(glob: str) -> Iterator[str | None]:
 
 
 def check_glob(glob: str) -> None:
-    """Raises ``NameSyntaxError`` for what people write in globs and what means nothing here."""
+    """Raises ``NameSyntaxError`` for ``**`` and for unclosed or empty classes, which have no meaning here."""
     for token in _TOKEN.finditer(glob):
         if token["many"] and len(token["many"]) > 1:
             raise NameSyntaxError(f"{token['many']} in {glob!r}: write *, which matches inside one part of a name")
@@ -62,7 +62,9 @@ def check_glob(glob: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CatalogPattern:
-    """Tables of a catalog. ``schema`` and ``table`` are globs; the catalog is named, since Spark lists none unasked."""
+    """Matches tables of a catalog. ``schema`` and ``table`` are globs. The catalog is literal, because Spark does not
+    list catalogs that were not used before.
+    """
 
     catalog: str
     schema: str
@@ -70,7 +72,7 @@ class CatalogPattern:
 
     @property
     def text(self) -> str:
-        """For people, as a policy writes it."""
+        """The pattern for people, as a policy writes it."""
         return ".".join(self._parts(short=self.catalog == DEFAULT_CATALOG and self.schema.casefold() != "delta"))
 
     @property
@@ -80,25 +82,25 @@ class CatalogPattern:
 
     @property
     def literals(self) -> int:
-        """How many characters are literal: of two patterns for one table the one with more wins."""
+        """The number of literal characters. If two patterns match a table, the one with more takes precedence."""
         return len(self.catalog) + count_literals(self.schema) + count_literals(self.table)
 
     @property
     def prefixes(self) -> tuple[str, ...]:
-        """What the ``text`` or the ``key`` of a table that matches begins with, case folded."""
+        """Folded texts: the ``text`` or the ``key`` of every matching table starts with one of them."""
         schema = literal_text(self.schema)
         named = (self.catalog,) if schema is None else (self.catalog, schema)
         short = named[1:] if self.catalog == DEFAULT_CATALOG else named
         return tuple(f"{join_parts(each)}.".casefold() if each else "" for each in (named, short))
 
     def matches(self, name: TableName) -> bool:
-        """Whether a table is one of them; letter case does not count in catalogs."""
+        """Whether the pattern matches a table. Catalogs ignore letter case."""
         if name.is_path or name.catalog.casefold() != self.catalog.casefold():
             return False
         return self.matches_schema(name.parts[0]) and _folded_match(name.parts[1], self.table)
 
     def matches_schema(self, schema: str) -> bool:
-        """Whether a schema of the catalog may hold some of them."""
+        """Whether a schema of the catalog may contain matching tables."""
         return _folded_match(schema, self.schema)
 
     def _parts(self, *, short: bool) -> Iterator[str]:
@@ -115,15 +117,15 @@ def _folded_match(text: str, glob: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PathPattern:
-    """Tables by location: directories below ``base``, one step down for each glob of ``steps``."""
+    """Matches tables by location: directories below ``base``, one level for each glob in ``steps``."""
 
     base: str
-    """Literal, absolute, spelled as the policy spells it."""
+    """Literal and absolute, in the policy's spelling."""
     steps: tuple[str, ...]
 
     @property
     def text(self) -> str:
-        """For people, as a policy writes it."""
+        """The pattern for people, as a policy writes it."""
         return "delta." + quote_name("/".join((escape_glob(self.base).rstrip("/"), *self.steps)))
 
     @property
@@ -133,12 +135,12 @@ class PathPattern:
 
     @property
     def literals(self) -> int:
-        """As for a ``CatalogPattern``."""
+        """The number of literal characters, as in ``CatalogPattern``."""
         return len(canonical_location(self.base)) + sum(map(count_literals, self.steps))
 
     @property
     def prefixes(self) -> tuple[str, ...]:
-        """What the ``text`` or a location of a table that matches begins with."""
+        """Texts: the ``text`` or a location of every matching table starts with one of them."""
         return tuple(
             f"{start.rstrip('/')}/"
             for location in (self.base, canonical_location(self.base))
@@ -146,7 +148,7 @@ class PathPattern:
         )
 
     def matches(self, name: TableName) -> bool:
-        """Whether a path table is one of them."""
+        """Whether the pattern matches a table. Only path tables can match."""
         base = canonical_location(self.base).rstrip("/") + "/"
         if not name.is_path or not name.key.startswith(base):
             return False
@@ -154,7 +156,7 @@ class PathPattern:
         return len(steps) == len(self.steps) and all(map(step_matches, steps, self.steps))
 
     def table(self, steps: tuple[str, ...]) -> TableName:
-        """The table at the end of some steps down from ``base``."""
+        """The table in the directory that ``steps`` lead to from ``base``."""
         return TableName("", ("/".join((self.base.rstrip("/"), *steps)),))
 
 
@@ -162,13 +164,18 @@ TablePattern = CatalogPattern | PathPattern
 
 
 def step_matches(name: str, glob: str) -> bool:
-    """Whether a directory is one that a step leads to. Hidden ones (``_delta_log``, ``.tmp``) only if named so."""
+    """Whether a glob matches a directory name. Hidden directories (``_delta_log``, ``.tmp``) match only a glob that
+    starts with the same character.
+    """
     hidden = name[:1] in {"_", "."} and next(literal_characters(glob), None) != name[:1]
     return not hidden and fnmatchcase(name, glob)
 
 
 def make_catalog_pattern(catalog: str, schema: str, table: str) -> CatalogPattern | TableName:
-    """The tables that two globs name in a catalog; one table where the globs are literal after all."""
+    """The pattern of two globs in a catalog, or the one table if both globs are literal.
+
+    Raises ``NameSyntaxError`` for a malformed glob.
+    """
     for glob in (schema, table):
         check_glob(glob)
     literal = (literal_text(schema), literal_text(table))
@@ -178,13 +185,13 @@ def make_catalog_pattern(catalog: str, schema: str, table: str) -> CatalogPatter
 
 
 def make_path_pattern(glob: str) -> PathPattern | TableName:
-    """The tables whose locations a glob names; one table where the glob is literal after all.
+    """The pattern of a location glob, or the one table if the glob is literal.
 
-    Raises ``NameSyntaxError`` for what is no absolute location, and for a glob in the name of a bucket.
+    Raises ``NameSyntaxError`` if the location is not absolute, or if the bucket name contains a glob.
     """
     (location,) = parse_table(f"delta.{quote_name(glob)}").parts
     root = _ROOT.match(location)
-    assert root is not None  # parse_table takes absolute locations only
+    assert root is not None  # parse_table accepts only absolute locations
     if any(char in root[0] for char in MAGIC):
         raise NameSyntaxError(f"the path {glob!r} has a glob where its store is named: name one bucket or container")
     steps = [step for step in location[root.end() :].split("/") if step]

@@ -1,4 +1,6 @@
-"""The records of a plan: what differs, what is done about it, what is refused. ``as_json`` writes and reads them."""
+"""The records of a plan: differences, the statements that resolve them, and refusals. ``json_codec`` reads and writes
+them.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +21,18 @@ Value = str | tuple[str, ...] | None
 
 
 class Phase(StrEnum):
-    """When a statement runs, and with it which writers wait (docs/window.md)."""
+    """When a statement runs, and with it which writers must wait (docs/window.md)."""
 
     FREE = "free"
-    """Nobody waits but writers that change the schema."""
+    """Only writers that change the schema wait."""
     REWRITE = "rewrite"
-    """Only writers that read nothing of the table go on."""
+    """Every writer waits, except those that read nothing from the table."""
     CLOSED = "closed"
     """Every writer waits."""
 
     @property
     def rank(self) -> int:
-        """Phases in the order they run; a higher one is stricter."""
+        """The position in run order. A higher rank is stricter."""
         return list(Phase).index(self)
 
 
@@ -41,7 +43,7 @@ def strictest(*phases: Phase) -> Phase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnFact:
-    """What a change took for granted about a column that it names."""
+    """The assumption of a change about a column that it names."""
 
     column: str
     type: str
@@ -49,7 +51,7 @@ class ColumnFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One fact: an attribute of a table reads ``before`` and shall read ``after``."""
+    """One difference: an attribute of a table has the value ``before``, and the policy declares ``after``."""
 
     attribute: str
     key: str = ""
@@ -57,19 +59,21 @@ class Change:
     before: Value
     after: Value
     via: tuple[Value, ...] = ()
-    """States that this change's own statements leave on the way; a run stopped there goes on from there."""
+    """Intermediate values that the change's own statements leave. A run that stopped at one of them continues from
+    there.
+    """
     columns: tuple[ColumnFact, ...] = ()
     """The columns that ``after`` names, with their types when the plan was made."""
 
     @property
     def id(self) -> str:
-        """Names the change within its table: ``isolation``, ``properties.owner.team``."""
+        """Identifies the change within its table: ``isolation``, ``properties.owner.team``."""
         return f"{self.attribute}.{self.key}" if self.key else self.attribute
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitEffect:
-    """What a statement's commits hold, as far as others' transactions care (delta-2)."""
+    """The contents of a statement's commits that matter for concurrent transactions (delta-2)."""
 
     sets: tuple[tuple[str, str], ...] = ()
     """Properties set, with their values."""
@@ -78,42 +82,42 @@ class CommitEffect:
     features: tuple[str, ...] = ()
     """Protocol features added."""
     drops: tuple[str, ...] = ()
-    """Protocol features taken away."""
+    """Protocol features removed."""
     truncates_history: bool = False
-    """Whether history is given up with them."""
+    """Whether the removal also deletes history."""
     domains: tuple[str, ...] = ()
     """Metadata domains written."""
     uniform: int = 0
-    """The version of Iceberg compatibility that a chain of commits brings; 0 without."""
+    """The version of Iceberg compatibility that the commits add; 0 for none."""
     rewrites_files: bool = False
-    """Whether data files are written anew, their rows unchanged."""
+    """Whether data files are rewritten with unchanged rows."""
     clusters: bool = False
-    """Whether that is done to cluster them."""
+    """Whether the rewrite clusters the data."""
     repartitions: bool = False
-    """Whether the whole table is written anew under other partition columns."""
+    """Whether the whole table is rewritten with other partition columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
-    """Data that a statement may write anew. ``None`` is unknown."""
+    """Data that a statement may rewrite. ``None`` means unknown."""
 
     clusters: bool = False
-    """Whether it is written in another order, rather than without the rows that vectors hide."""
+    """Whether the rewrite clusters the data. Otherwise it merges deletion vectors."""
     vectors: int | None
-    """Deletion vectors to be merged into their files."""
+    """Deletion vectors to merge into their files."""
     everything: bool = False
-    """Whether all files are rewritten, and not only those with vectors."""
+    """Whether all files are rewritten, instead of only those with deletion vectors."""
     files_at_most: int | None
     bytes_at_most: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backfill:
-    """Files whose entries in the log are written again, so that their rows get ids; the files stay as they are."""
+    """Files whose log entries are written again so that their rows get ids. The files themselves do not change."""
 
     files_at_most: int
     bytes_at_most: int | None
-    """What those files hold. ``None`` is unknown."""
+    """The total size of these files. ``None`` means unknown."""
     commits_at_most: int
 
 
@@ -122,10 +126,10 @@ ReaderKind = Literal["every", "with schema tracking", "on Databricks"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """One SQL statement of a plan, and all a reviewer must know of it."""
+    """One statement of a plan, with everything that a reviewer needs to know about it."""
 
     id: str
-    """Names the statement within its table; in a run each takes effect at most once."""
+    """Identifies the statement within its table. A run applies each statement at most once."""
     verb: Literal[
         "SET TBLPROPERTIES",
         "UNSET TBLPROPERTIES",
@@ -140,64 +144,66 @@ class Statement:
     sql: str
     phase: Phase
     reason: str
-    """Why in this phase."""
+    """Why the statement runs in this phase."""
     only_if: Literal["", "vectors remain"] = ""
-    """What must hold in the live table when its turn comes; empty runs it always."""
+    """The condition on the live table when the statement is due to run; empty means that it always runs."""
     due: int | None = None
-    """Milliseconds since the epoch before which it is not sent, since history must age first; 0 where that begins with
-    this very plan, ``None`` where it waits for nothing.
+    """Milliseconds since the epoch. The statement is not sent before this time, because history must age first. 0 if
+    the aging begins with this plan, ``None`` if the statement does not wait.
     """
     serves: tuple[str, ...]
-    """The ids of the changes it is for."""
+    """The ids of the changes that the statement makes."""
     effect: CommitEffect
     fails: str
-    """Who in flight would fail, and how; empty when nobody."""
+    """Which concurrent writers would fail, and how; empty if none."""
     commits: tuple[str, ...]
-    """The operations of the commits expected, at most, in their order."""
+    """The operations of the expected commits, in order. Fewer commits are possible."""
     readers: tuple[ReaderKind, ...] = ()
-    """Which streams that read the table stop at it, all of them able to restart but ``every``."""
+    """The kinds of streams on the table that stop at this statement. All of them can restart, except ``every``."""
     implies: tuple[str, ...] = ()
-    """What it makes of other attributes, in the words of a policy: ``column_mapping: name``."""
+    """Changes of other attributes that the statement causes, in policy syntax: ``column_mapping: name``."""
     handles: str = ""
-    """What fails through a ``DeltaTable`` that was made before; empty when nothing does."""
+    """Operations that fail through a ``DeltaTable`` created before the statement; empty if none."""
     rewrite: Rewrite | None = None
     backfill: Backfill | None = None
     repartition: tuple[str, ...] | None = None
-    """The partition columns of a write that is no SQL: ``sql`` then shows the DataFrame write that the engine makes."""
+    """The partition columns of a DataFrame write; ``None`` for SQL. For a DataFrame write, ``sql`` shows the write that
+    the engine makes.
+    """
     undo: tuple[str, ...] = ()
-    """The SQL that takes it back; empty where ``undo_note`` says why there is none."""
+    """The SQL that undoes the statement; empty if ``undo_note`` says why there is none."""
     undo_note: str = ""
-    """What cannot be undone: it stays whatever is done, as a noun phrase."""
+    """What cannot be undone and stays, as a noun phrase."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a change is not made. A table with a refusal is left out whole."""
+    """Why a change is not made. A table with a refusal is excluded from the apply as a whole."""
 
     change: str
     """The id of the change."""
     reason: str
     way_out: str
     condition: str = ""
-    """The error class the engine would have answered with, or the code of the finding that is an error here."""
+    """The error class that the engine would return, or the code of a finding with severity error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something a reviewer should know about a planned table; ``code`` is stable (``model.lint``)."""
+    """Information about a planned table for reviewers. ``code`` is stable (``model.lint_rules``)."""
 
     code: str
     severity: Severity
     message: str
     about: str = ""
-    """The id of the attribute or property it concerns; empty where it is the table as a whole."""
+    """The id of the attribute or property; empty if the finding concerns the whole table."""
     reason: str = ""
-    """Why the repository takes it so, where the configuration says."""
+    """The configured reason for the severity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtocolFact:
-    """A protocol, as plan files keep it."""
+    """A protocol in a plan file."""
 
     reader: int
     writer: int
@@ -215,13 +221,14 @@ class ProtocolFact:
         )
 
     def protocol(self) -> Protocol:
-        """The protocol it records."""
+        """The protocol of the record."""
         return Protocol(self.reader, self.writer, frozenset(self.reader_features), frozenset(self.writer_features))
 
 
 Leaves = Literal["never", "truncating", "with history", "freely"]
-"""How a feature leaves a protocol: not at all; by DROP FEATURE that leaves ``checkpointProtection`` behind, or takes
-the history with it; by DROP FEATURE alone.
+"""How a feature can be removed from a protocol: ``never``; ``truncating``, only by DROP FEATURE … TRUNCATE HISTORY;
+``with history``, by DROP FEATURE, which truncates history or leaves ``checkpointProtection`` behind; ``freely``, by
+DROP FEATURE alone.
 """
 
 
@@ -231,7 +238,7 @@ class FeatureFact:
 
     name: str
     reader: bool
-    """Whether readers must know it too."""
+    """Whether readers must support it too."""
     leaves: Leaves
 
 
@@ -247,38 +254,40 @@ ATTRIBUTE_KEYS = frozenset(
         "delta.enableicebergcompatv3",
     }
 )
-"""Folded keys of the properties that attributes other than ``properties`` speak for."""
+"""Folded keys of the properties that belong to attributes other than ``properties``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """What a table's statements follow from, live facts and what the policy consents to: enough to derive them again
-    when the plan is loaded.
+    """The inputs from which a table's statements are derived: live facts and the options of the policy. They are enough
+    to derive the statements again when the plan is loaded.
     """
 
     protocol: ProtocolFact
     partitioned: bool
     clustered: bool
-    """Whether the table is clustered already, be it without columns."""
+    """Whether clustering is enabled, even with no columns."""
     identity: bool
     schema_writers: bool
     overwrites: bool
     clients: tuple[ClientFact, ...]
     partition_writers: tuple[PartitionWriter, ...] = ()
-    """Of a partitioned table, the newest first."""
+    """The partition writers of a partitioned table, the newest first."""
     vectors: int | None
     files: int | None
     bytes: int | None
     nested: bool = True
-    """Whether a column is a struct, or holds structs: their mapping lies in the column's type."""
+    """Whether a column is a struct or contains structs. The column mapping of nested fields is part of the column's
+    type.
+    """
     stored: tuple[tuple[str, str], ...] = ()
-    """The text of each property that an attribute speaks for, where it is set: what an undo puts back."""
+    """The text of each property that belongs to an attribute and is set. An undo restores it."""
     marks: ClusteringState | None = None
-    """By what the data is clustered, where that counts."""
+    """How the data is clustered, if the plan needs it."""
     truncation: int = 0
-    """When history may be given up, in milliseconds since the epoch; 0 where nothing is known to stand in the way."""
+    """When history may be deleted, in milliseconds since the epoch; 0 if no known commit delays it."""
     options: TableOptions = NO_OPTIONS
-    """What the policy says beside its attributes."""
+    """The policy's options, as opposed to its attributes."""
 
     @classmethod
     def of(cls, live: LiveTable, options: TableOptions = NO_OPTIONS) -> Basis:
@@ -304,26 +313,26 @@ class Basis:
 
     @property
     def mapping(self) -> str:
-        """How columns are mapped: ``none``, ``name`` or ``id``."""
+        """The column mapping mode: ``none``, ``name`` or ``id``."""
         return (self.stored_text(MAPPING_KEY) or "none").lower()
 
     @property
     def writes_vectors(self) -> bool:
-        """Whether new deletes may write deletion vectors."""
+        """Whether deletes may write new deletion vectors."""
         return (self.stored_text(VECTORS_KEY) or "false").lower() == "true"
 
     def stored_text(self, key: str) -> str | None:
-        """The text of a property that an attribute speaks for; ``None`` where it is not set."""
+        """The stored text of a property that belongs to an attribute; ``None`` if it is not set."""
         return next((text for name, text in self.stored if name.lower() == key.lower()), None)
 
     def client_list(self) -> tuple[Client, ...]:
-        """The clients as the rules take them."""
+        """The clients, in the form that the conflict rules take."""
         return tuple(Client(client.engine, client.version) for client in self.clients)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePlan:
-    """One table's part of a plan."""
+    """The plan of one table."""
 
     name: str
     location: str
@@ -337,11 +346,11 @@ class TablePlan:
     findings: tuple[Finding, ...] = ()
     protocol_after: ProtocolFact
     features: tuple[FeatureFact, ...] = ()
-    """Those that the plan adds to the protocol."""
+    """The features that the plan adds to the protocol."""
     undo: tuple[str, ...] = ()
-    """The SQL that takes back all of its statements that can be taken back, in the order in which it must run."""
+    """The SQL that undoes all reversible statements of the table, in the order in which it must run."""
     tags: tuple[str, ...] = ()
-    """The tags of its policy: the calendar's rules may be about some of them."""
+    """The tags of the table's policy. Rules of the calendar can refer to them."""
 
     @property
     def table(self) -> TableName:
@@ -350,13 +359,13 @@ class TablePlan:
 
     @property
     def applies(self) -> bool:
-        """Whether an apply has anything to do here."""
+        """Whether an apply changes this table."""
         return bool(self.changes) and not self.refusals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFailure:
-    """A table that could not be read; the other tables are planned all the same."""
+    """A table that could not be read. The other tables are still planned."""
 
     name: str
     message: str
@@ -365,19 +374,19 @@ class TableFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Everything one apply may do. ``plan_file`` turns it into bytes and back."""
+    """Everything that one apply may do. ``plan_file`` converts it to bytes and back."""
 
     format: int
     tool: str
     dialect: str
     policies: str
-    """SHA-256 over the policies that were read."""
+    """SHA-256 of the policies that were read."""
     env: str = ""
-    """The environment of `tablectl.yaml` that it is for; empty where none was named."""
+    """The environment of `tablectl.yaml` that the plan is for; empty if none was selected."""
     tables: tuple[TablePlan, ...]
     """Tables with changes or refusals, by name."""
     failures: tuple[TableFailure, ...] = ()
     unchanged: tuple[str, ...] = ()
-    """Tables that are already as declared."""
+    """Tables that already match their policies."""
     unmatched: tuple[str, ...] = ()
     """Patterns that match no live table."""

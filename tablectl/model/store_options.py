@@ -1,4 +1,6 @@
-"""The object stores that tables lie in, and the options that reach them: names only, so that all may know them."""
+"""The supported object stores and the options for their connections. Names only, so that every package can
+import it.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,10 @@ from types import MappingProxyType
 FAMILIES: Mapping[str, str] = MappingProxyType(
     {"s3": "s3", "gs": "gs", "az": "az", "azure": "az", "adl": "az", "abfs": "az", "abfss": "az"}
 )
-"""The kind of store that a URI's scheme names (``s3a`` and ``s3n`` read as ``s3`` everywhere)."""
+"""URI scheme → store kind (``s3a`` and ``s3n`` count as ``s3`` everywhere)."""
 
 PREFIXES: Mapping[str, str] = MappingProxyType({"s3": "AWS_", "gs": "GOOGLE_", "az": "AZURE_"})
-"""How each family's variables begin: an option ``region`` of S3 is ``AWS_REGION`` in the environment."""
+"""Store kind → prefix of its environment variables: the S3 option ``region`` is ``AWS_REGION`` in the environment."""
 
 CONNECTION = frozenset(
     {
@@ -31,7 +33,7 @@ CONNECTION = frozenset(
         "user_agent",
     }
 )
-"""Options of the HTTP connection, the same in each family."""
+"""Options of the HTTP connection, the same for each store kind."""
 
 OPTIONS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
@@ -78,7 +80,7 @@ OPTIONS: Mapping[str, frozenset[str]] = MappingProxyType(
         },
     }
 )
-"""What may be said of a family, by obstore's names. What decides whether a put is conditional is not among them."""
+"""Store kind → permitted options, by obstore's names. Options that control conditional puts are excluded."""
 
 SECRETS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
@@ -108,4 +110,4 @@ SECRETS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         ),
     }
 )
-"""Options that are refused in files, and the variable of each: a secret in Git is a secret lost."""
+"""Options that are not allowed in files → the environment variable to use instead. A secret in Git is leaked."""

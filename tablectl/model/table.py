@@ -1,4 +1,4 @@
-"""What a live table is: the facts read from its log, as plain values."""
+"""A live table: the facts read from its log, as plain values."""
 
 from __future__ import annotations
 
@@ -17,91 +17,94 @@ UNKNOWN_CLIENT = Client("unknown")
 
 @dataclass(frozen=True, slots=True)
 class AppTransaction:
-    """A ``txn`` action: the last batch that an application, mostly a stream, wrote to the table with this commit."""
+    """A ``txn`` action: the last batch that an application, usually a stream, wrote to the table with this commit."""
 
     app_id: str
-    """A stream's query id, or what a writer gave as ``txnAppId``."""
+    """A stream's query id, or the ``txnAppId`` that a writer set."""
     version: int
     last_updated: int = 0
-    """Milliseconds since the epoch, by the writer's clock; 0 where unknown."""
+    """Milliseconds since the epoch, by the writer's clock; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One entry of a table's history: what the commit did, and what its ``commitInfo`` says of it.
+    """One entry of a table's history: what the commit did, and the contents of its ``commitInfo``.
 
-    ``commitInfo`` may hold anything: what is not of its form is taken as absent, and long texts are cut.
+    ``commitInfo`` can contain anything: malformed values count as absent, and long texts are cut.
     """
 
     version: int
     timestamp: int
-    """Milliseconds since the epoch: the in-commit timestamp, else the writer's clock; 0 where unknown."""
+    """Milliseconds since the epoch: the in-commit timestamp, otherwise the writer's clock; 0 if unknown."""
     operation: str
     user: str = ""
     client: Client = UNKNOWN_CLIENT
     user_metadata: str = ""
     changes_metadata: bool = False
-    """Whether the commit carries a ``metaData`` or ``protocol`` action, or a domain other than row tracking's."""
+    """Whether the commit has a ``metaData`` or ``protocol`` action, or writes a domain other than row tracking's."""
     changes_data: bool = False
-    """Whether it adds or removes files."""
+    """Whether the commit adds or removes files."""
     overwrites: bool = False
-    """Whether it replaced the whole table."""
+    """Whether the commit replaced the whole table."""
     schema_writer: bool = False
-    """Whether it carried both data and metadata, as schema evolution and identity columns do."""
+    """Whether the commit changes both data and metadata, as schema evolution and identity columns do."""
     engine: str = ""
-    """``engineInfo`` as it stands: what ``client`` was told from."""
+    """The unchanged ``engineInfo``, from which ``client`` is derived."""
     parameters: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
-    """Of the operation, as ``DESCRIBE HISTORY`` shows those that are not null; a value that was cut ends with …"""
+    """The operation's parameters that are not null, as ``DESCRIBE HISTORY`` shows them. A cut value ends with …"""
     metrics: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
-    """Of the operation, in the same way."""
+    """The operation's metrics, in the same form."""
     tags: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
-    """What the writer says of its commit, such as ``delta.rowTracking.preserved``."""
+    """The writer's tags for the commit, such as ``delta.rowTracking.preserved``."""
     read_version: int | None = None
-    """The version that the transaction began from."""
+    """The version that the transaction started from."""
     isolation: str = ""
-    """The level that the transaction ran at: ``Serializable``, ``WriteSerializable``, ``SnapshotIsolation``."""
+    """The isolation level of the transaction: ``Serializable``, ``WriteSerializable``, ``SnapshotIsolation``."""
     blind_append: bool | None = None
-    """Whether it only added files, and read none."""
+    """Whether the commit only added files and read none; ``None`` if unknown."""
     transactions: tuple[AppTransaction, ...] = ()
     job: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
-    """The job, notebook and cluster that committed, as Databricks notes them: ``jobId``, ``jobName``, ``runId``, …,
+    """The job, notebook and cluster of the commit, as Databricks records them: ``jobId``, ``jobName``, ``runId``, …,
     ``notebookId``, ``clusterId``.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileGroup:
-    """Data files that are clustered alike."""
+    """Data files with the same clustering columns."""
 
     columns: tuple[str, ...] | None = None
-    """By which columns, as the files say; ``()`` by some that they do not name, ``None`` not at all."""
+    """The columns by the files' tags; ``()`` if clustered by columns that the tags do not name, ``None`` if not
+    clustered.
+    """
     files: int = 0
     bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusteringState:
-    """By what the data of a table is clustered, file by file."""
+    """The clustering of a table's data, by file."""
 
     parts: tuple[FileGroup, ...] = ()
     older: FileGroup = FileGroup()
-    """Of the files that are not clustered at all, those that are as old as the table's clustering columns, or older:
-    as far as the log in reach tells."""
+    """Of the unclustered files, those that are as old as the table's clustering columns, or older. Derived from the
+    part of the log that is available.
+    """
 
     def total(self) -> FileGroup:
         """All files."""
         return self._sum(lambda _part: True)
 
     def outside(self, columns: tuple[str, ...]) -> FileGroup:
-        """What is not clustered by some columns."""
+        """Files that are not clustered by ``columns``."""
         return self._sum(lambda part: part.columns not in {(), columns})
 
     def loose(self) -> FileGroup:
-        """What is not clustered at all."""
+        """Files that are not clustered."""
         return self._sum(lambda part: part.columns is None)
 
     def others(self, columns: tuple[str, ...]) -> FileGroup:
-        """What is clustered by other columns."""
+        """Files that are clustered by other columns than ``columns``."""
         return self._sum(lambda part: part.columns not in {None, (), columns})
 
     def _sum(self, wanted: Callable[[FileGroup], bool]) -> FileGroup:
@@ -111,28 +114,28 @@ class ClusteringState:
 
 @dataclass(frozen=True, slots=True)
 class HistoryTruncation:
-    """What stands in the way of giving up the history that a dropped feature left behind."""
+    """The age condition for deleting the history that a dropped feature left behind."""
 
     due: int = 0
-    """Milliseconds since the epoch, by the clocks of those who committed, from which on nothing does; 0 where nothing
-    is known that does.
+    """Milliseconds since the epoch, by the committers' clocks: the time from which the history may be deleted; 0 if
+    nothing is known to delay it.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionLayout:
-    """How the files of a partitioned table lie in its partitions, from the log."""
+    """How the files of a partitioned table are distributed over its partitions, from the log."""
 
     partitions: int
     median: int
-    """Bytes of the partition in the middle, by size."""
+    """The median size of a partition, in bytes."""
     values: tuple[tuple[str, int], ...]
-    """Each partition column, and how many values it has."""
+    """Each partition column and its number of values."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveTable:
-    """One table at one version. ``None`` in a count means unknown, never none."""
+    """One table at one version. ``None`` in a count means unknown, not zero."""
 
     name: TableName
     location: str
@@ -142,34 +145,34 @@ class LiveTable:
     schema: Schema
     partition_columns: tuple[str, ...] = ()
     clustering: tuple[ColumnPath, ...] | None = None
-    """Logical paths; ``()`` is clustered without columns, ``None`` never clustered."""
+    """Logical paths; ``()`` if clustering is enabled without columns, ``None`` if it never was."""
     properties: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
     files: int | None = None
     bytes: int | None = None
     vectors: int | None = None
     """Deletion vectors in the current version."""
     marks: ClusteringState | None = None
-    """Asked for where clustering columns change, or where data shall follow them; else ``None``."""
+    """Read only if the clustering columns change, or if the data must follow them; otherwise ``None``."""
     optimize: Optimize = "never"
-    """How data shall follow the clustering columns, where that was asked with the marks."""
+    """How the data must follow the clustering columns; set when ``marks`` is read."""
     truncation: HistoryTruncation | None = None
-    """Asked for where history shall be given up, of tables that have deletion vectors in their protocol, or
-    checkpoints protected; else ``None``.
+    """Read only if history must be deleted, for tables whose protocol has deletion vectors or protected checkpoints;
+    otherwise ``None``.
     """
     history: tuple[Commit, ...] = ()
-    """The look-back: the most recent commits, newest first, as far as they were asked for and are still there."""
+    """The look-back: the most recent commits, newest first, as far as requested and available."""
     layout: PartitionLayout | None = None
-    """Of a partitioned table, where it was asked for."""
+    """Read on request, for partitioned tables only."""
 
     @property
     def clients(self) -> tuple[Client, ...]:
-        """Who wrote the recent commits, without repetition, sorted."""
+        """The clients of the recent commits, sorted, without duplicates."""
         found = {commit.client for commit in self.history}
         return tuple(sorted(found, key=lambda client: (client.engine, client.version)))
 
     @property
     def schema_writers(self) -> bool:
-        """Whether a recent commit carried both data and metadata (schema evolution, identity columns)."""
+        """Whether a recent commit changed both data and metadata (schema evolution, identity columns)."""
         return any(commit.schema_writer for commit in self.history)
 
     @property
@@ -179,11 +182,11 @@ class LiveTable:
 
     @property
     def app_ids(self) -> tuple[str, ...]:
-        """The applications, mostly streams, whose ``txn`` is in the recent commits: without repetition, sorted."""
+        """The applications, usually streams, with a ``txn`` in the recent commits: sorted, without duplicates."""
         return tuple(sorted({each.app_id for commit in self.history for each in commit.transactions}))
 
     def property(self, key: str) -> str | None:
-        """The value of a property. ``delta.*`` keys are found without regard to case, the user's own exactly."""
+        """The value of a property; ``None`` if it is not set. ``delta.*`` keys ignore letter case, user keys do not."""
         if key in self.properties:
             return self.properties[key]
         if not key.lower().startswith("delta."):

@@ -1,4 +1,4 @@
-"""What a policy says of a table beside its attributes: what it consents to, and how changes shall be made."""
+"""The options of a table in a policy, as opposed to its attributes: consents, and how changes are made."""
 
 from __future__ import annotations
 
@@ -14,38 +14,37 @@ Optimize = Literal["never", "incremental", "full"]
 
 Consent = Literal["lockout", "partition_writers"]
 CONSENTS: tuple[Consent, ...] = get_args(Consent)
-"""What ``allow`` may name."""
+"""The permitted values of ``allow``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableOptions:
-    """The options of one table, each with what holds where no policy says anything."""
+    """The options of one table. The defaults apply if no policy sets an option."""
 
     rewrite: Literal["allowed", "refused"] = "refused"
-    """Whether all data of the table may be written anew."""
+    """Whether all data of the table may be rewritten."""
     max_bytes: int | None = None
     """A table with more bytes than this is not rewritten; ``None`` for no limit."""
     optimize: Optimize = "never"
     """How data is clustered when the clustering columns change."""
     truncate_history: bool = False
-    """Whether history may be given up so that a feature leaves nothing behind."""
+    """Whether history may be deleted so that a dropped feature leaves nothing behind."""
     allowed_features: tuple[str, ...] | None = None
-    """The protocol features that may be added; ``None`` for all."""
+    """The protocol features that a plan may add; ``None`` for all."""
     allow: tuple[Consent, ...] = ()
-    """What may happen to writers for good, in the order of the names: ``lockout``, that the protocol locks out every
-    writer of the table; ``partition_writers``, that writers which name the partition columns fail after a change of
-    them.
+    """Permitted permanent effects on writers, sorted by name: ``lockout``, the protocol locks out every writer of the
+    table; ``partition_writers``, writers that name the partition columns fail after these change.
     """
     clients: tuple[tuple[str, str], ...] = ()
-    """Clients that must go on reading and writing the table, with their versions, in the order of their names."""
+    """Clients that must remain able to read and write the table, with their versions, sorted by name."""
 
 
 NO_OPTIONS = TableOptions()
-"""Where no policy says anything."""
+"""The options if no policy sets any."""
 
 
 def parse_size(text: str) -> int:
-    """Bytes as people write them: ``500000``, ``20 GB``. Raises ``ValueError`` for what is none."""
+    """Parses an amount of data into bytes: ``500000``, ``20 GB``. Raises ``ValueError`` for other text."""
     match = _SIZE.match(text.strip())
     if match is None:
         raise ValueError(f"{text!r} is no amount of data")

@@ -1,4 +1,4 @@
-"""Text of others in text for people: policies, logs and plan files may hold anything."""
+"""Shows untrusted text to people: policies, logs and plan files can contain anything."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ import re
 from datetime import UTC, datetime
 
 LONGEST_VALUE = 10_000
-"""Characters of a property's value that changes, plans and reports hold; of a longer one they hold a digest."""
+"""The longest property value in changes, plans and reports, in characters. A longer value is replaced by its beginning
+and a digest.
+"""
 _SHOWN = 100
 _CUT = re.compile(r".{100}… \([0-9,]+ characters, SHA-256 [0-9a-f]{32}\)", re.DOTALL)
 
 
 def cut(value: str) -> str:
-    """A value as it is, or the beginning of a long one with its length and its digest.
+    """The unchanged value, or the beginning of a long value with its length and digest.
 
-    Two values are the same exactly where what this makes of them is, so that long ones are still compared.
+    The results are equal exactly if the values are, so long values can still be compared.
     """
     if len(value) <= LONGEST_VALUE:
         return value
@@ -24,17 +26,17 @@ def cut(value: str) -> str:
 
 
 def is_cut(value: str) -> bool:
-    """Whether a value is what ``cut`` makes of a long one, which cannot be made out of it again."""
+    """Whether a value is a result of ``cut`` for a long value. The original cannot be recovered from it."""
     return _CUT.fullmatch(value) is not None
 
 
 def printable(text: str) -> str:
-    """Text that cannot move the cursor or recolour the terminal: control characters are shown, not sent."""
+    """Text that cannot move the cursor or change colours: control characters are shown as escapes."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def value_text(value: str | tuple[str, ...] | None) -> str:
-    """A value for people; text that could be mistaken for something else, or that moves the cursor, is quoted."""
+    """A value for people. Text that is ambiguous or contains control characters is quoted."""
     if value is None:
         return "not set"
     if isinstance(value, tuple):
@@ -44,7 +46,9 @@ def value_text(value: str | tuple[str, ...] | None) -> str:
 
 
 def time_text(milliseconds: int) -> str:
-    """``2026-11-21 11:00:00 UTC``; empty where it is unknown, or no time: writers may put any number into a log."""
+    """``2026-11-21 11:00:00 UTC``; empty if the time is unknown or out of range: writers can put any number
+    into a log.
+    """
     if milliseconds <= 0:
         return ""
     try:

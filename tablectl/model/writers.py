@@ -1,4 +1,4 @@
-"""Who writes a table, as its history tells: which clients write rows, and which writers name its partition columns."""
+"""The writers in a table's history: which clients write rows, and which writers name its partition columns."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ _KEEPS_ROWS = frozenset(
     {"OPTIMIZE", "REORG", "ROW TRACKING BACKFILL", "UPGRADE UNIFORM", "VACUUM START", "VACUUM END", "CLUSTER BY"}
 )
 _STAMP = '{"tablectl":'
-"""How the user metadata of tablectl's own commits begins."""
+"""The start of the user metadata in tablectl's own commits."""
 _CREATES = frozenset({"ErrorIfExists", "Ignore"})
-"""Modes of a write that fails, or does nothing, on a table that is there."""
+"""Modes of a write that fails, or does nothing, if the table exists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientFact:
-    """A client seen in a table's history."""
+    """A client in a table's history."""
 
     engine: str
     version: tuple[int, ...]
     writes: bool = True
-    """Whether it wrote rows, rather than metadata or files with the same rows. Where no commit in the look-back wrote
-    rows, every client counts as one that does. What tablectl itself committed makes no client a writer.
+    """Whether the client wrote rows, as opposed to metadata or files with the same rows. If no commit in the look-back
+    wrote rows, every client counts as a writer. Commits of tablectl itself do not count.
     """
 
 
@@ -38,13 +38,13 @@ class PartitionWriter:
     operation: str
     """``WRITE`` or ``STREAMING UPDATE``."""
     certain: bool
-    """Whether the log says that the columns were named. It does not for streams, nor for delta-rs, which always writes
-    down the table's own.
+    """Whether the log shows that the writer named the columns. It does not for streams, nor for delta-rs, which always
+    records the table's own columns.
     """
     who: str = ""
-    """The job or the user that committed, or the stream's id, where the log tells."""
+    """The job or user that committed, or the stream's id, if the log contains it."""
     version: int
-    """Its newest commit."""
+    """The version of its newest commit."""
 
 
 def client_facts(live: LiveTable) -> tuple[ClientFact, ...]:
@@ -58,10 +58,10 @@ def client_facts(live: LiveTable) -> tuple[ClientFact, ...]:
 
 
 def partition_writers(live: LiveTable) -> tuple[PartitionWriter, ...]:
-    """The writers in a table's history that name its partition columns, each once, the newest first.
+    """The writers in a table's history that name its partition columns, without duplicates, the newest first.
 
-    Delta's ``ImplicitMetadataOperation`` compares the columns that a write names with those of the table, and a write
-    that names others fails. A write that names none takes those of the table.
+    Delta's ``ImplicitMetadataOperation`` compares the columns that a write names with those of the table, and fails a
+    write that names others. A write that names no columns uses those of the table.
     """
     found: dict[tuple[str, str, str, bool], PartitionWriter] = {}
     for commit in live.history if live.partition_columns else ():
@@ -90,12 +90,14 @@ def _partition_writers_of(commit: Commit, columns: tuple[str, ...]) -> Iterator[
 
 
 def _names(commit: Commit, columns: tuple[str, ...]) -> bool:
-    """Whether a write names the partition columns that the table has. One that named others belongs to another time."""
+    """Whether a write names the table's current partition columns. A write that names others predates a
+    change of them.
+    """
     text = commit.parameters.get("partitionBy", "")
     if commit.operation != "WRITE" or text in {"", "[]"} or commit.parameters.get("mode") in _CREATES:
         return False
     try:
         named = json.loads(text)
     except (ValueError, RecursionError):
-        return True  # cut, or of another form: it names something
+        return True  # cut or malformed: it names some columns
     return not isinstance(named, list) or [str(each).lower() for each in named] == [each.lower() for each in columns]

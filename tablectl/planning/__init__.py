@@ -1,1 +1,1 @@
-"""From a declared and a live table to a plan: diff, decide, lint, order. Pure: values in, values out."""
+"""Plans changes: compares policies with live tables, decides on actions, lints, and orders statements. Pure."""

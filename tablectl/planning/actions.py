@@ -1,4 +1,4 @@
-"""What is done about each change: an action, or a refusal with its reason and the way out."""
+"""The action for each change, or a refusal with its reason and fix."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tablectl.model.table_options import NO_OPTIONS, TableOptions
 
 
 def actions_for(changes: Sequence[Change], basis: Basis) -> tuple[Action, ...]:
-    """The action of each change. It follows from the change and the basis alone."""
+    """The action of each change. It depends only on the change and the basis."""
     return tuple(attribute(change.attribute).act(change, basis) for change in changes)
 
 
 def refusals_for(
     changes: Sequence[Change], live: LiveTable, dialect: str, options: TableOptions = NO_OPTIONS
 ) -> tuple[Refusal, ...]:
-    """Every change that this table cannot take, seen in the light of all the others."""
+    """The changes that this table cannot take. Each change is checked together with all the others."""
     actions = actions_for(changes, Basis.of(live, options))
     operations = tuple(step.operation for action in actions for step in action.steps)
     ids = frozenset(change.id for change in changes)
@@ -51,7 +51,7 @@ def _properties_after(actions: Sequence[Action]) -> Mapping[str, str | None]:
                 case UnsetProperties(keys):
                     after.update({key.lower(): None for key in keys})
                 case ClusterBy() | Purge() | DropFeature() | OptimizeData() | Repartition():
-                    pass  # these set no property that another attribute may have declared
+                    pass  # these set no property that another attribute can declare
                 case _:
                     assert_never(step.operation)
     return MappingProxyType(after)

@@ -1,4 +1,6 @@
-"""Fresh, resume and verify are one rule: where a live table stands towards a change (docs/plan-file.md)."""
+"""The state of a live table relative to a change. One rule serves fresh runs, resumed runs and verification
+(docs/plan-file.md).
+"""
 
 from __future__ import annotations
 
@@ -13,18 +15,18 @@ from tablectl.model.text import value_text
 
 
 class ChangeState(Enum):
-    """Where a live table stands towards one change."""
+    """The state of a live table relative to one change."""
 
     PENDING = "pending"
-    """It reads as before, or as one of the change's own statements leaves it: run what is missing."""
+    """The value is the old one, or one that the change's own statements leave: run the missing statements."""
     DONE = "done"
-    """It reads as after: no commit."""
+    """The value is the new one: no commit is needed."""
     STALE = "stale"
-    """It reads as neither: somebody else changed it."""
+    """The value is neither: another writer changed it."""
 
 
 def change_state(change: Change, live: LiveTable) -> ChangeState:
-    """The standing of one change. New data never matters: only what the change itself names is read."""
+    """The state of one change. Only what the change names is read, so new data does not matter."""
     entry = attribute(change.attribute)
     found = entry.read(live, change.key)
     if entry.agrees(found, change.after, change.key):
@@ -35,12 +37,12 @@ def change_state(change: Change, live: LiveTable) -> ChangeState:
 
 
 def current(change: Change, live: LiveTable) -> Change:
-    """The same change with the live value as its ``before``: what is still missing follows from it."""
+    """The same change with the live value as its ``before``. The missing statements are derived from it."""
     return replace(change, before=found_value(change, live))
 
 
 def why_stale(change: Change, live: LiveTable) -> str:
-    """For people: what the change found instead of what it was planned for."""
+    """The unexpected value that makes a change stale, for people."""
     for fact in change.columns:
         found = live.schema.find(parse_column(fact.column))
         if found is None:
@@ -51,7 +53,7 @@ def why_stale(change: Change, live: LiveTable) -> str:
 
 
 def found_value(change: Change, live: LiveTable) -> Value:
-    """What a change's attribute reads now."""
+    """The live value of a change's attribute."""
     return attribute(change.attribute).read(live, change.key)
 
 

@@ -1,4 +1,4 @@
-"""Who fails whom on a table: as it is, and as its policy would make it."""
+"""Conflicts between writers of a table, in its current state and after its policy is applied."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from tablectl.planning.diff import diff
 
 @dataclass(frozen=True, slots=True)
 class ContextComparison:
-    """The matrices of one client, or of several that fare alike."""
+    """The matrices of one client, or of several clients with equal outcomes."""
 
     clients: tuple[Client, ...]
     live: Matrix
     planned: Matrix | None
-    """Under the policy; ``None`` where it changes nothing."""
+    """The matrix after the policy is applied; ``None`` if it changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConflictReport:
-    """One table's conflicts."""
+    """The conflicts on one table."""
 
     live: LiveTable
     declared: bool
-    """Whether a policy speaks for the table."""
+    """Whether a policy applies to the table."""
     changes: tuple[Change, ...]
-    """What the policy would change."""
+    """The changes that the policy requires."""
     refused: tuple[str, ...]
-    """The ids of those changes that tablectl would refuse to make."""
+    """The ids of those changes that tablectl would refuse."""
     views: tuple[ContextComparison, ...]
 
 
@@ -48,9 +48,9 @@ def conflict_report(
     clients: Sequence[tuple[Client, bool | None]] = (),
     options: TableOptions = NO_OPTIONS,
 ) -> ConflictReport:
-    """The matrices of a live table, for the clients named, else for those that its history gives reason to expect.
+    """The matrices of a live table, for the given clients, otherwise for those that its history suggests.
 
-    A client is named with whether it has Photon, ``None`` where nobody knows.
+    Each client comes with whether it has Photon; ``None`` if unknown.
     """
     changes = diff(policy, live) if policy else ()
     refused = tuple(refusal.change for refusal in refusals_for(changes, live, dialect, options))
@@ -69,7 +69,7 @@ def conflict_report(
 
 
 def _after(changes: Sequence[Change], live: LiveTable, setting: ConflictContext) -> ConflictContext:
-    """The setting that the policy asks for, be it by a rewrite that is refused."""
+    """The context after the policy is applied, even if that needs a rewrite that is refused."""
     return setting.after(step.operation for action in actions_for(changes, Basis.of(live)) for step in action.steps)
 
 

@@ -1,4 +1,4 @@
-"""What differs between a policy and a live table."""
+"""The differences between a policy and a live table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from tablectl.model.table import LiveTable
 
 
 def diff(policy: Policy, live: LiveTable) -> tuple[Change, ...]:
-    """The changes a policy asks for, in the order of the attributes; what it does not name is never looked at."""
+    """The changes that a policy requires, in the order of the attributes. Attributes that it does not name are not
+    read.
+    """
     changes: list[Change] = []
     for entry in ATTRIBUTES:
         declared = getattr(policy, entry.name)

@@ -1,4 +1,4 @@
-"""Drift: what differs between policies and live tables, and which commit brought each difference."""
+"""Drift: the differences between policies and live tables, and the commit that caused each."""
 
 from __future__ import annotations
 
@@ -21,59 +21,59 @@ _ADDED = "numDeletionVectorsAdded"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One attribute or property that is not as declared."""
+    """One attribute or property that differs from its declaration."""
 
     change: Change
-    """``before`` is what the table has, ``after`` what its policy declares."""
+    """``before`` is the table's value, ``after`` the policy's."""
     source: SourceFile
-    """The place that declares it."""
+    """The position of the declaration."""
     origin: Origin
-    """Since when the table has what it has."""
+    """The commit that caused the difference, if known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDrift:
-    """A table that is not as declared."""
+    """A table that differs from its policy."""
 
     spec: TableSpec
     live: LiveTable
     differences: tuple[Difference, ...]
     applied: Commit | None = None
-    """The newest commit that an apply of tablectl made, among those that were looked through."""
+    """The newest commit that a tablectl apply made, among the commits that were searched."""
     trouble: str = ""
-    """Why the table's history could not be read, if it could not."""
+    """Why the table's history could not be read; empty if it could."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """Which tables are not as declared, and since when."""
+    """The tables that differ from their policies, and since when."""
 
     tables: tuple[TableDrift, ...] = ()
-    """Those that differ, by name."""
+    """Tables with differences, by name."""
     failures: tuple[TableFailure, ...] = ()
-    """Those that cannot be read."""
+    """Tables that cannot be read."""
     as_declared: tuple[str, ...] = ()
     unmatched: tuple[str, ...] = ()
     """Patterns that match no live table."""
     look_back: int = 0
-    """How many commits of a table were looked through at most."""
+    """The maximum number of commits that were searched per table."""
     env: str = ""
-    """The environment of `tablectl.yaml` that was looked at; empty where none was named."""
+    """The selected environment of `tablectl.yaml`; empty if none was selected."""
 
     @property
     def exit_code(self) -> ExitCode:
-        """1 with tables that cannot be read, 2 where something differs, else 0."""
+        """1 if a table or a history cannot be read, otherwise 2 if a table differs, otherwise 0."""
         codes = [ExitCode.ERROR] if self.failures or any(table.trouble for table in self.tables) else []
         return ExitCode.worst(*codes, *([ExitCode.CHANGES] if self.tables else []))
 
 
 def questions(changes: Sequence[Change]) -> tuple[BlameQuestion, ...]:
-    """Since when a table differs, change by change."""
+    """One blame question per change: since when the table differs."""
     return tuple(map(_question, changes))
 
 
 def _question(change: Change) -> BlameQuestion:
-    # Data is outdated since the columns are what they are.
+    # Data is outdated since the commit that set the columns.
     entry, key = attribute(change.attribute), "" if change.id == CLUSTERED_DATA else change.key
 
     def same(one: Value, other: Value) -> bool:
@@ -85,17 +85,19 @@ def _question(change: Change) -> BlameQuestion:
         return BlameQuestion(_feature, same)
     if change.before == "enabled" or change.after == "enabled":
         return BlameQuestion(_switch, same)
-    # Off, but not purged: the last commit that wrote a vector is to blame.
+    # Disabled, but not purged: the last commit that wrote a vector is to blame.
     return BlameQuestion(_switch, same, lambda commit: commit.metrics.get(_ADDED, "0") not in {"", "0"})
 
 
 def _feature(live: LiveTable) -> Value:
-    """Which feature there is to drop: the one itself, or what an earlier drop left in its stead."""
+    """The feature to drop: deletion vectors, or the protection that an earlier drop left behind; empty if neither
+    exists.
+    """
     return next((each for each in (FEATURE, PROTECTION) if live.protocol.has(each)), "")
 
 
 def _switch(live: LiveTable) -> Value:
-    """Whether new vectors are written; how many old ones are left was not recorded with every version."""
+    """Whether new vectors are written. The number of old ones is not recorded with every version."""
     return "enabled" if DeletionVectors().read(live, "") == "enabled" else "disabled"
 
 
@@ -108,7 +110,7 @@ def table_drift(
     applied: Commit | None = None,
     trouble: str = "",
 ) -> TableDrift:
-    """The record of one table: each change with the place that declares it and the commit that brought it."""
+    """The drift of one table: each change with the position of its declaration and the commit that caused it."""
     pairs = zip(changes, origins, strict=True)
     differences = (
         Difference(change=change, source=spec.sources.get(change.id, spec.declared), origin=origin)
@@ -118,7 +120,7 @@ def table_drift(
 
 
 def wishes(drift: Drift) -> tuple[AdoptableValue, ...]:
-    """What the policies would have to say for nothing to differ."""
+    """The values that the policies would have to declare for no table to differ."""
     return tuple(
         AdoptableValue(table.spec.name, each.change.attribute, each.change.key, _declarable(each.change), each.source)
         for table in drift.tables
@@ -128,7 +130,7 @@ def wishes(drift: Drift) -> tuple[AdoptableValue, ...]:
 
 
 def _declarable(change: Change) -> Value:
-    """What is live, in a word of the attribute that it satisfies where it has none of its own."""
+    """The live value. If no policy can declare it, a declarable word that it satisfies."""
     entry, found = attribute(change.attribute), change.before
     if change.key or entry.shape.admits(found):
         return found

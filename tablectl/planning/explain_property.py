@@ -1,4 +1,4 @@
-"""What a property is: what it takes, what sets it, and whom a change of it fails on a table that says nothing else."""
+"""Explains a property: its values, what sets it, and which writers a change of it fails on an otherwise plain table."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ _SAMPLE = "true"
 
 @dataclass(frozen=True, slots=True)
 class PropertyExplanation:
-    """One property key."""
+    """The explanation of one property key."""
 
     key: str
-    """In Delta's own spelling where it is known."""
+    """Delta's spelling, if the key is known."""
     attribute: str
     """The attribute that declares it; empty for a key of ``properties``."""
     description: str
-    """What may be declared of it."""
+    """The values that may be declared."""
     refused: tuple[str, str] | None
-    """Why no policy can name it, and the way out."""
+    """Why no policy can declare it, and what to do instead; ``None`` if a policy can."""
     dialects: tuple[str, ...]
     default: str | None
-    """What every engine takes where it is not set; ``None`` where engines or sessions differ."""
+    """The value that every engine assumes if the key is not set; ``None`` if engines or sessions differ."""
     feature: str
-    """The protocol feature that it brings."""
+    """The protocol feature that it enables."""
     changes: tuple[tuple[str, PhaseVerdict], ...]
-    """What happens when it is set and when it is unset, on a plain table written by the newest Delta Spark."""
+    """The effect of setting and of unsetting it, on a plain table written by the newest Delta Spark."""
     codes: tuple[str, ...]
-    """The findings that name it."""
+    """The codes of the findings about it."""
 
 
 def explain_property(text: str, dialect: str) -> PropertyExplanation | None:
-    """What is known of a property; ``None`` for what is none that Delta or this tool knows."""
+    """The explanation of a property; ``None`` if neither Delta nor tablectl knows it."""
     owner, refused = OWNED.get(text.lower(), ""), why_refused(text, dialect)
     known = next((found for each in (dialect, *_DIALECTS) if (found := find_known(text, each))), None)
     if not (owner or known or refused) or (refused and not owner and refused[0].endswith("is not known to Delta")):

@@ -1,4 +1,4 @@
-"""A word of conflicts explained on a table: what causes it there, and what becomes of an example."""
+"""Explains a term of conflicts on a table: what causes such conflicts there, with an example."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ _DATABRICKS = Client("databricks", (14, 3))
 
 @dataclass(frozen=True, slots=True)
 class TermContext:
-    """A kind of table, or one of its clients, and the pairs that fail there in the way that the topic is about."""
+    """A kind of table, or one of its clients, and the pairs of operations that fail there in the way the term
+    describes.
+    """
 
     title: str
     setting: ConflictContext
@@ -30,18 +32,18 @@ class TermContext:
 
 @dataclass(frozen=True, slots=True)
 class TermExplanation:
-    """A topic, and what it comes to."""
+    """A term with the places where it applies."""
 
     topic: Term
     live: LiveTable | None
-    """The table that was named."""
+    """The given table; ``None`` if none was given."""
     places: tuple[TermContext, ...]
     example: AnomalyExample | None = None
-    """For the levels that a table can have."""
+    """Only for the isolation levels that a table can have."""
 
 
 def explain_term(topic: Term, live: LiveTable | None, dialect: str) -> TermExplanation:
-    """The topic on a table, else on the kinds of tables that differ in it."""
+    """The term on the given table, otherwise on the kinds of tables that differ in it."""
     settings = _settings_of(live, dialect) if live else _kinds(dialect)
     places = tuple(TermContext(title, setting, _cells(topic, setting)) for title, setting in settings if topic.conflict)
     example = None
@@ -51,7 +53,7 @@ def explain_term(topic: Term, live: LiveTable | None, dialect: str) -> TermExpla
 
 
 def _of_spark(settings: Sequence[tuple[str, ConflictContext]]) -> ConflictContext:
-    """Whose transactions the example shows: the others know no level that lets a DELETE pass by an INSERT."""
+    """The context of the example. Other clients have no level at which a DELETE and an INSERT do not conflict."""
     found = next((setting for _, setting in settings if setting.client.engine in ("delta-spark", "databricks")), None)
     return found or replace(settings[0][1], client=RELEASES[-1], blind=True)
 
@@ -72,7 +74,9 @@ def _kinds(dialect: str) -> Sequence[tuple[str, ConflictContext]]:
 
 
 def _cells(topic: Term, setting: ConflictContext) -> tuple[Cell, ...]:
-    """The writes of rows and of files that fail so. Changes of settings fail each other nearly always."""
+    """The row and file operations that fail in this way. Changes of settings are excluded: they nearly always fail each
+    other.
+    """
     return tuple(
         cell
         for cell in matrix(setting).cells

@@ -1,4 +1,4 @@
-"""A live table as a policy would declare it, so that planning that policy changes nothing."""
+"""Derives a policy entry from a live table. A plan with this entry has no changes."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ _HERE = frozenset(
         ROW_TRACKING_KEY.lower(),
     }
 )
-"""Properties that an attribute tells."""
+"""Properties that attributes represent."""
 _Told = Declared | str
-"""A declaration, or why there is none."""
+"""A declaration, or the reason why there is none."""
 
 
 def policy_of_table(live: LiveTable, dialect: str, catalog: str = DEFAULT_CATALOG) -> TableEntry:
-    """The entry of a table: what is set on it, and nothing that engines take for granted.
+    """The policy entry of a table. It contains what is set on the table, and no engine defaults.
 
-    Keys that Delta writes itself, and what no policy can declare, are left out with the reason. Raises
-    ``NameSyntaxError`` where no policy can name the table; ``catalog`` is where names of two parts lie.
+    Keys that Delta writes itself, and facts that no policy can declare, are left out with a reason. Raises
+    ``NameSyntaxError`` if no policy can name the table. In names with two parts, ``catalog`` is implied.
     """
     told: list[_Told] = [*_attributes(live), *_properties(live, dialect)]
     return TableEntry(
@@ -58,7 +58,7 @@ def policy_of_table(live: LiveTable, dialect: str, catalog: str = DEFAULT_CATALO
 
 
 def _location(live: LiveTable) -> str | None:
-    """Where the log lies, as far as policies can say it: without it the catalog is asked."""
+    """The location for the policy; ``None`` if no policy can declare it, in which case the catalog is asked."""
     try:
         return read_location(escape_variables(live.location), Variables())
     except NameSyntaxError:
@@ -125,7 +125,7 @@ def _properties(live: LiveTable, dialect: str) -> Iterator[_Told]:
 
 
 def _why_not(stored: str, key: str, value: str | None, dialect: str) -> str:
-    """Why a property cannot be declared as it is stored; empty where it can."""
+    """Why a property cannot be declared with its stored value; empty if it can."""
     refused = why_refused(stored, dialect)
     if refused:
         return refused[0]

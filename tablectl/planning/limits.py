@@ -1,4 +1,4 @@
-"""How large a plan may be before somebody has to look at it."""
+"""Limits on the size of a plan. A larger plan needs a human decision."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tablectl.model.plan import Plan, Statement
 
 @dataclass(frozen=True, slots=True)
 class PlanLimits:
-    """``None`` is no limit."""
+    """``None`` means no limit."""
 
     tables: int | None = None
-    """Tables that may change."""
+    """The maximum number of tables that change."""
     bytes: int | None = None
-    """Data that may be written anew, over all tables; an amount that nobody knows is more than any limit."""
+    """The maximum number of bytes that are rewritten, over all tables. An unknown amount exceeds every limit."""
 
     def check(self, plan: Plan) -> None:
-        """Raises ``LimitError`` for a plan that is larger than expected. Refused tables are not counted."""
+        """Raises ``LimitError`` for a plan that exceeds a limit. Refused tables do not count."""
         changing = [table for table in plan.tables if table.applies]
         if self.tables is not None and len(changing) > self.tables:
             names = ", ".join(table.name for table in changing[:3]) + (", …" if len(changing) > 3 else "")
@@ -46,9 +46,9 @@ _WAY_OUT = "select fewer tables, or raise the limit if so much is meant"
 
 
 def rewritten_bytes(statements: Sequence[Statement]) -> int | None:
-    """The bytes that a table's statements rewrite at most; ``None`` where that is unknown.
+    """The maximum number of bytes that a table's statements rewrite; ``None`` if unknown.
 
-    Rewrites of one kind rewrite the same files, or what was added since: the largest of each kind counts.
+    Rewrites of one kind rewrite the same files, or files added since. Therefore only the largest of each kind counts.
     """
     largest = {False: 0, True: 0}
     for rewrite in (each.rewrite for each in statements if each.rewrite):

@@ -1,8 +1,9 @@
-"""Findings: what a reviewer should know of a table beyond its statements. Codes and their pages are in ``model.lint``.
+"""Findings: facts about a table that a reviewer should know in addition to its statements. ``model.lint_rules`` has the
+codes and their documentation.
 
-A policy alone is looked at by ``validate``, tables that change by ``plan``, all tables by ``lint``. What follows from
-the protocol is derived again when a plan is loaded; what follows from a table's history is not, and stands under the
-plan's digest like its refusals.
+``validate`` checks policies alone, ``plan`` checks tables that change, ``lint`` checks all tables. Findings that follow
+from the protocol are derived again when a plan is loaded. Findings that follow from a table's history are not: like
+refusals, they are protected by the plan's digest.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tablectl.planning.lint_rules.linted_state import LintedState, RuleFinding
 
 @dataclass(frozen=True, slots=True)
 class LintedTable:
-    """One table, and what was found on it."""
+    """The findings on one table."""
 
     name: str
     findings: tuple[Finding, ...]
@@ -28,17 +29,17 @@ class LintedTable:
 
 @dataclass(frozen=True, slots=True)
 class Linted:
-    """What ``tablectl lint`` found."""
+    """The result of ``tablectl lint``."""
 
     tables: tuple[LintedTable, ...]
-    """Every table that was looked at, by name."""
+    """Every checked table, by name."""
     failures: tuple[TableFailure, ...] = ()
     unmatched: tuple[str, ...] = ()
     """Patterns that match no live table."""
 
     @property
     def exit_code(self) -> ExitCode:
-        """1 with tables that cannot be read, 3 with a finding that is an error."""
+        """1 if a table cannot be read, otherwise 3 if a finding is an error, otherwise 0."""
         wrong = any(each.severity == "error" for table in self.tables for each in table.findings)
         return ExitCode.ERROR if self.failures else ExitCode.REFUSED if wrong else ExitCode.DONE
 
@@ -71,13 +72,13 @@ CHECKS: Sequence[Rule] = (
 def lint(
     subject: LintedState, table: TableName, seen: Seen, severities: Severities = DEFAULT_SEVERITIES
 ) -> tuple[Finding, ...]:
-    """What a command finds on a table, or in its policy."""
+    """The findings of a command on a table or on its policy."""
     found = (each for rule in CHECKS for each in rule(subject) if seen in RULES[each.code].seen)
     return graded(found, table, severities)
 
 
 def graded(found: Iterable[RuleFinding], table: TableName, severities: Severities) -> tuple[Finding, ...]:
-    """What was found, as grave as the repository takes it."""
+    """The findings with the severities that the repository configures."""
     made = []
     for each in found:
         severity, reason = severities.of(each.code, table)
@@ -90,7 +91,7 @@ def _clause(sentence: str) -> str:
 
 
 def refused_by(findings: Sequence[Finding], changes: Sequence[Change]) -> tuple[Refusal, ...]:
-    """A refusal for each finding that the repository takes for an error: its table is left out."""
+    """A refusal for each finding with severity error. Its table is left out of the apply."""
     return tuple(
         Refusal(
             change=each.about or changes[0].id,

@@ -1,7 +1,8 @@
-"""Actions → the statements of a table: merged into as few commits as Delta allows, need first, then phase.
+"""Turns actions into the statements of a table: merged into as few commits as Delta allows, sorted by dependency and
+phase.
 
-Delta commits all keys of one SET at once and never shares a commit between SET and UNSET (delta-1.0). A key that
-writes in flight survive keeps a SET of its own: one foreign key in it would make it fail them (delta-1.1).
+Delta commits all keys of one SET at once, and never shares a commit between SET and UNSET (delta-1.0). A key that does
+not fail concurrent writes keeps a SET of its own: any other key in it would fail them (delta-1.1).
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ Verb = Literal[
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """A step with the phase it ends up in and the change it serves."""
+    """A step with its phase and the change it serves."""
 
     step: Step
     change: str
@@ -56,7 +57,7 @@ class _Unit:
 
 
 def order(actions: Sequence[Action], basis: Basis, table: TableName, dialect: str) -> tuple[Statement, ...]:
-    """The statements of one table, in the order they run."""
+    """The statements of one table, in run order."""
     units = _settle(_units(actions, basis, dialect))
     statements = []
     for phase in Phase:
@@ -66,10 +67,11 @@ def order(actions: Sequence[Action], basis: Basis, table: TableName, dialect: st
 
 
 def undo_order(actions: Sequence[Action], table: TableName) -> tuple[str, ...]:
-    """The SQL that takes actions back, in the order in which it must run, which is not the statements' order reversed.
+    """The SQL that undoes actions, in the order in which it must run. This is not the reverse order of the statements.
 
-    What an action turned on, and another setting excludes, must be off before that setting returns: unset first
-    (deletion vectors and symlink manifests, delta-1.3). Columns need their statistics before they cluster again.
+    If an action enabled a setting that excludes another one, it must be disabled before the other one returns.
+    Therefore UNSET runs first (deletion vectors and symlink manifests, delta-1.3). Columns need their statistics before
+    they cluster again.
     """
     steps = (step for action in actions for step in action.steps)
     undos = [undo for step in steps if (undo := _printable(step)) is not None]
@@ -88,7 +90,9 @@ def _units(actions: Sequence[Action], basis: Basis, dialect: str) -> list[_Unit]
 
 
 def _settle(units: list[_Unit]) -> list[_Unit]:
-    """Need outranks phase: a step runs no earlier than what it needs, so it moves to the later phase of the two."""
+    """Dependencies take precedence over phases: a step never runs before what it needs, so it moves to the
+    later phase.
+    """
     while True:
         settled = [replace(unit, phase=strictest(unit.phase, *_needed_phases(unit, units))) for unit in units]
         if settled == units:
@@ -124,7 +128,9 @@ def _keys(operation: Operation) -> frozenset[str]:
 
 
 def _groups(units: list[_Unit]) -> Iterable[list[_Unit]]:
-    """Units that share a statement, in the order of a phase: properties, what reads them, features that leave."""
+    """Groups the units of a phase into statements, in run order: properties, operations that depend on them, dropped
+    features.
+    """
     sets = [unit for unit in units if isinstance(unit.step.operation, SetProperties)]
     unsets = [unit for unit in units if isinstance(unit.step.operation, UnsetProperties)]
     rest = [unit for unit in units if not isinstance(unit.step.operation, SetProperties | UnsetProperties)]
@@ -135,7 +141,7 @@ def _groups(units: list[_Unit]) -> Iterable[list[_Unit]]:
 
 
 def _turn(unit: _Unit) -> int:
-    """What is made of a table's partitions comes before what needs them to be so, features that leave come last."""
+    """The run order of operations: a repartition first, then what depends on it, dropped features last."""
     match unit.step.operation:
         case Repartition():
             return 0
@@ -190,12 +196,12 @@ def _merged(operations: list[Operation]) -> Operation:
 
 
 def _printable(step: Step) -> Operation | None:
-    """What takes a step back, unless it sets a value of which only a digest is known."""
+    """The operation that undoes a step; ``None`` if it would set a value of which only a digest is known."""
     return None if _lost(step) else step.undo
 
 
 def _lost(step: Step) -> list[str]:
-    """The properties whose values before are too long for a plan."""
+    """The properties whose old values are too long for a plan."""
     values = step.undo.values if isinstance(step.undo, SetProperties) else ()
     return [key for key, value in values if is_cut(value)]
 
@@ -258,6 +264,6 @@ def _rewrite(operation: Operation, basis: Basis) -> Rewrite | None:
         return Rewrite(vectors=basis.vectors, everything=True, files_at_most=basis.files, bytes_at_most=basis.bytes)
     if not isinstance(operation, Purge):
         return None
-    # Each vector belongs to one file, so their number bounds the files; bytes are bounded by the table.
+    # Each vector belongs to one file, so the number of vectors limits the files. The table limits the bytes.
     known = [count for count in (basis.vectors, basis.files) if count is not None]
     return Rewrite(vectors=basis.vectors, files_at_most=min(known, default=None), bytes_at_most=basis.bytes)

@@ -1,4 +1,4 @@
-"""Writers that name a table's partition columns, which fail for good once a plan changes them."""
+"""Writers that name a table's partition columns. They fail permanently once a plan changes these columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHOWN = 5
 
 
 def partition_refusals(changes: Sequence[Change], basis: Basis) -> tuple[Refusal, ...]:
-    """A refusal where the history has such writers and the policy does not consent."""
+    """A refusal if the history has such writers and the policy does not consent."""
     change, writers = _changed(changes), basis.partition_writers
     if change is None or not writers or CONSENT in basis.options.allow:
         return ()
@@ -29,7 +29,7 @@ def partition_refusals(changes: Sequence[Change], basis: Basis) -> tuple[Refusal
 
 
 def partition_findings(changes: Sequence[Change], basis: Basis) -> Iterator[RuleFinding]:
-    """P006: the same, where the policy consents."""
+    """P006: the same, if the policy consents."""
     if _changed(changes) is not None and basis.partition_writers and CONSENT in basis.options.allow:
         yield RuleFinding("P006", f"writers of the table fail after it, on every run: {_text(basis.partition_writers)}")
 

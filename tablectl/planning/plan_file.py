@@ -1,4 +1,4 @@
-"""A plan as bytes and back: canonical JSON with a digest. Nothing in a plan file is believed that cannot be derived."""
+"""Serializes plans: canonical JSON with a digest. A plan file is not trusted for anything that can be derived."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ _PLAN_AGAIN = "run `tablectl plan --out FILE` again and have the new plan review
 
 
 def dump_plan(plan: Plan) -> bytes:
-    """The plan file: sorted keys, no clock, no host. One plan always gives the same bytes, and a log can show them."""
+    """The plan file: sorted keys, no time, no host name. Equal plans give equal bytes, and the text is safe to print in
+    logs.
+    """
     body = {**plain(plan), "sha256": digest_of(plan)}
     text = json.dumps(body, default=plain, sort_keys=True, indent=1, ensure_ascii=False)
     return (inert(text) + "\n").encode()
@@ -35,7 +37,7 @@ def digest_of(plan: Plan) -> str:
 
 
 def check_environment(plan: Plan, env: str | None) -> None:
-    """Raises ``PlanFileError`` for a plan that is for another environment than the one named; ``None`` names none."""
+    """Raises ``PlanFileError`` if the plan is for another environment than ``env``; ``None`` skips the check."""
     if env is not None and env != plan.env:
         made = f"the environment {plan.env}" if plan.env else "no environment"
         other = f"`tablectl plan --env {env} --out FILE`" if env else "`tablectl plan --out FILE`"
@@ -46,9 +48,9 @@ def check_environment(plan: Plan, env: str | None) -> None:
 def load_plan(data: bytes, where: str, *, to_apply: bool = True) -> Plan:
     """The plan in a file's bytes.
 
-    Raises ``PlanFileError`` when it was edited, truncated, is of another format, or when its SQL, phases or anything
-    else beside the changes is not what tablectl derives from the changes. With ``to_apply`` off, plans of other
-    tool versions are read too; what they say cannot be derived again here.
+    Raises ``PlanFileError`` if the plan was edited or truncated, has another format, or contains SQL, phases or other
+    parts that tablectl does not derive from its changes. With ``to_apply`` off, plans of other tool versions are
+    accepted too: their contents cannot be derived again here.
     """
     body = _parse(data, where)
     if "masked" in body:
@@ -82,7 +84,7 @@ def _check_derived(plan: Plan, where: str) -> None:
 
 
 def _underived(table: TablePlan, dialect: str) -> str:
-    """The key of what does not follow from a table's changes; empty where all of it does."""
+    """The first key that does not follow from a table's changes; empty if all keys do."""
     name = table.table
     if name.is_path and canonical_location(name.parts[0]) != canonical_location(table.location):
         return "location"
@@ -111,7 +113,9 @@ def _underived(table: TablePlan, dialect: str) -> str:
 
 
 def _finds_what_follows(table: TablePlan) -> bool:
-    """Whether the findings that follow from the plan are those it holds. How grave they are, the repository says."""
+    """Whether the derived findings are those in the plan. Their severities come from the repository and are not
+    compared.
+    """
     found = derived_findings(table.changes, table.statements, table.basis)
     derived = [(each.code, each.message) for each in found]
     told = [(each.code, each.message) for each in table.findings if each.code in DERIVED]

@@ -1,4 +1,4 @@
-"""One table's part of a plan."""
+"""Plans one table."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def plan_table(
     options: TableOptions = NO_OPTIONS,
     severities: Severities = DEFAULT_SEVERITIES,
 ) -> TablePlan | None:
-    """What a policy asks of a live table; ``None`` where it is already as declared.
+    """The changes that a policy requires on a live table; ``None`` if there are none.
 
-    A table with a refusal keeps its changes, so that a reviewer sees them, and has no statements: it is left out whole.
+    A table with a refusal keeps its changes, for the reviewer, but has no statements: it is left out as a whole.
     """
     changes = diff(policy, live)
     if not changes:
@@ -69,14 +69,14 @@ def _findings(
     dialect: str,
     severities: Severities,
 ) -> tuple[Finding, ...]:
-    """Of the protocol, then of the table as it will be."""
+    """The findings about the protocol, then those about the planned table."""
     raised = graded(derived_findings(changes, wanted, basis), live.name, severities)
     subject = table_subject(policy, live, changes, dialect, options=basis.options)
     return raised + lint(subject, live.name, "plan", severities)
 
 
 def consent_refusals(changes: Sequence[Change], statements: Sequence[Statement], basis: Basis) -> tuple[Refusal, ...]:
-    """What the policy does not allow, or does not consent to, by its options."""
+    """Refusals because of the policy's options: changes that they do not allow or consent to."""
     return protocol_refusals(changes, statements, basis) + partition_refusals(changes, basis)
 
 
@@ -90,10 +90,12 @@ def derived_findings(
 
 
 def derive(changes: Sequence[Change], basis: Basis, table: TableName, dialect: str) -> tuple[Statement, ...]:
-    """The statements of a table's changes. The one way to SQL: for a new plan, a loaded one, and under the lease."""
+    """The statements of a table's changes. The only way to SQL: for new plans, for loaded plans, and under
+    the lease.
+    """
     return order(actions_for(changes, basis), basis, table, dialect)
 
 
 def derive_undo(changes: Sequence[Change], basis: Basis, table: TableName) -> tuple[str, ...]:
-    """The SQL that takes a table's changes back, as far as that is possible, in its order."""
+    """The SQL that undoes a table's changes as far as possible, in run order."""
     return undo_order(actions_for(changes, basis), table)

@@ -1,4 +1,6 @@
-"""Whom a plan's protocol locks out, and what of it the policy does not allow. All follows from statements and basis."""
+"""The clients that a plan's protocol upgrade locks out, and upgrades that the policy does not allow. Derived from
+statements and basis alone.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,11 @@ from tablectl.planning.actions import actions_for
 from tablectl.planning.lint_rules.linted_state import RuleFinding
 
 DERIVED = frozenset({"P001", "P002", "P003", "P004", "P005", "P006"})
-"""The codes that follow from a plan's statements and basis alone."""
+"""The codes of findings that follow from a plan's statements and basis alone."""
 
 
 def protocol_after(statements: Sequence[Statement], basis: Basis) -> ProtocolFact:
-    """The protocol once all statements ran. Their order counts: a numbered protocol implies more than it names."""
+    """The protocol after all statements. Their order matters: a numbered protocol implies more than it names."""
     protocol = basis.protocol.protocol()
     for statement in statements:
         protocol = protocol.raised(frozenset(statement.effect.features)).lowered(frozenset(statement.effect.drops))
@@ -36,8 +38,8 @@ def protocol_after(statements: Sequence[Statement], basis: Basis) -> ProtocolFac
 
 
 def protocol_refusals(changes: Sequence[Change], statements: Sequence[Statement], basis: Basis) -> tuple[Refusal, ...]:
-    """What the policy does not allow: features that ``allowed_features`` leaves out, ``clients`` that are locked out or
-    would read wrong rows, and, without ``allow: [lockout]``, a raise that locks out every writer of the table.
+    """Refusals for features that ``allowed_features`` does not list, for ``clients`` that are locked out or would read
+    wrong rows, and, without ``allow: [lockout]``, for an upgrade that locks out every writer of the table.
     """
     before, after = basis.protocol.protocol(), protocol_after(statements, basis).protocol()
     new = after.features - before.features
@@ -68,7 +70,7 @@ def protocol_refusals(changes: Sequence[Change], statements: Sequence[Statement]
 def protocol_findings(
     before: Protocol, after: Protocol, statements: Sequence[Statement], basis: Basis
 ) -> Iterator[RuleFinding]:
-    """P001 to P005."""
+    """The findings P001 to P005 about a protocol upgrade."""
     yield from protocol_raise(before, after)
     for name, version in basis.options.clients:
         for each in judge(name, version, before, after):
@@ -87,8 +89,8 @@ _Judged = tuple[Client, LockedOut | Unknown]
 
 
 def _judged_writers(before: Protocol, after: Protocol, basis: Basis) -> list[_Judged]:
-    """The clients in the history that a raise locks out, or of which nothing is known. Those of a kind that ``clients``
-    names are judged by the version there.
+    """The clients in the history that an upgrade locks out, and those of unknown kind. If ``clients`` names a client's
+    kind, the version there counts, so the client is left out here.
     """
     named = {data.engine for name, _ in basis.options.clients if (data := find_client(name)) and data.engine}
     found = ((each, judge_writer(each, before, after)) for each in basis.client_list() if each.engine not in named)
@@ -96,12 +98,12 @@ def _judged_writers(before: Protocol, after: Protocol, basis: Basis) -> list[_Ju
 
 
 def _loses(judged: LockedOut | Unknown) -> bool:
-    """Whether it counts as locked out. Of a known kind, what its documentation leaves open does not."""
+    """Whether the result counts as locked out. For a known kind, undocumented support does not."""
     return isinstance(judged, LockedOut) or judged.data is None
 
 
 def _only_writers(before: Protocol, after: Protocol, basis: Basis) -> list[_Judged]:
-    """The writers of the table where a raise locks out every one of them; none where one goes on."""
+    """The writers of the table if an upgrade locks out every one of them; empty if one of them keeps working."""
     writers = {Client(each.engine, each.version) for each in basis.clients if each.writes}
     locked = [(each, judged) for each, judged in _judged_writers(before, after, basis) if each in writers]
     return locked if writers and len(locked) == len(writers) else []
@@ -138,7 +140,7 @@ def _turns_vectors_off(statements: Sequence[Statement], basis: Basis) -> bool:
 
 
 def _wrong_rows_of(name: str, version: str, statements: Sequence[Statement], basis: Basis) -> str:
-    """Why a client reads wrong rows once the statements ran; empty where nothing says so."""
+    """Why a client reads wrong rows after the statements; empty if no source says that it does."""
     data = find_client(name)
     if data is None or not _turns_vectors_off(statements, basis):
         return ""
@@ -156,7 +158,7 @@ def _wrong_rows(name: str, version: str, why: str, changes: Sequence[Change]) ->
 
 
 def protocol_raise(before: Protocol, after: Protocol) -> Iterator[RuleFinding]:
-    """P001, P002: clients that do not know the new protocol can no longer read, or write, the table (delta-1.0)."""
+    """P001, P002: clients that do not support the new protocol can no longer read, or write, the table (delta-1.0)."""
     read = sorted(feature for feature in after.reader_features if not before.has(feature))
     if after.reader > before.reader or read:
         needs = f" with {', '.join(read)}" if read else ""
@@ -203,7 +205,7 @@ def _unknown_text(found: Unknown) -> str:
 
 
 def _cause(feature: str, changes: Sequence[Change], basis: Basis) -> str:
-    """The change that brings a feature; where none names it, the first that raises the protocol."""
+    """The change that brings a feature; if none names it, the first change that upgrades the protocol."""
     raising = [
         (action.change.id, features)
         for action in actions_for(changes, basis)

@@ -1,1 +1,1 @@
-"""Policies and configuration: YAML files in, records out that know the file and line of everything they declare."""
+"""Policies and configuration: parses YAML files into records that know the file and line of every declaration."""

@@ -1,7 +1,8 @@
-"""What live tables have, written into the policies that say otherwise: each value where its table's own entry is.
+"""Writes the values of live tables into the policies that differ from them.
 
-A pattern and ``defaults`` speak for other tables too, so they are never written: the table gets an entry of its own, or
-its entry a key more, which outweighs them. Every file is read again before it is believed.
+Each value goes into its table's own entry. Patterns and ``defaults`` apply to other tables too, so they are never
+changed: the table gets an own entry, or its entry gets another key, which takes precedence. Every changed file is
+parsed again and checked before it is accepted.
 """
 
 from __future__ import annotations
@@ -24,43 +25,43 @@ from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.policies.yaml_text import table_key
 
 Texts = Mapping[str, str]
-"""The text of each file, by its name in messages."""
+"""File name in messages → text of the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdoptableValue:
-    """One value that a table has and that its policy shall say."""
+    """A value of a live table that its policy should declare."""
 
     table: TableName
     attribute: str
     key: str
     value: Value
     source: SourceFile
-    """Where the policy says otherwise."""
+    """The place of the differing declaration."""
 
     @property
     def id(self) -> str:
-        """As ``Change.id``."""
+        """As in ``Change.id``."""
         return f"{self.attribute}.{self.key}" if self.key else self.attribute
 
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """The files as they would be, and what stays as it is."""
+    """The changed files, and the values that could not be adopted."""
 
     texts: Texts
-    """Those that change."""
+    """The changed files only."""
     adopted: tuple[AdoptableValue, ...]
     left: tuple[tuple[AdoptableValue, str], ...]
-    """Each with the reason."""
+    """Values that could not be adopted, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """How far the writing is."""
+    """The state of the edits so far."""
 
     originals: Mapping[str, TextEdit]
-    """The files as they were."""
+    """The files before any edit."""
     texts: Texts
     adopted: tuple[AdoptableValue, ...]
     left: tuple[tuple[AdoptableValue, str], ...] = ()
@@ -68,7 +69,7 @@ class _Written:
 
 @dataclass(frozen=True, slots=True)
 class Adopter:
-    """What the writing depends on beside the files. ``read`` makes specs of files, as they were made before."""
+    """The inputs of an adoption besides the files. ``read`` parses files into specs, in the same way as before."""
 
     dialect: str
     catalog: str
@@ -76,15 +77,15 @@ class Adopter:
     read: Callable[[Texts], Specs]
 
     def adopt(self, files: Texts, wishes: Sequence[AdoptableValue]) -> Adoption:
-        """All wishes that can be fulfilled without changing anything else."""
+        """Adopts every value that can be written without changing any other declaration."""
         before = self.read(files)
         found = self._proven(before, _Written({file: outline(text) for file, text in files.items()}, files, ()), wishes)
         changed = {file: text for file, text in found.texts.items() if text != files[file]}
         return Adoption(changed, found.adopted, found.left)
 
     def _proven(self, before: Specs, start: _Written, wishes: Sequence[AdoptableValue]) -> _Written:
-        """The wishes fulfilled behind those that were. Where one spoils the files, each half is tried by itself, and
-        the values of one table go together as long as they can.
+        """Applies the edits in addition to ``start``. If the result is wrong, each half is tried separately. The values
+        of one table stay together as long as possible.
         """
         found = self._fulfilled(before, start, wishes)
         why = self._why_wrong(before, found.texts, found.adopted)
@@ -103,7 +104,9 @@ class Adopter:
         return start
 
     def _fulfilled(self, before: Specs, start: _Written, wishes: Sequence[AdoptableValue]) -> _Written:
-        """One value of each table at a time: those are in maps of their own, so that a file is read once for all."""
+        """Applies the edits in rounds, with one value of each table per round. These edit different maps, so a file is
+        parsed once for all of them.
+        """
         own = {each.target.key: each for each in before.declarations.named}
         texts, adopted, left, rest = dict(start.texts), list(start.adopted), list(start.left), list(wishes)
         while rest:
@@ -122,7 +125,7 @@ class Adopter:
         return _Written(start.originals, texts, tuple(adopted), tuple(left))
 
     def _path(self, declaration: Declaration, start: _Written, wish: AdoptableValue) -> tuple[str, list[Step]]:
-        """The file that a wish goes into, and the keys that lead there. Raises ``SpliceError``."""
+        """The file that the value goes into, and the keys that lead to it. Raises ``SpliceError``."""
         file = declaration.source.file
         raw = _key_at(start.originals[file], declaration.source)
         name = raw if declaration.pattern is None else self._named_like(wish.table, raw)
@@ -132,7 +135,9 @@ class Adopter:
         return file, path
 
     def _named_like(self, name: TableName, pattern: str) -> str:
-        """The key for a table that a pattern matches, with the pattern's variables where they stand for the same."""
+        """The key for a table that a pattern matches. It keeps the pattern's variables where they have the
+        same value.
+        """
         try:
             text = table_key(name, self.catalog)
         except NameSyntaxError as error:
@@ -148,7 +153,7 @@ class Adopter:
         return text
 
     def _why_wrong(self, before: Specs, texts: Texts, wishes: Sequence[AdoptableValue]) -> str:
-        """Why the files may not be so; empty where they say all that is wished for, and nothing else is new."""
+        """Why the edited files are wrong; empty if they declare all adopted values and nothing else changed."""
         try:
             after = self.read(texts)
         except InputError as error:
@@ -174,7 +179,7 @@ _NOTHING = object()
 
 
 def _policies(specs: Specs, wishes: Iterable[AdoptableValue]) -> dict[str, dict[str, Value]]:
-    """What holds for every table named in the files, and for those that the wishes are about: by key of the table."""
+    """The effective values of every table named in the files or in ``wishes``, by the table's key."""
     found = {spec.name.key: spec for spec in specs.tables}
     more = {wish.table: specs.declarations.matching(wish.table) for wish in wishes if wish.table.key not in found}
     found |= {spec.name.key: spec for spec in resolve(((name, each) for name, each in more.items() if each), [])}
@@ -185,7 +190,7 @@ def _policies(specs: Specs, wishes: Iterable[AdoptableValue]) -> dict[str, dict[
 
 
 def _patterns(specs: Specs) -> list[object]:
-    """What patterns declare, and the defaults below them."""
+    """The declarations of patterns and of the defaults below them."""
     return [
         (
             each.target.key,
@@ -196,7 +201,7 @@ def _patterns(specs: Specs) -> list[object]:
 
 
 def _strongest(specs: Specs, name: TableName) -> Declaration:
-    """The pattern beside which a table without an entry gets one."""
+    """The pattern whose file receives the entry of a table without one."""
     return specs.declarations.matching(name)[0]
 
 
@@ -205,7 +210,7 @@ def _exactly(wanted: str) -> Step:
 
 
 def _key_at(root: TextEdit, source: SourceFile) -> str:
-    """The key of ``tables`` at a place, as the file holds it. Raises ``SpliceError``."""
+    """The key of ``tables`` at a position, as the file spells it. Raises ``SpliceError``."""
     tables = (node for key, node in root.entries() if key.text == "tables")
     keys = (key for node in tables if node.kind == "map" for key, _ in node.entries())
     raw = next((key.text for key in keys if (key.line, key.column) == (source.line - 1, source.column - 1)), None)

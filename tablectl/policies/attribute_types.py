@@ -1,4 +1,4 @@
-"""The shapes of all attributes, and what of them only policy files need to know."""
+"""The value types of all attributes, and facts about them that only policy files need."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tablectl.attributes.policy import ATTRIBUTES
 from tablectl.attributes.value_types import ValueType
 
 SHAPES: Mapping[str, ValueType] = MappingProxyType({attribute.name: attribute.shape for attribute in ATTRIBUTES})
-"""By attribute, in the order of plans."""
+"""Attribute name → type, in the order of plans."""
 
 MOST_COLUMNS: Mapping[str, int] = MappingProxyType({"clustering": MAX_COLUMNS})
-"""How many columns an attribute takes at most, where Delta limits them."""
+"""The maximum number of columns of an attribute, if Delta limits it."""
 
 TOP_LEVEL = frozenset({"partitioning"})
 """Attributes whose columns cannot be fields of a struct."""
@@ -23,10 +23,10 @@ CONTRADICTIONS = tuple(
     for version in ("iceberg_v1", "iceberg_v2")
     for other in (("deletion_vectors", "enabled"), ("column_mapping", "none"))
 )
-"""Pairs of values, each with its attribute, that no table has at once."""
+"""Pairs of attribute values that no table can have at the same time."""
 
 EXCLUSIVE = ("clustering", "partitioning")
-"""At most one of these lists columns."""
+"""At most one of these attributes can list columns."""
 
 LATER_WORDS = frozenset({("clustering", "auto")})
-"""Values of the design that are not built yet."""
+"""Values that are planned but not implemented."""

@@ -1,4 +1,6 @@
-"""The values of attributes: a node of the tree to what ``Policy`` holds, or to a problem at its place."""
+"""Parses the values of attributes from YAML nodes into the types of ``Policy``. Reports problems with their
+position.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar,
 
 
 def read_attribute(entry: Entry, reading: ValueReader) -> dict[str, GivenValue]:
-    """What one attribute's entry declares, by attribute name, or ``properties.<key>`` for each property."""
+    """The values that one attribute's entry declares, by attribute name or, for each property, ``properties.<key>``."""
     shape = SHAPES[entry.key]
     reading = reading.of_value(entry.key, "")
     match entry.value:

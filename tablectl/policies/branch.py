@@ -1,7 +1,7 @@
-"""What the ``tablectl.yaml`` of a branch that is not merged yet may decide, and what its base branch does.
+"""Which keys of ``tablectl.yaml`` an unmerged branch may set, and which come from its base branch.
 
-A plan of a branch runs with credentials. Whatever runs code with them, or directs where they are sent, comes from the
-base branch: the keys below are the only ones that a branch is asked for.
+A plan of a branch runs with credentials. Everything that runs code with them, or decides where they are sent, comes
+from the base branch. A branch may set only the keys in ``FROM_BRANCH``.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from pathlib import PurePosixPath
 from typing import Any
 
 BASE = "TABLECTL_BASE_CONFIG"
-"""The variable that names the base branch's file. It is set where a branch is planned that others may write."""
+"""The variable that names the base branch's file. Set it where untrusted branches are planned."""
 FROM_BRANCH = ("policies", "variables", "lint")
-"""The keys that a branch decides, at the top and in environments. Masks of ``reports`` it may only add."""
+"""The keys that a branch may set, at the top level and in environments. It may also add masks to ``reports``."""
 
 
 def combined(branch: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a branch's file where it may decide, and those of its base everywhere else.
+    """The configuration values: from the branch's file for keys that it may set, from the base's file for all others.
 
-    Environments are those of the branch; one that the base does not have decides only what any branch may.
+    The environments are those of the branch. In an environment that the base does not have, the branch may set only the
+    same keys.
     """
     values = _section(branch, base)
     sections = branch.get("env")
@@ -31,7 +32,7 @@ def combined(branch: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, An
 
 
 def ignored(branch: Mapping[str, Any], base: Mapping[str, Any]) -> tuple[str, ...]:
-    """The keys of a branch's file that do not count before it is merged, such as ``engine`` or ``env.prod.stores``."""
+    """The keys of a branch's file that are ignored before it is merged, such as ``engine`` or ``env.prod.stores``."""
     return tuple(_ignored(branch, combined(branch, base)))
 
 
@@ -57,7 +58,9 @@ def _section(branch: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, An
 
 
 def _stays_inside(policies: object) -> bool:
-    """A path elsewhere on the runner could hold secrets, which messages about wrong YAML would show."""
+    """Whether the policies are inside the repository. A path elsewhere on the runner could contain secrets, and
+    messages about invalid YAML would show them.
+    """
     if not isinstance(policies, str):
         return True
     path = PurePosixPath(policies.replace("\\", "/"))

@@ -1,6 +1,6 @@
-"""``tablectl.yaml``: where things lie and how the engine is reached.
+"""``tablectl.yaml``: locations, and how to reach the engine.
 
-The file, then the section of an environment, then ``TABLECTL_…``; the later wins.
+Precedence, lowest first: the file, the section of an environment, variables ``TABLECTL_…``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tablectl.policies.yaml_nodes import SourceFile
 
 FILE = "tablectl.yaml"
 ENV = "TABLECTL_ENV"
-"""Names the environment where nothing else does."""
+"""Names the environment if nothing else does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,17 +52,19 @@ class EngineConfig:
     dialect: str = "oss"
     """The dialect of statements: ``oss`` or ``databricks``."""
     remote: str | None = None
-    """A Spark Connect server; ``None`` for a session of this process."""
+    """The address of a Spark Connect server; ``None`` for a Spark session in this process."""
     conf: Mapping[str, str] = field(default_factory=dict)
-    """Spark settings of a session of this process."""
+    """Spark settings of a session in this process."""
     exclusive_commits: bool = False
-    """Whether commits of several drivers exclude each other, which this engine's settings do not tell."""
+    """Whether concurrent commits of several drivers exclude each other, which the engine's settings do not show."""
     heartbeat: int = 5
-    """Seconds between two questions to a Spark Connect server whether it lives."""
+    """Seconds between two checks whether a Spark Connect server is alive."""
     dead_after: int = 20
-    """Seconds without an answer after which such a server counts as dead."""
+    """Seconds without an answer after which the server counts as dead."""
     statement_bound: int | None = None
-    """Seconds after which the engine itself ends a statement whose client is gone; ``None`` for what is known of it."""
+    """Seconds after which the engine ends a statement whose client is gone; ``None`` to use what is known about the
+    engine.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,17 +72,17 @@ class WindowConfig:
     """How the protected window runs."""
 
     parallel: int = 4
-    """Tables worked on at a time."""
+    """The number of tables that are changed in parallel."""
     ttl: int = 60
-    """Seconds after which an unrenewed lease may be taken over."""
+    """Seconds after which a lease that was not renewed may be taken over."""
     drain: int = 300
-    """Seconds that writers get to end each time the gate tightens."""
+    """Seconds that writers have to finish each time the gate becomes stricter."""
     before: tuple[tuple[str, ...], ...] = ()
     """Commands that run before the first gate that stops more than schema changes."""
     after: tuple[tuple[str, ...], ...] = ()
     """Commands that run when the gate is open again."""
     hook_timeout: int = 60
-    """Seconds after which such a command is stopped, and has failed."""
+    """Seconds after which a command is stopped and counts as failed."""
     together: tuple[str, ...] = ()
     """Names (globs) and tags of tables that share one window."""
     allow: tuple[Rule, ...] = ()
@@ -88,20 +90,20 @@ class WindowConfig:
 
     @property
     def calendar(self) -> Calendar:
-        """When the window may open."""
+        """The times when a window may open."""
         return Calendar(allow=self.allow, deny=self.deny)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoresConfig:
-    """How object stores are reached, by family: obstore's options, never a secret."""
+    """How to reach object stores, by store kind: obstore's options without secrets."""
 
     s3: Mapping[str, str] = field(default_factory=dict)
     gs: Mapping[str, str] = field(default_factory=dict)
     az: Mapping[str, str] = field(default_factory=dict)
 
     def families(self) -> Mapping[str, Mapping[str, str]]:
-        """The options of each family that has some."""
+        """The options of each store kind that has any."""
         return {family: given for family, given in (("s3", self.s3), ("gs", self.gs), ("az", self.az)) if given}
 
 
@@ -110,32 +112,32 @@ class ReportsConfig:
     """What reports show."""
 
     mask: tuple[str, ...] = ()
-    """Globs over property keys whose values no report shows."""
+    """Globs over property keys whose values are hidden in reports."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """The configuration of one repository. Relative paths count from its directory."""
+    """The configuration of one repository. Relative paths are relative to its directory."""
 
     policies: str = "policies"
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Values for ``${NAME}`` in policies where neither ``--var`` nor ``TABLECTL_VAR_NAME`` gives one."""
+    """Values for ``${NAME}`` in policies if neither ``--var`` nor ``TABLECTL_VAR_NAME`` sets one."""
     engine: EngineConfig = field(default_factory=EngineConfig)
     window: WindowConfig = field(default_factory=WindowConfig)
     state: str | None = None
-    """Where lease records lie if not beside the tables."""
+    """The location of lease records, if it is not next to the tables."""
     stores: StoresConfig = field(default_factory=StoresConfig)
     reports: ReportsConfig = field(default_factory=ReportsConfig)
     lint: Mapping[str, LintSetting] = field(default_factory=dict)
-    """How grave each code of a finding is, where it is not as its page says."""
+    """The severity of finding codes, if it differs from the default."""
     env: Mapping[str, Config] = field(default_factory=dict)
-    """Every environment of the file, each as if its section were all that is said."""
+    """Every environment of the file, resolved as if it were the selected one."""
     environment: str = ""
-    """The environment that this is the configuration of; empty for the top level alone."""
+    """The selected environment; empty for the top level alone."""
 
     @property
     def severities(self) -> Severities:
-        """The same, to be asked about a table."""
+        """``lint`` in the form that looks up the severity for a table."""
         return Severities(self.lint)
 
 
@@ -249,8 +251,8 @@ _KEYS: Mapping[str, Takes] = {
     "reports": ConfigSection(ReportsConfig, {"mask": ListOf(text(_clean))}),
     "lint": MapOf(_LINT, _why_no_code),
 }
-"""Every key that may stand at the top and in an environment, and what it takes. A key is a field of its dataclass and
-an entry here, and no more.
+"""Every key of the top level and of an environment, with its type. A new key needs a field of its dataclass and an
+entry here, and nothing else.
 """
 
 _LATER = ("plans",)
@@ -259,20 +261,20 @@ _CONFIG = ConfigSection(Config, {**_KEYS, "env": MapOf(_ENVIRONMENT, _why_no_env
 
 
 def load_config(directory: Path, environ: Mapping[str, str], env: str | None = None) -> Config:
-    """The configuration of a directory in an environment; what nothing sets has its default.
+    """The configuration of a directory for an environment. Missing keys have their defaults.
 
-    ``env`` names a section under ``env:``, whose values go over those at the top as variables do; ``None`` leaves the
-    choice to ``TABLECTL_ENV``, and without one, as with an empty text, the top level alone holds. A single value
-    under ``engine: {remote: …}`` is the variable ``TABLECTL_ENGINE_REMOTE`` too, and so on; an empty variable counts
-    as not set. Where ``TABLECTL_BASE_CONFIG`` names a file, the directory's own decides only what a branch may, see
-    ``branch``. Raises ``InputError`` with everything that is wrong, in all environments, and ``UsageError`` for one
-    that the file does not have.
+    ``env`` names a section under ``env:``, whose values override those at the top level, as variables do. ``None``
+    reads the name from ``TABLECTL_ENV``. Without a name, or with an empty one, only the top level applies. A single
+    value under ``engine: {remote: …}`` can also be set by the variable ``TABLECTL_ENGINE_REMOTE``, and so on. An empty
+    variable counts as not set. If ``TABLECTL_BASE_CONFIG`` names a file, the directory's own file sets only what a
+    branch may set (see ``branch``). Raises ``InputError`` with all errors in all environments, and ``UsageError`` for
+    an unknown environment.
     """
     path, problems = directory / FILE, list[Problem]()
     values, places = read_values(path, problems)
     file = SourceFile(shown_path(path), 1, 1)
     if environ.get(BASE):
-        read_section(_CONFIG, values, places, file, problems)  # what is wrong in a key that does not count is wrong too
+        read_section(_CONFIG, values, places, file, problems)  # errors in ignored keys are reported too
         base, base_places = _read_base(Path(environ[BASE]), problems)
         values, places = combined(values, base), {**base_places, **places}
     sections = {"env": values.pop("env")} if "env" in values else {}
@@ -288,7 +290,7 @@ def load_config(directory: Path, environ: Mapping[str, str], env: str | None = N
     config = read_section(_CONFIG, values, places, file, problems)
     if problems:
         raise InputError(tuple(problems))
-    assert isinstance(config, Config)  # else there is a problem
+    assert isinstance(config, Config)  # otherwise there is a problem
     assert isinstance(known, Config)
     if chosen and chosen not in known.env:
         raise _no_such(chosen, known, "" if env is not None else f", which {ENV} names")
@@ -296,7 +298,7 @@ def load_config(directory: Path, environ: Mapping[str, str], env: str | None = N
 
 
 def ignored_keys(directory: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The keys of a directory's file that do not count, since ``TABLECTL_BASE_CONFIG`` names the file that decides."""
+    """The keys of a directory's file that are ignored because ``TABLECTL_BASE_CONFIG`` names another file."""
     if not environ.get(BASE):
         return ()
     return ignored(read_values(directory / FILE, [])[0], read_values(Path(environ[BASE]), [])[0])
@@ -319,7 +321,9 @@ def _no_such(name: str, config: Config, why: str) -> UsageError:
 
 
 def _merge(values: dict[str, Any], over: Mapping[str, Any]) -> None:
-    """Put the values of a section over others: maps by key, all else as a whole. A section that is no map stays so."""
+    """Override values in place: maps by key, everything else as a whole. A section that is not a map stays
+    unchanged.
+    """
     for key, value in over.items():
         if isinstance(value, dict) and key in values:
             if isinstance(values[key], dict):
@@ -329,7 +333,7 @@ def _merge(values: dict[str, Any], over: Mapping[str, Any]) -> None:
 
 
 def _set(values: dict[str, Any], keys: Keys, value: str) -> None:
-    """Put one value where it belongs; a section that is no map stays as it is and is a problem of its own."""
+    """Set one value in place. A section that is not a map stays unchanged and is reported elsewhere."""
     section: Any = values
     for key in keys[:-1]:
         section = section.setdefault(key, {}) if isinstance(section, dict) else None

@@ -1,4 +1,4 @@
-"""The configuration file as plain values: texts, nested as the file nests them, beside the place of each key."""
+"""Reads the configuration file into plain values: texts, nested as in the file, and the position of each key."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Keys = tuple[str, ...]
 """The keys that lead to a value."""
 
 Places = dict[Keys, SourceFile]
-"""By the keys that lead to a value; the items of a list are numbered from 1."""
+"""Position by keys. The items of a list are numbered from 1."""
 
 _WRONG = object()
 
 
 def read_values(path: Path, problems: list[Problem]) -> tuple[dict[str, Any], Places]:
-    """What the file sets, and where; nothing where there is no file or it is empty. No type is checked yet."""
+    """The values in the file and their positions; empty if the file is missing or empty. Types are not checked yet."""
     data, file = read_bytes(path, problems, missing=b""), shown_path(path)
     root = parse_document(data, file, problems) if data is not None else None
     places: Places = {}
@@ -37,7 +37,7 @@ def read_values(path: Path, problems: list[Problem]) -> tuple[dict[str, Any], Pl
 
 
 def key_text(keys: Keys) -> str:
-    """A setting's name in messages."""
+    """The name of a setting in messages."""
     name = ".".join(keys)
     return f"`{name}`" if name.isprintable() else shown(name)
 
@@ -54,7 +54,9 @@ def _plain_map(node: MapNode, keys: Keys, places: Places, reading: ValueReader) 
 
 
 def _plain(node: Node, path: Keys, places: Places, reading: ValueReader) -> Any:
-    """A text, a map, a list, or ``None`` for nothing; ``_WRONG`` where a problem says why it is none of them."""
+    """A text, a map, a list, or ``None`` for null. ``_WRONG`` if the node is none of these and a problem was
+    reported.
+    """
     match node:
         case MapNode():
             return _plain_map(node, path, places, reading)

@@ -1,7 +1,7 @@
-"""What keys of the configuration take: single values, commands, lists, sections of known keys, maps of others.
+"""The types of configuration keys: single values, commands, lists, sections of known keys, maps of user keys.
 
-A tree of these describes a file; ``read_section`` turns plain values into the dataclasses it names, and says all that
-is wrong at once, each at its place.
+A tree of these types describes a file. ``read_section`` turns plain values into the dataclasses that the tree names. It
+reports all errors at once, each with its position.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ class ConfigValue:
     """A single value."""
 
     needs: str
-    """For messages: ``text``, ``a whole number``."""
+    """The type, for messages: ``text``, ``a whole number``."""
     parse: Callable[[str], object]
-    """From the file's text to what the dataclass holds. Raises ``ValueError`` whose text says what is needed."""
+    """Converts the file's text to the value of the dataclass. Raises ``ValueError`` whose text says what is needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class MapOf:
-    """A map whose keys are the user's own."""
+    """A map with user-defined keys."""
 
     of: Takes
     why_not: Callable[[str], str] = lambda _key: ""
-    """What is wrong with a key, if anything is."""
+    """The error in a key; empty if the key is valid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,44 +51,44 @@ class ListOf:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command to run: a list of its arguments, or a text that is split as a shell would, without one."""
+    """A command: a list of arguments, or a text that is split as a shell would split it. No shell runs it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigOptions:
-    """A map of single values whose keys are another library's, so that nothing but their names is known."""
+    """A map of single values with the keys of another library. Only the names of the keys are checked."""
 
     of: ConfigValue
     known: frozenset[str]
     secrets: Mapping[str, str]
-    """Names that are refused, and the environment variable of each: a secret in Git is a secret lost."""
+    """Names that are not allowed → the environment variable to use instead. A secret in Git is leaked."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigSection:
-    """A map of known keys, each a field of a dataclass that ``make`` gives with a default for all of them."""
+    """A map of known keys, each a field of a dataclass. ``make`` creates the dataclass with its defaults."""
 
     make: Callable[[], Any]
     keys: Mapping[str, Takes]
     required: Sequence[str] = ()
     later: Sequence[str] = ()
-    """Keys of the design that are not built yet."""
+    """Keys that are planned but not implemented."""
     short: str = ""
-    """The key whose value may stand for the whole section, where it is the only one."""
+    """The key whose value can replace the whole section if it is the only key."""
     check: Callable[[Any], str] = lambda _made: ""
-    """What is wrong with the whole, once its parts are read; empty where nothing is."""
+    """The error in the section as a whole, checked after its keys; empty if there is none."""
 
 
 Takes = ConfigValue | MapOf | ListOf | ConfigOptions | Command | ConfigSection
 
 
 def text(parse: Callable[[str], object] = str) -> ConfigValue:
-    """Any text that ``parse`` takes."""
+    """A text that ``parse`` accepts."""
     return ConfigValue("text", parse)
 
 
 def word(*words: str) -> ConfigValue:
-    """One of some words."""
+    """One of several words."""
     needs = " or ".join(f"'{each}'" for each in words)
 
     def parse(given: str) -> str:
@@ -100,7 +100,7 @@ def word(*words: str) -> ConfigValue:
 
 
 def flag() -> ConfigValue:
-    """True or false."""
+    """``true`` or ``false``."""
 
     def parse(given: str) -> bool:
         if given not in {"true", "false"}:
@@ -111,12 +111,12 @@ def flag() -> ConfigValue:
 
 
 def whole(least: int, most: int) -> ConfigValue:
-    """A whole number within bounds."""
+    """A whole number within inclusive bounds."""
 
     def parse(given: str) -> int:
         if _WHOLE.fullmatch(given) is None:
             raise ValueError("needs a whole number")
-        number = int(given[:20])  # of more digits, the rest does not matter
+        number = int(given[:20])  # more digits exceed every bound
         if number < least:
             raise ValueError(f"needs at least {least}")
         if number > most:
@@ -127,7 +127,7 @@ def whole(least: int, most: int) -> ConfigValue:
 
 
 def duration(most: timedelta) -> ConfigValue:
-    """A length of time in days, hours and minutes: ``2h30m``."""
+    """A duration in days, hours and minutes: ``2h30m``."""
 
     def parse(given: str) -> timedelta:
         found = _DURATION.fullmatch(given)
@@ -144,7 +144,7 @@ def duration(most: timedelta) -> ConfigValue:
 
 
 def variables_of(section: ConfigSection, keys: Keys = ()) -> Iterator[tuple[str, Keys]]:
-    """The environment variables that set single values, and which."""
+    """The environment variables that set single values, with the keys that each sets."""
     for key, takes in section.keys.items():
         match takes:
             case ConfigSection():
@@ -156,13 +156,15 @@ def variables_of(section: ConfigSection, keys: Keys = ()) -> Iterator[tuple[str,
 def read_section(
     section: ConfigSection, values: Mapping[str, Any], places: Places, file: SourceFile, problems: list[Problem]
 ) -> object:
-    """What a whole file says, defaults and all. What is wrong is added to ``problems`` and left out of the result."""
+    """Reads a whole file, including defaults. Errors are added to ``problems``, and wrong values keep their
+    defaults.
+    """
     return _Reading(places, file, problems).section(section, values, ())
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """Values by key: texts, maps of more of them, ``None`` for nothing."""
+    """Reads values by key: texts, nested maps, ``None`` for null."""
 
     places: Places
     file: SourceFile
@@ -174,7 +176,7 @@ class _Reading:
             path = (*keys, key)
             if key not in section.keys:
                 self._refuse(path, section)
-            # Nothing may stand where nothing is the default.
+            # Null is valid only if it is the default.
             elif value is not None or getattr(made, key) is not None:
                 found = self._read(section.keys[key], value, path)
                 made = made if found is None else replace(made, **{key: found})
@@ -226,7 +228,7 @@ class _Reading:
             if key in takes.secrets:
                 self._report(path, "is a secret", f"put it into the environment, as {takes.secrets[key]}")
             elif isinstance(value, str) and _PASSWORD.search(value):
-                self._report(path, "holds a password", "put it into the environment")  # and never into a message
+                self._report(path, "holds a password", "put it into the environment")  # the message must not contain it
             elif key not in takes.known:
                 hint = f"known are {', '.join(sorted(takes.known))}"
                 meant = nearest(key, takes.known)
@@ -248,7 +250,7 @@ class _Reading:
     def _command(self, value: Any, keys: Keys) -> tuple[str, ...] | None:
         try:
             words = shlex.split(value) if isinstance(value, str) else value
-        except ValueError as error:  # a quote that is never closed
+        except ValueError as error:  # an unclosed quote
             self._report(keys, f"is no command: {str(error).lower()}")
             return None
         if not isinstance(words, list) or not words or not all(isinstance(each, str) for each in words):
@@ -270,7 +272,7 @@ class _Reading:
         self.problems.append(self._place(keys).problem(f"{key_text(keys)} {message}", hint))
 
     def _place(self, keys: Keys) -> SourceFile:
-        """Where the innermost of some keys stands."""
+        """The position of the innermost key that has one."""
         return next(
             (self.places[keys[:end]] for end in range(len(keys), 0, -1) if keys[:end] in self.places), self.file
         )

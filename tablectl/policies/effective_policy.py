@@ -1,4 +1,6 @@
-"""What holds for one table, which line says so, and what that line overrides. No live table is looked at."""
+"""The effective policy of one table: the values, the lines that declare them, and the lines they override. Reads no
+live table.
+"""
 
 from __future__ import annotations
 
@@ -18,26 +20,26 @@ from tablectl.policies.suggestions import nearest, shown
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Everything that policies say about one table."""
+    """Everything that the policies declare for one table."""
 
     table: TableName
     declarations: tuple[Declaration, ...]
-    """Its own entry and the patterns that match it, the strongest first."""
+    """Its own entry and the patterns that match it, the highest precedence first."""
     heard: tuple[ResolvedValue, ...]
-    """What holds and what is cancelled, in the order of plans."""
+    """The effective and the cancelled values, in the order of plans."""
 
     @property
     def silent(self) -> tuple[str, ...]:
-        """The attributes that nobody names: they are not managed."""
+        """The attributes that no policy names. They are not managed."""
         named = {each.key.partition(".")[0] for each in self.heard}
         return tuple(name for name in SHAPES if name not in named)
 
 
 def explain(specs: Specs, text: str, catalog: str = DEFAULT_CATALOG, dialect: str = "oss") -> Explanation:
-    """What the policies say about the table of an identifier; two parts lie in ``catalog``.
+    """The declarations for the table of an identifier. Two parts mean schema and table in ``catalog``.
 
-    Whether there is such a table is not asked: a pattern speaks for every name that it matches. Raises ``UsageError``
-    where no policy speaks for it, and ``InputError`` where patterns contradict each other about it.
+    The table need not exist, because a pattern applies to every name that it matches. Raises ``UsageError`` if no
+    policy applies to the table, and ``InputError`` if patterns contradict each other.
     """
     name = parse_name(text, catalog, dialect)
     own = (each for each in specs.declarations.named if each.target.key == name.key)
@@ -52,9 +54,10 @@ def explain(specs: Specs, text: str, catalog: str = DEFAULT_CATALOG, dialect: st
 
 
 def spec_for(specs: Specs, name: TableName) -> TableSpec | None:
-    """What holds for one table by its own entry, by the entry of a name that lies there, or by patterns.
+    """The spec of one table, from its own entry, from the entry of another name with the same location, or from
+    patterns.
 
-    ``None`` where no policy speaks for it. Raises ``InputError`` where patterns contradict each other about it.
+    ``None`` if no policy applies. Raises ``InputError`` if patterns contradict each other.
     """
     for spec in specs.tables:
         where = canonical_location(spec.location) if spec.location else ""
@@ -69,7 +72,9 @@ def spec_for(specs: Specs, name: TableName) -> TableSpec | None:
 
 
 def parse_name(text: str, catalog: str, dialect: str) -> TableName:
-    """The table of an identifier. Raises ``UsageError`` for what is none, an attribute or a property among them."""
+    """The table of an identifier. Raises ``UsageError`` for other text, including the names of attributes and
+    properties.
+    """
     if text in SHAPES or text.lower() in OWNED:
         name = OWNED.get(text.lower(), text)
         about = SHAPES[name].description if name in SHAPES else ""

@@ -1,4 +1,4 @@
-"""The two maps of attributes in a policy file: ``defaults``, and the entry of a table."""
+"""Parses the two maps of attributes in a policy file: ``defaults`` and the entry of a table."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar, SourceFile, kind_of
 
 LATER_KEYS = (*sorted(LATER_OPTIONS), "window")
-"""Keys beside the attributes that the design has and that are not built yet."""
+"""Keys other than attributes that are planned but not implemented."""
 
 TAG = r"[A-Za-z0-9_./-]+"
 
 _TAG = re.compile(rf"{TAG}\Z")
 _INHERITED = (*SHAPES, *OPTIONS)
-"""What a table may take from its defaults and patterns, beside its tags."""
+"""The keys, other than tags, that a table can inherit from defaults and patterns."""
 _TABLE_ONLY: Mapping[str, str] = MappingProxyType(
     {
         "location": "a location belongs to one table",
@@ -38,7 +38,7 @@ _OF_A_PATTERN: Mapping[str, str] = MappingProxyType({"location": "a location bel
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """One name in ``unmanaged``, as it is written there."""
+    """One name in ``unmanaged``, as written in the file."""
 
     text: str
     source: SourceFile
@@ -46,17 +46,17 @@ class Cancelled:
 
 @dataclass(frozen=True, slots=True)
 class AttributeEntries:
-    """What ``defaults`` or one entry of ``tables`` declares."""
+    """The declarations of ``defaults`` or of one entry of ``tables``."""
 
     declared: Declared = field(default_factory=dict)
     named: frozenset[str] = frozenset()
-    """What it names, declared rightly or not."""
+    """The names that occur, including those with invalid values."""
     unmanaged: Mapping[str, Cancelled] = field(default_factory=dict)
-    """By attribute, or ``properties.<key>``."""
+    """By attribute name or ``properties.<key>``."""
 
 
 def read_defaults(node: Node, reading: ValueReader) -> AttributeEntries:
-    """The attributes and tags of ``defaults``."""
+    """Parses the attributes and tags of ``defaults``."""
     if not isinstance(node, MapNode):
         hint = "for example `defaults: {isolation: Serializable}`"
         reading.report(node.source, f"`defaults` takes a map of attributes, not {kind_of(node)}", hint)
@@ -65,7 +65,7 @@ def read_defaults(node: Node, reading: ValueReader) -> AttributeEntries:
 
 
 def read_block(node: Node, reading: ValueReader, *, pattern: bool = False) -> AttributeEntries:
-    """The entry of a table or pattern. Nothing at all is an entry too: what it inherits holds."""
+    """Parses the entry of a table or pattern. An empty entry is valid: the inherited values apply."""
     match node:
         case Scalar() if node.is_null:
             return AttributeEntries()
@@ -161,7 +161,9 @@ def _read_unmanaged(entry: Entry, named: frozenset[str], reading: ValueReader) -
 
 
 def check_unmanaged(block: AttributeEntries, inherited: frozenset[str], reading: ValueReader) -> None:
-    """Every name in ``unmanaged`` is an attribute, or a property that Delta knows or that a table may inherit."""
+    """Reports names in ``unmanaged`` that are neither an attribute nor a property that Delta knows or the table can
+    inherit.
+    """
     for name, cancelled in block.unmanaged.items():
         known = cancelled.text.lower().startswith("delta.") and find_known(cancelled.text, reading.dialect)
         if name not in _INHERITED and name not in inherited and name not in block.named and not known:

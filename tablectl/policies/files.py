@@ -1,4 +1,4 @@
-"""Which files policies are read from, and their bytes."""
+"""Finds policy files and reads their bytes."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _SUFFIXES = (".yaml", ".yml")
 
 
 def read_files(paths: Sequence[Path], problems: list[Problem]) -> dict[Path, bytes]:
-    """The bytes of the files that ``find_files`` finds, as far as they can be read."""
+    """The bytes of the files that ``find_files`` finds. Unreadable files are reported and left out."""
     contents = ((path, read_bytes(path, problems)) for path in find_files(paths, problems))
     return {path: data for path, data in contents if data is not None}
 
 
 def find_files(paths: Sequence[Path], problems: list[Problem]) -> tuple[Path, ...]:
-    """The files themselves and every ``*.yaml`` and ``*.yml`` under the directories, sorted, each once.
+    """The files in ``paths`` and every ``*.yaml`` and ``*.yml`` in its directories, sorted, without duplicates.
 
-    Names that start with a dot are passed over inside directories; links are followed, loops of them once.
+    Names in directories that start with a dot are skipped. Links are followed, and loops of links are followed once.
     """
     found: dict[str, Path] = {}
     for path in paths:
@@ -40,7 +40,7 @@ def find_files(paths: Sequence[Path], problems: list[Problem]) -> tuple[Path, ..
 def _is_directory(path: Path) -> bool:
     try:
         return path.is_dir()
-    except OSError:  # no right to look: reading it as a file says so
+    except OSError:  # no permission: reading the path as a file reports it
         return False
 
 
@@ -62,7 +62,9 @@ def _walk(top: Path, problems: list[Problem]) -> Iterator[Path]:
 
 
 def read_bytes(path: Path, problems: list[Problem], missing: bytes | None = None) -> bytes | None:
-    """The bytes of a file of a size that is parsed, ``missing`` where there is none and it is given, or a problem."""
+    """The bytes of a file within the size limit. If the file does not exist, returns ``missing`` if given. Reports a
+    problem and returns ``None`` otherwise.
+    """
     file = shown_path(path)
     try:
         return read_regular(path, MAX_BYTES)
@@ -83,6 +85,6 @@ def read_bytes(path: Path, problems: list[Problem], missing: bytes | None = None
 
 
 def shown_path(path: Path) -> str:
-    """A path as it was given, printable even where its name is not UTF-8 or breaks the line."""
+    """A path as the user wrote it, printable even if it is not UTF-8 or contains line breaks."""
     text = os.fsencode(path).decode("utf-8", "replace")
     return text if text.isprintable() else repr(text)[1:-1]

@@ -1,4 +1,4 @@
-"""Names of tables and columns as policies write them, variables filled in."""
+"""Names of tables and columns in policies, with variables expanded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tablectl.policies.variables import Variables, quote_variables
 
 
 def read_table(text: str, variables: Variables, catalog: str) -> TableName:
-    """The table that an identifier with variables names; two parts lie in ``catalog``.
+    """The table that an identifier with variables names. Two parts mean schema and table in ``catalog``.
 
     Raises ``NameSyntaxError`` and ``UndefinedVariableError``.
     """
@@ -25,7 +25,7 @@ def read_table(text: str, variables: Variables, catalog: str) -> TableName:
 
 
 def read_location(text: str, variables: Variables) -> str:
-    """An absolute location, as a path table of that place would have it. Raises as ``read_table``."""
+    """An absolute location, in the form of a path table's location. Raises as ``read_table``."""
     location = variables.expand(text)
     check_characters((location,))
     return parse_table(f"delta.{quote_name(location)}").parts[0]
@@ -39,7 +39,7 @@ def read_column(text: str, variables: Variables) -> str:
 
 
 def why_unusable(text: str) -> str:
-    """Why a text can be stored nowhere, empty where it can: no engine keeps NUL, and half a character is no text."""
+    """Why a text cannot be stored; empty if it can. No engine stores NUL, and a lone surrogate is not valid text."""
     if "\0" in text:
         return "it holds a NUL character"
     if any("\ud800" <= char <= "\udfff" for char in text):
@@ -52,7 +52,7 @@ def _split_table(text: str) -> tuple[str, ...]:
 
 
 def check_characters(parts: tuple[str, ...]) -> None:
-    """Raises ``NameSyntaxError`` where a part of a name can be stored nowhere."""
+    """Raises ``NameSyntaxError`` if a part of a name cannot be stored."""
     for part in parts:
         reason = why_unusable(part)
         if reason:

@@ -1,4 +1,4 @@
-"""The options of a policy: keys beside the attributes, each read, described and made a part of ``TableOptions``."""
+"""The options of a policy: keys other than attributes. Parses and describes each, and builds ``TableOptions``."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){0,3}\Z")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """One key: how its value is read, and what editors are told of it."""
+    """One key: how to parse its value, and its description for editors."""
 
     name: str
     description: str
     read: Callable[[Entry, ValueReader], Mapping[str, GivenValue]]
-    """Its value by its name, or by ``name.<key>`` for each key of a map."""
+    """Returns the value by the key's name, or by ``name.<key>`` for each key of a map."""
     schema: Mapping[str, Any]
 
 
@@ -165,15 +165,15 @@ EVERY_OPTION = (
 )
 _BUILT = frozenset({"rewrite", "max_bytes", "optimize", "truncate_history", "allowed_features", "allow", "clients"})
 LATER_OPTIONS = frozenset(option.name for option in EVERY_OPTION) - _BUILT
-"""Those that nothing acts on yet: they are refused as such."""
+"""Options that are planned but not implemented. Using one is an error."""
 OPTIONS: Mapping[str, Option] = MappingProxyType(
     {option.name: option for option in EVERY_OPTION if option.name not in LATER_OPTIONS}
 )
-"""By name, in the order of explanations."""
+"""Option by name, in the order of explanations."""
 
 
 def options_of(effective: Mapping[str, GivenValue]) -> TableOptions:
-    """The options that the declarations make."""
+    """Builds the options from the effective declarations."""
     given: dict[str, Any] = {name: effective[name].value for name in OPTIONS if name in effective}
     if "max_bytes" in given:
         given["max_bytes"] = int(given["max_bytes"])

@@ -1,4 +1,4 @@
-"""Policy files to ``Specs``: one ``TableSpec`` per table, everything wrong in all files said at once."""
+"""Parses policy files into ``Specs``: one ``TableSpec`` per table. Reports all errors in all files at once."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def load_specs(
 ) -> Specs:
     """The policies in files and directories.
 
-    ``variables`` are the ``--var`` values, ``environ`` the environment behind them. Raises ``InputError`` with
-    everything that is wrong in all files.
+    ``variables`` are the ``--var`` values, ``environ`` the environment, with lower precedence. Raises ``InputError``
+    with all errors in all files.
     """
     problems: list[Problem] = []
     reading = ValueReader(Variables(variables, environ), dialect, catalog, problems)
@@ -52,13 +52,13 @@ def read_specs(files: Iterable[tuple[str, bytes]], reading: ValueReader) -> Spec
     reading.problems.extend((*find_repeats(specs), *find_repeated_patterns(declarations.patterns)))
     reading.problems.extend(check_patterns(declarations.patterns))
     if reading.problems:
-        # A problem behind an alias is met once for each table that has it.
+        # A problem behind an alias is reported once per table that uses it.
         raise InputError(tuple(dict.fromkeys(reading.problems)))
     return Specs.of(specs, declarations)
 
 
 def _check_unmanaged(declarations: Declarations, reading: ValueReader) -> None:
-    """Only now is it known what a table may inherit, since patterns for it may lie in any file."""
+    """Runs after all files are parsed: a table can inherit from patterns in any file."""
     inherited = frozenset[str]().union(*(each.block.named | each.defaults.named for each in declarations.patterns))
     for each in (*declarations.named, *declarations.patterns):
         if each.block.unmanaged:
@@ -86,7 +86,7 @@ def _read_file(file: str, data: bytes, reading: ValueReader) -> list[Declaration
 
 
 def _check_version(root: MapNode, reading: ValueReader) -> bool:
-    """Whether the rest of the file can be judged: a file of another version may mean anything."""
+    """Whether the rest of the file can be checked. A file of another version can have any meaning."""
     entry = root.find("version")
     if entry is None:
         reading.report(root.source, "`version` is missing", "start the file with `version: 1`")

@@ -1,4 +1,4 @@
-"""A policy file written anew, from what tables have."""
+"""Writes a new policy file from the values of live tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tablectl.policies.attribute_types import SHAPES
 from tablectl.policies.yaml_text import write_key, write_text, write_value
 
 Declared = tuple[str, str, str | tuple[str, ...]]
-"""An attribute, for ``properties`` the key, and the value."""
+"""An attribute, the key (for ``properties``, otherwise empty), and the value."""
 
 _HEAD = """# Written by `tablectl import`: what these tables are. What no line names is not managed.
 version: 1
@@ -21,19 +21,21 @@ _LONGEST = 200
 
 @dataclass(frozen=True, slots=True)
 class TableEntry:
-    """What a file says of one table."""
+    """The entry of one table in the new file."""
 
     key: str
-    """As ``table_key`` makes it."""
+    """The key that ``table_key`` returns."""
     location: str | None = None
-    """Where a catalog table lies."""
+    """The location of a catalog table."""
     declared: tuple[Declared, ...] = ()
     left_out: tuple[str, ...] = ()
-    """What the table has and no policy can declare: a sentence each."""
+    """Facts about the table that no policy can declare, one sentence each."""
 
 
 def write_policies(entries: Sequence[TableEntry]) -> str:
-    """The text of a policy file. What all of several tables have stands in ``defaults`` where that makes it shorter."""
+    """The text of a policy file. Values that all of several tables have go into ``defaults`` if that makes the file
+    shorter.
+    """
     ordered = sorted(entries, key=lambda entry: entry.key)
     alone = _file((), ordered)
     common = _common(ordered)
@@ -44,7 +46,7 @@ def write_policies(entries: Sequence[TableEntry]) -> str:
 
 
 def _common(entries: Sequence[TableEntry]) -> tuple[Declared, ...]:
-    """What every table has. Columns are never lifted: tables that are added later would have to have them."""
+    """The values that all tables have. Columns are excluded, because tables added later would have to have them."""
     counts = Counter(each for entry in entries for each in entry.declared if isinstance(each[2], str))
     lifted = (each for each in entries[0].declared if counts[each] == len(entries)) if len(entries) > 1 else ()
     return tuple(each for each in lifted if not SHAPES[each[0]].columns)

@@ -1,6 +1,7 @@
-"""Which lines of the policies ask for the changes of a plan: found from the policies, never kept in the plan file.
+"""The lines of the policies that declare the changes of a plan. They are derived from the policies and not stored in
+the plan file.
 
-A plan's bytes follow from what is declared and what is live, not from the layout of files.
+The bytes of a plan depend on the declarations and the live tables, not on the layout of files.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
 
 Sources = Mapping[str, Mapping[str, SourceFile]]
-"""By table and by the id of a change; the empty id is the table's own key, or that of a pattern that matches it."""
+"""By table and change id. The empty id is the table's own key, or the key of a pattern that matches it."""
 
 
 def policy_lines_of(specs: Specs, tables: Iterable[str]) -> Sources:
-    """The places for tables by name; those of which the policies say nothing, any more, are not in it."""
+    """The positions for tables by name. Tables to which no policy applies (any more) are missing."""
     named = {spec.name.key: spec for spec in specs.tables}
     placed = {canonical_location(spec.location): spec for spec in specs.tables if spec.location}
     found: dict[str, Mapping[str, SourceFile]] = {}

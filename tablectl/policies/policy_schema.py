@@ -1,7 +1,7 @@
-"""The JSON Schema of a policy file, for editors: completion, descriptions, and most mistakes underlined.
+"""The JSON Schema of a policy file, for editors: completion, descriptions, and marking of most errors.
 
-It is looser than the reader where JSON Schema cannot follow: variables, letter case of ``delta.*`` keys, what a
-column or a table is called.
+The schema accepts more than the parser in cases that JSON Schema cannot express: variables, the letter case of
+``delta.*`` keys, and the syntax of column and table names.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tablectl.policies.variables import VARIABLE
 Schema = dict[str, Any]
 
 _TEXT: Schema = {"type": ["string", "integer", "boolean"]}
-"""What stands for text in a policy; YAML reads a plain 60 or true as these."""
+"""The types that count as text in a policy. YAML reads a plain 60 or true as these types."""
 _VARIABLE: Schema = {"type": "string", "pattern": VARIABLE}
 _DIALECTS = ("oss", "databricks")
 

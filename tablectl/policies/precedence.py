@@ -1,4 +1,4 @@
-"""From what files declare to what holds for a table: defaults < patterns < the table's own, attribute by attribute."""
+"""Merges declarations into effective values, attribute by attribute: defaults < patterns < the table's own entry."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tablectl.policies.value_reader import GivenValue
 from tablectl.policies.yaml_nodes import SourceFile
 
 Declared = Mapping[str, GivenValue]
-"""What a map declares, flat: ``isolation``, ``properties.owner.team``, ``tags``, ``location``."""
+"""The declarations of a map, flattened: ``isolation``, ``properties.owner.team``, ``tags``, ``location``."""
 
 
 DEFAULTS = "defaults"
@@ -22,16 +22,16 @@ DEFAULTS = "defaults"
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One map of a file, as far as it holds for a table."""
+    """One map of a file that applies to a table."""
 
     title: str
-    """``DEFAULTS``, or the pattern; empty for the table's own entry."""
+    """``DEFAULTS`` or the pattern; empty for the table's own entry."""
     declared: Declared
     unmanaged: Mapping[str, SourceFile] = field(default_factory=dict)
-    """What it cancels of the layers below: attributes, and ``properties.<key>``."""
+    """The attributes and ``properties.<key>`` that it cancels in the layers below."""
 
     def voice(self, key: str) -> DeclaredValue | None:
-        """What it says about a key."""
+        """The layer's declaration for a key; ``None`` if it has none."""
         if key in self.declared:
             return DeclaredValue(self.title, self.declared[key], self.declared[key].source)
         for name in (key, key.partition(".")[0]):
@@ -41,12 +41,12 @@ class Layer:
 
 
 Ranks = Sequence[Sequence[Layer]]
-"""Strongest first; the layers of one rank must not contradict each other."""
+"""The highest precedence first. Layers of the same rank must not contradict each other."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredValue:
-    """What one layer says about one key: a value, or with ``None`` that it is not managed."""
+    """One layer's declaration for one key: a value, or ``None`` for unmanaged."""
 
     title: str
     given: GivenValue | None
@@ -55,20 +55,21 @@ class DeclaredValue:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedValue:
-    """What all layers together say about one key."""
+    """The declarations of all layers for one key."""
 
     key: str
     rank: int
     won: DeclaredValue
     over: tuple[DeclaredValue, ...]
-    """What it overrides, strongest first."""
+    """The overridden declarations, highest precedence first."""
     tie: DeclaredValue | None = None
-    """Another of the same rank that says something else."""
+    """A different declaration of the same rank; ``None`` if there is none."""
 
 
 def merge(ranks: Ranks) -> tuple[ResolvedValue, ...]:
-    """What holds, by key, attributes in the order of plans. A list replaces a list; properties merge by key, since each
-    is a key here. ``unmanaged`` takes away what the layers below give; ``properties`` takes all of them.
+    """Merges the layers by key, with the attributes in the order of plans. A list replaces a list. Properties merge by
+    key, because each is a separate key here. ``unmanaged`` cancels the values of the layers below; ``properties``
+    cancels all.
     """
     layers = [layer for rank in ranks for layer in rank]
     keys = {key for layer in layers for key in (*layer.declared, *layer.unmanaged)}
@@ -89,7 +90,9 @@ def _voices(key: str, layers: Sequence[Layer]) -> list[DeclaredValue]:
 
 
 def _same(key: str, one: DeclaredValue, other: DeclaredValue) -> bool:
-    """By meaning, as a live table is compared: two spellings of an interval are no contradiction."""
+    """Whether two declarations mean the same, as in the comparison with live tables: two spellings of an interval are
+    equal.
+    """
     if one.given is None or other.given is None:
         return one.given is other.given
     name, _, inner = key.partition(".")
@@ -101,14 +104,14 @@ def _same(key: str, one: DeclaredValue, other: DeclaredValue) -> bool:
 
 
 def effective(heard: Sequence[ResolvedValue]) -> Declared:
-    """The values that hold."""
+    """The effective values by key."""
     return {each.key: each.won.given for each in heard if each.won.given}
 
 
 def check_exclusive(heard: Sequence[ResolvedValue]) -> Problem | None:
-    """Clustering and partitioning exclude each other unless one is ``none``, and some values each other.
+    """Checks that clustering and partitioning are not both columns, and that no values exclude each other.
 
-    The problem lies where the stronger of the two is given.
+    The problem is reported at the declaration with the higher precedence.
     """
     said = {(each.key, each.won.given.value): each for each in heard if each.won.given}
     for pair in CONTRADICTIONS:
@@ -135,7 +138,7 @@ def _lists(heard: ResolvedValue) -> bool:
 
 
 def policy_of(effective: Declared) -> Policy:
-    """The policy that the declarations make."""
+    """Builds the policy from the effective declarations."""
     values: dict[str, Any] = {}
     for name, shape in SHAPES.items():
         if shape.keyed:

@@ -1,4 +1,4 @@
-"""The map ``properties``: each key checked against what Delta takes, each value against what the key takes."""
+"""Parses the map ``properties``. Checks each key against Delta's list and each value against the key's type."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _EXAMPLE = "`owner.team: payments`, or `null` to unset it"
 
 
 def read_properties(node: MapNode, reading: ValueReader) -> dict[str, GivenValue]:
-    """The properties by their canonical keys; ``None`` is a key to unset.
+    """The properties by their canonical keys. ``None`` means that the key is to be unset.
 
-    Keys and values are taken exactly as they are, but for variables in values.
+    Keys and values are not changed, except for variables in values.
     """
     given: dict[str, GivenValue] = {}
     for entry in node.entries:
@@ -32,7 +32,7 @@ def read_properties(node: MapNode, reading: ValueReader) -> dict[str, GivenValue
 
 
 def refused_hint(key: str, hint: str, dialect: str) -> str:
-    """The way out of a refused key: the catalogue's own, else the key that was probably meant."""
+    """The hint for a refused key: the catalogue's own hint, otherwise the most similar known key."""
     if hint or not key.lower().startswith("delta."):
         return hint
     near = nearest(key, known_keys(dialect))

@@ -1,4 +1,4 @@
-"""Tables that a command line names, as if a policy said nothing of them."""
+"""Specs for tables that are named on the command line, without declarations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tablectl.policies.yaml_nodes import SourceFile
 
 
 def requested_tables(texts: Sequence[str], catalog: str, variables: Variables) -> Specs:
-    """The specs of identifiers and patterns, as policies write them. Raises ``UsageError`` for what is neither."""
+    """The specs of identifiers and patterns in policy syntax. Raises ``UsageError`` for other text."""
     targets = {target.key: target for target in (_target(text, catalog, variables) for text in texts)}
     declarations = Declarations.of(
         Declaration(target, AttributeEntries(), AttributeEntries(), SourceFile("the command line", 1, number))
@@ -27,12 +27,14 @@ def requested_tables(texts: Sequence[str], catalog: str, variables: Variables) -
 
 
 def whole_catalog(catalog: str) -> str:
-    """The pattern for every table of a catalog."""
+    """The pattern that matches every table of a catalog."""
     return f"{join_parts((catalog,))}.*.*"
 
 
 def declared_already(specs: Specs, besides: str) -> Mapping[str, SourceFile]:
-    """Where tables have entries of their own in files other than one, by ``key`` of the table or of its location."""
+    """The entries of tables in files other than ``besides``: position by the ``key`` of the table and of its
+    location.
+    """
     named = [spec for spec in specs.tables if spec.declared.file != besides]
     places = {canonical_location(spec.location): spec.declared for spec in named if spec.location}
     return places | {spec.name.key: spec.declared for spec in named}

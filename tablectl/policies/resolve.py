@@ -1,4 +1,4 @@
-"""From declarations to the specs of tables: of those named in the files, and of live ones that patterns match."""
+"""Turns declarations into the specs of tables: those named in the files, and live tables that patterns match."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from tablectl.policies.yaml_nodes import SourceFile
 
 
 def expand(specs: Specs, found: Mapping[TableName, str]) -> Specs:
-    """The specs with those of live tables that patterns match; ``found`` says where each table lies.
+    """The specs, with those of live tables that patterns match. ``found`` maps each table to its location.
 
-    A table that the files name keeps its spec, and learns its location where they do not say it. Raises ``InputError``
-    where patterns contradict each other about a table, or give it clustering and partitioning.
+    A table named in the files keeps its spec, and gets its location from ``found`` if the files do not declare one.
+    Raises ``InputError`` if patterns contradict each other about a table, or give it both clustering and partitioning.
     """
     named = {spec.name.key: spec for spec in specs.tables}
     fresh: dict[str, TableName] = {}
@@ -47,7 +47,9 @@ def expand(specs: Specs, found: Mapping[TableName, str]) -> Specs:
 
 
 def resolve(tables: Iterable[tuple[TableName, Sequence[Declaration]]], problems: list[Problem]) -> list[TableSpec]:
-    """The spec of each table from the declarations that speak for it, the strongest first."""
+    """The spec of each table from the declarations that apply to it, which are sorted with the highest precedence
+    first.
+    """
     ties: dict[tuple[str, SourceFile, SourceFile], _Tie] = {}
     crowded = False
     specs: list[TableSpec] = []
@@ -90,7 +92,7 @@ def _spec(name: TableName, heard: Sequence[ResolvedValue], declared: SourceFile)
 
 
 def check_patterns(patterns: Iterable[Declaration]) -> Iterator[Problem]:
-    """What is wrong with patterns whatever tables they match."""
+    """Problems of patterns that do not depend on the tables they match."""
     for each in patterns:
         exclusive = check_exclusive(merge(rank((each,))))
         if exclusive:
@@ -99,14 +101,14 @@ def check_patterns(patterns: Iterable[Declaration]) -> Iterator[Problem]:
 
 @dataclass(frozen=True, slots=True)
 class _Tie:
-    """Two layers of one rank that say different things about a key, and the tables that they do it to."""
+    """Two layers of one rank with different declarations for a key, and the affected tables."""
 
     heard: ResolvedValue
     other: DeclaredValue
     tables: list[TableName]
 
     def problem(self) -> Problem:
-        """At the later of the two places, naming the other."""
+        """The problem, at the later of the two positions. It names the other one."""
         one, other = self.other, self.heard.won
         more = f" and {len(self.tables) - 1} more" if len(self.tables) > 1 else ""
         message = (

@@ -1,4 +1,4 @@
-"""The result of reading policies: what is declared of each table, and where."""
+"""The result of parsing policies: the declarations for each table, with their positions."""
 
 from __future__ import annotations
 
@@ -23,40 +23,42 @@ _NONE = Declarations()
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """What is declared of one table, defaults and patterns and all."""
+    """The declarations for one table, including defaults and patterns."""
 
     name: TableName
     policy: Policy
     location: str | None
-    """Where the log of a catalog table lies, as declared or as a listing found it; ``None`` where nobody said yet, and
-    for a path table, whose name says it."""
+    """The location of a catalog table, as declared or as a listing found it. ``None`` if it is not known yet, and for a
+    path table, whose name is its location.
+    """
     tags: tuple[str, ...]
     sources: Mapping[str, SourceFile]
-    """Where each effective attribute was given, and each ``properties.<key>``, and ``location``."""
+    """The position of each effective attribute, each ``properties.<key>``, and ``location``."""
     declared: SourceFile
-    """The place of its identifier, else of the most literal pattern that matches it."""
+    """The position of the table's key, otherwise of the most literal pattern that matches it."""
     options: TableOptions = NO_OPTIONS
 
 
 @dataclass(frozen=True, slots=True)
 class Specs:
-    """All tables of all files, in the order of ``name.key``."""
+    """The specs of all tables in all files, sorted by ``name.key``."""
 
     tables: tuple[TableSpec, ...]
-    """Those named in the files; after ``expand`` also those that patterns matched."""
+    """The tables named in the files; after ``expand`` also those that patterns match."""
     digest: str
-    """SHA-256 over what holds for tables and patterns, in hex: the layout of files and their comments do not change
-    it, and neither do the live tables that patterns match."""
+    """SHA-256, in hex, of the effective declarations of tables and patterns. It does not depend on comments, the layout
+    of files, or the live tables that patterns match.
+    """
     declarations: Declarations = _NONE
 
     @property
     def patterns(self) -> tuple[TablePattern, ...]:
-        """The patterns of all files."""
+        """The patterns in all files."""
         return tuple(each.pattern for each in self.declarations.patterns if each.pattern)
 
     @staticmethod
     def of(specs: Iterable[TableSpec], declarations: Declarations = _NONE) -> Specs:
-        """The specs in order and their digest."""
+        """Sorts the specs and computes their digest."""
         tables = in_order(specs)
         effective = [*map(_effective, tables), *sorted(map(_pattern, declarations.patterns), key=str)]
         canonical = json.dumps(effective, sort_keys=True, separators=(",", ":"))
@@ -64,7 +66,7 @@ class Specs:
 
 
 def in_order(specs: Iterable[TableSpec]) -> tuple[TableSpec, ...]:
-    """The order of plans."""
+    """The specs in the order of plans."""
     return tuple(sorted(specs, key=lambda spec: spec.name.key))
 
 
@@ -93,7 +95,7 @@ def _values(declared: Declared) -> dict[str, object]:
 
 
 def find_repeated_patterns(patterns: Iterable[Declaration]) -> Iterator[Problem]:
-    """Patterns declared twice; each problem names both places."""
+    """Patterns that are declared twice. Each problem names both positions."""
     seen: dict[str, Declaration] = {}
     for each in sorted(patterns, key=lambda each: each.source):
         first = seen.setdefault(each.target.key, each)
@@ -103,7 +105,7 @@ def find_repeated_patterns(patterns: Iterable[Declaration]) -> Iterator[Problem]
 
 
 def find_repeats(specs: Sequence[TableSpec]) -> Iterator[Problem]:
-    """Tables declared twice, under one identifier or as one location; each problem names both places."""
+    """Tables that are declared twice, by identifier or by location. Each problem names both positions."""
     tables: dict[str, TableSpec] = {}
     places: dict[str, TableSpec] = {}
     for spec in sorted(specs, key=lambda spec: spec.declared):

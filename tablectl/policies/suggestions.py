@@ -1,4 +1,4 @@
-"""How messages about input speak: the user's own text quoted and cut to length, and what was probably meant."""
+"""Text for messages about input: quotes and shortens the user's text, and suggests what was probably meant."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from tablectl.delta.credentials import scrub
 _LONGEST = 60
 _MOST = 12
 _COMPARED = 200
-"""Choices that a word is compared with letter by letter."""
+"""The maximum number of choices that are compared letter by letter."""
 
 
 def shown(text: str) -> str:
-    """A user's text inside a message: quoted, on one line, printable whatever it holds, cut where it is long."""
-    text = scrub(text)  # before it is cut: half of a password is one too
+    """The user's text for a message: quoted, on one line, printable, shortened if it is long."""
+    text = scrub(text)  # scrub before cutting: half a password is a secret too
     cut = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
     return f'"{cut}"' if cut.isprintable() and '"' not in cut and "\\" not in cut else repr(cut)
 
 
 def cut(message: str) -> str:
-    """A message of another module that quotes input at length, cut to a readable length."""
+    """Shortens a message of another library that quotes long input."""
     return message if len(message) <= 5 * _LONGEST else message[: 5 * _LONGEST - 1] + "…"
 
 
 def nearest(word: str, choices: Iterable[str]) -> str | None:
-    """The choice that a mistyped word most likely means; letter case does not count."""
+    """The choice that a mistyped word most likely means, without regard to letter case; ``None`` if none is similar."""
     if len(word) > _LONGEST:
         return None
     folded = {choice.casefold(): choice for choice in choices if len(choice) <= 2 * _LONGEST}
     near: Iterable[str] = folded
     if len(folded) > _COMPARED:
-        # Comparing two words costs the product of their lengths; counting the pairs of letters they share does not.
+        # Comparing two words costs the product of their lengths. Counting shared pairs of letters is cheaper.
         wanted = _pairs(word.casefold())
         near = nlargest(_COMPARED, folded, key=lambda choice: len(wanted & _pairs(choice)))
     found = difflib.get_close_matches(word.casefold(), near, n=1, cutoff=0.6)
@@ -46,7 +46,7 @@ def _pairs(word: str) -> frozenset[str]:
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
-    """A hint: the nearest choice, or all of them where none is near."""
+    """A hint: the most similar choice, or all choices if none is similar."""
     listed = tuple(choices)
     found = nearest(word, listed)
     if found:

@@ -1,7 +1,7 @@
-"""The keys of ``tables``: one table, or a pattern for many; variables filled in.
+"""The keys of ``tables``: one table, or a pattern for several, with variables expanded.
 
-In a catalog name globs stand outside backticks, and a part in backticks is literal. A path stands in backticks
-always, so there globs stand inside them. The value of a variable is literal in both.
+In a catalog name, globs are outside backticks, and a part in backticks is literal. A path is always in backticks, so
+its globs are inside them. The value of a variable is literal in both.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _QUOTED = re.compile(r"`(?:[^`]|``)*`")
 
 
 def read_table_key(text: str, variables: Variables, catalog: str) -> Target:
-    """What a key of ``tables`` names; names with two parts lie in ``catalog``.
+    """The table or pattern that a key of ``tables`` names. Two parts mean schema and table in ``catalog``.
 
     Raises ``NameSyntaxError`` and ``UndefinedVariableError``.
     """
@@ -39,7 +39,7 @@ def read_table_key(text: str, variables: Variables, catalog: str) -> Target:
         return read_table(text, variables, catalog)
     if len(text) > LONGEST_NAME:
         raise NameSyntaxError(f"a name of {len(text)} characters: at most {LONGEST_NAME} are taken")
-    variables.expand(text)  # names all that is undefined, not only what the first part lacks
+    variables.expand(text)  # reports all undefined variables, not only those of the first part
     if path:
         glob = variables.expand(path[1].replace("``", "`"), escape_glob)
         check_characters((glob,))
@@ -72,7 +72,7 @@ def _catalog_target(parts: tuple[tuple[str, bool], ...], text: str, variables: V
 
 
 def _split(text: str) -> tuple[tuple[str, bool], ...]:
-    """The parts of a catalog pattern as they are written, and whether each was in backticks."""
+    """The parts of a catalog pattern as written, and whether each was in backticks."""
     parts: list[tuple[str, bool]] = []
     at = 0
     while True:

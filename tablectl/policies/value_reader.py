@@ -1,4 +1,4 @@
-"""Reading single values: what every part of a policy needs, and where its problems go."""
+"""Reads single values for all parts of a policy, and collects the problems."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ _READS = {"bool": "as true or false", "int": "as a number", "float": "as a numbe
 
 
 MOST_HINTS = 200
-"""Problems in all files after which no further word is compared with others."""
+"""The number of problems in all files after which no more suggestions are computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class GivenValue:
-    """A value and the place of the key that gives it."""
+    """A value and the position of its key."""
 
     value: str | tuple[str, ...] | None
     source: SourceFile
     hidden: bool = False
-    """Whether no output may hold the value."""
+    """Whether the value must not appear in any output."""
 
     def shown(self) -> str | tuple[str, ...] | None:
-        """The value as it may be shown; that there is none stays visible."""
+        """The value for display. A hidden value is masked, but ``None`` is still shown as ``None``."""
         return HIDDEN if self.hidden and self.value is not None else self.value
 
 
 @dataclass(frozen=True, slots=True)
 class ValueReader:
-    """What the reading of files depends on beside the files; ``problems`` grows."""
+    """The context for reading files: variables, dialect, catalog, masks. ``problems`` is appended to."""
 
     variables: Variables
     dialect: str
@@ -47,30 +47,30 @@ class ValueReader:
     problems: list[Problem]
     masked: MaskedKeys = NO_MASK
     hiding: str = ""
-    """The attribute or property whose value is being read, where no message may hold it."""
+    """The attribute or property whose value is being read, if no message may contain it; otherwise empty."""
 
     @property
     def hints(self) -> bool:
-        """Whether a problem is still worth a search for what was meant: of thousands nobody reads it."""
+        """Whether to compute a suggestion for another problem. With thousands of problems it is wasted effort."""
         return len(self.problems) < MOST_HINTS
 
     def of_value(self, attribute: str, key: str) -> ValueReader:
-        """How the value of an attribute or a property is read."""
+        """The reader for the value of an attribute or a property."""
         return replace(self, hiding=key or attribute) if self.masked.hides_value(attribute, key) else self
 
     def given(self, value: str | tuple[str, ...] | None, source: SourceFile) -> GivenValue:
-        """A value that was read."""
+        """The record of a value that was read."""
         return GivenValue(value, source, bool(self.hiding))
 
     def report(self, source: SourceFile, message: str, hint: str = "") -> None:
-        """Something is wrong at a place; the reading goes on, to find the rest."""
+        """Reports a problem. Reading continues, to find further ones."""
         if self.hiding:
             message = f"{shown(self.hiding)} cannot take its value, which `reports.mask` hides"
             hint = "see what it takes, and check the value and its variables"
         self.problems.append(source.problem(message, hint))
 
     def name(self, text: str, source: SourceFile, read: Callable[[str], _Name]) -> _Name | None:
-        """A name as ``read`` understands it, or a problem."""
+        """A name parsed by ``read``. Reports a problem and returns ``None`` if it is invalid."""
         try:
             return read(text)
         except UndefinedVariableError as error:
@@ -80,7 +80,7 @@ class ValueReader:
         return None
 
     def scalar(self, node: Node, what: str, example: str) -> Scalar | None:
-        """A scalar that can stand for its text, or a problem that says what ``what`` takes."""
+        """A scalar that counts as text. Otherwise reports a problem about ``what`` and returns ``None``."""
         match node:
             case Scalar() if node.is_text:
                 return node
@@ -94,16 +94,16 @@ class ValueReader:
         return None
 
     def text(self, node: Node, what: str, example: str) -> str | None:
-        """A scalar's text with its variables filled in, or a problem."""
+        """A scalar's text with its variables expanded. Otherwise reports a problem and returns ``None``."""
         scalar = self.scalar(node, what, example)
         return None if scalar is None else self.expand(scalar)
 
     def expand(self, scalar: Scalar) -> str | None:
-        """The text of a scalar with its variables filled in, or a problem."""
+        """The text of a scalar with its variables expanded. Otherwise reports a problem and returns ``None``."""
         try:
             text = self.variables.expand(scalar.text)
         except UndefinedVariableError as error:
-            self.problems.append(scalar.source.problem(error.message, error.hint))  # it holds names, and no value
+            self.problems.append(scalar.source.problem(error.message, error.hint))  # it contains only names, no values
             return None
         reason = why_unusable(text)
         if reason:
@@ -112,7 +112,7 @@ class ValueReader:
         return text
 
     def refuse(self, entry: Entry, later: Sequence[str], known: Sequence[str], elsewhere: Mapping[str, str]) -> None:
-        """Why a key that is not read here is wrong: not built yet, at home elsewhere, or unknown."""
+        """Reports a key that is not valid here: not implemented, valid elsewhere, or unknown."""
         if entry.key in later:
             hint = "remove it: this version of tablectl would not act on it"
             self.report(entry.source, f"`{entry.key}` is not supported yet", hint)

@@ -1,8 +1,8 @@
-"""Variables in policies: ``${NAME}`` comes from ``--var NAME=…``, else from ``TABLECTL_VAR_NAME``, else from
-``variables:`` of ``tablectl.yaml``.
+"""Variables in policies. ``${NAME}`` comes from ``--var NAME=…``, otherwise from ``TABLECTL_VAR_NAME``, otherwise from
+``variables:`` in ``tablectl.yaml``.
 
-``$${`` is a literal ``${``. What is not shaped like a variable, such as ``${env:HOME}``, is literal text. A value is
-put in after identifiers are split into parts, so that no value can end a quoted part or start another.
+``$${`` is a literal ``${``. Text without the form of a variable, such as ``${env:HOME}``, is literal. Values are
+inserted after identifiers are split into parts, so that no value can end a quoted part or start another.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LONGEST_NAME = 4096
 
 
 class UndefinedVariableError(ValueError):
-    """A text names variables that nobody gave."""
+    """A text uses undefined variables."""
 
     def __init__(self, names: tuple[str, ...], hint: str) -> None:
         super().__init__(f"undefined: {', '.join(names)}")
@@ -33,18 +33,19 @@ class UndefinedVariableError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Variables:
-    """Where values come from; ``given`` wins over ``environ``, and that over ``configured``."""
+    """The sources of values. ``given`` overrides ``environ``, which overrides ``configured``."""
 
     given: Mapping[str, str] = field(default_factory=dict)
     environ: Mapping[str, str] = field(default_factory=dict)
     configured: Mapping[str, str] = field(default_factory=dict)
     environment: str = ""
-    """The environment that ``configured`` is of; empty where none was named."""
+    """The environment of ``configured``; empty if none was selected."""
     environments: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """The variables that each environment gives."""
+    """The variables that each environment defines."""
 
     def expand(self, text: str, quote: Callable[[str], str] = str) -> str:
-        """The text with every variable replaced, once: a value is never expanded again. ``quote`` is put to each value.
+        """The text with every variable replaced once: values are not expanded again. ``quote`` is applied to each
+        value.
 
         Raises ``UndefinedVariableError``.
         """
@@ -67,13 +68,13 @@ class Variables:
         return f"environments give it: {' or '.join(givers)}; or {by_hand}" if givers else by_hand
 
     def expand_parts(self, text: str, split: Callable[[str], tuple[str, ...]]) -> tuple[str, ...]:
-        """The parts that ``split`` finds in a name, each expanded by itself, so that no value adds or ends a part.
+        """The parts that ``split`` finds in a name, each expanded separately, so that no value can add or end a part.
 
         Raises ``NameSyntaxError`` and ``UndefinedVariableError``.
         """
         if len(text) > LONGEST_NAME:
             raise NameSyntaxError(f"a name of {len(text)} characters: at most {LONGEST_NAME} are taken")
-        self.expand(text)  # names all that is undefined, not only what the first part lacks
+        self.expand(text)  # reports all undefined variables, not only those of the first part
         parts = tuple(self.expand(part) for part in split(text))
         if not all(parts):
             raise NameSyntaxError(f"a variable in {text!r} is empty, and a name needs every part")
@@ -81,22 +82,24 @@ class Variables:
 
 
 def is_variable(name: str) -> bool:
-    """Whether a variable may have a name."""
+    """Whether a text is a valid variable name."""
     return _NAME.match(name) is not None
 
 
 def escape_variables(text: str) -> str:
-    """The text that ``expand`` makes this text of."""
+    """The text that ``expand`` turns into this text."""
     return text.replace("${", "$${") if _TOKEN.search(text) else text
 
 
 def variables_of(text: str) -> tuple[str, ...]:
-    """The names of the variables that a text, as a file holds it, takes values of."""
+    """The names of the variables in a text, in order, without duplicates."""
     return tuple(dict.fromkeys(name for name in _TOKEN.findall(text) if name))
 
 
 def quote_variables(text: str) -> str:
-    """An identifier with backticks around each bare part that holds a variable, so that it splits like any other."""
+    """An identifier with backticks around each bare part that contains a variable, so that it can be split like any
+    other.
+    """
 
     def quote(match: re.Match[str]) -> str:
         found = match.group()

@@ -1,10 +1,12 @@
-"""The parser's events to a located tree, without recursion and under limits: depth, and what aliases multiply."""
+"""Builds a tree with positions from the parser's events, without recursion, with limits on depth and on alias
+expansion.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import yaml  # noqa: TID251 - the events that document.py has the parser make
+import yaml  # noqa: TID251 - the parser's events; yaml_document.py runs the parser
 from yaml import resolver as yaml_resolver  # noqa: TID251 - as above
 
 from tablectl.model.errors import Problem
@@ -13,7 +15,7 @@ from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar,
 
 MAX_DEPTH = 32
 MAX_ALIASED = 100_000
-"""Nodes that the aliases of one file may stand for, all together."""
+"""The maximum number of nodes that all aliases of one file may stand for."""
 
 _RESOLVER = yaml_resolver.Resolver()
 _TAG = "tag:yaml.org,2002:"
@@ -22,7 +24,7 @@ _COLLECTION_TAGS = frozenset({"!", _TAG + "map", _TAG + "seq"})
 
 
 class StopError(Exception):
-    """Nothing after this place can be read sensibly."""
+    """Nothing after this position can be parsed meaningfully."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.message)
@@ -31,14 +33,14 @@ class StopError(Exception):
 
 @dataclass(slots=True)
 class _Open:
-    """A list or map whose end has not come yet, or the document around them."""
+    """A list or map that is still open, or the document around them."""
 
     source: SourceFile
     is_map: bool = False
     anchor: str | None = None
     children: list[Node] = field(default_factory=list)
     size: int = 1
-    """Nodes in it, those behind aliases counted each time."""
+    """The number of nodes in it, with nodes behind aliases counted each time."""
     height: int = 1
 
 
@@ -50,7 +52,7 @@ class _Anchored:
 
 
 class Builder:
-    """Takes events, holds the tree so far."""
+    """Consumes events and builds the tree."""
 
     def __init__(self, file: str, problems: list[Problem]) -> None:
         self._file = file
@@ -61,12 +63,12 @@ class Builder:
 
     @property
     def root(self) -> Node | None:
-        """The one document's tree."""
+        """The tree of the document; ``None`` if it is empty."""
         children = self._open[0].children
         return children[0] if children else None
 
     def take(self, event: yaml.Event) -> None:
-        """One event of the parser; raises ``StopError`` where a limit is passed."""
+        """Consumes one event. Raises ``StopError`` if a limit is exceeded."""
         assert event.start_mark is not None  # every event of a parser has one
         source = SourceFile(self._file, event.start_mark.line + 1, event.start_mark.column + 1)
         match event:
@@ -154,8 +156,8 @@ class Builder:
 
 
 def implicit_tag(plain: str) -> str:
-    """What YAML takes a text without quotes for; see ``Scalar.tag``."""
-    tag = _RESOLVER.resolve(yaml.ScalarNode, plain, (True, False))  # type: ignore[no-untyped-call] # the stubs lack it
+    """The type that YAML gives to a text without quotes (see ``Scalar.tag``)."""
+    tag = _RESOLVER.resolve(yaml.ScalarNode, plain, (True, False))  # type: ignore[no-untyped-call]  # the stubs lack it
     return str(tag).removeprefix(_TAG)
 
 

@@ -1,6 +1,7 @@
-"""The bytes of one YAML file to a located tree. No input ends in a traceback, a hang, or a full memory.
+"""Parses the bytes of one YAML file into a tree with positions. No input causes a traceback, a hang, or exhausted
+memory.
 
-PyYAML only makes events of the text; the tree is built from them here, and no object of the user's choice ever is.
+PyYAML only produces events. The tree is built here, and no object of the user's choice is ever created.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U000100
 
 
 def parse_document(data: bytes, file: str, problems: list[Problem]) -> Node | None:
-    """The tree of a file's bytes; ``None`` for an empty file and for one that is no YAML.
+    """The tree of a file's bytes; ``None`` for an empty file and for invalid YAML.
 
-    What is wrong is added to ``problems``; a tree returned together with problems lacks what they are about.
+    Errors are added to ``problems``. A tree returned together with problems lacks the nodes with errors.
     """
     text = _decode(data, file, problems)
     if text is None:
@@ -63,7 +64,7 @@ def _decode(data: bytes, file: str, problems: list[Problem]) -> str | None:
 
 
 def too_large(file: str) -> Problem:
-    """What is wrong with a file over the limit; it is not parsed at all."""
+    """The problem for a file over the size limit, which is not parsed at all."""
     return Problem(file, 0, 0, f"the file is larger than {MAX_BYTES // 1_000_000} MB", "split it into several files")
 
 

@@ -1,7 +1,7 @@
-"""One value written into the text of a policy file, everything else left as it stands: comments, quotes, spacing.
+"""Writes one value into the text of a policy file and leaves everything else unchanged: comments, quotes, spacing.
 
-Texts are cut at the positions of YAML's own parser. What comes out is to be read again before it is believed: this
-module knows YAML, and not what policies mean.
+Texts are cut at the positions that YAML's parser reports. Callers must parse and check the result, because this module
+knows YAML but not the meaning of policies.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-import yaml  # noqa: TID251 - the positions of what the parser finds
+import yaml  # noqa: TID251 - the positions that the parser reports
 
 from tablectl.policies.variables import variables_of
 from tablectl.policies.yaml_text import write_key, write_value
@@ -22,38 +22,38 @@ _STEP = 2
 
 
 class SpliceError(ValueError):
-    """A value that cannot be written into a file without touching more than the value."""
+    """A value cannot be written into a file without changing more than the value."""
 
 
 @dataclass(slots=True)
 class TextEdit:
-    """A node of the file and the characters that it takes. Of a map, ``children`` are keys and values by turns."""
+    """A node of the file and its range of characters. The ``children`` of a map are alternating keys and values."""
 
     kind: str
     """``scalar``, ``list``, ``map`` or ``alias``."""
     start: int
     end: int
     line: int
-    """From 0, as ``column``."""
+    """Counts from 0, like ``column``."""
     column: int
     flow: bool = False
     shared: bool = False
-    """Whether it has an anchor, by which others may stand for it, or a tag."""
+    """Whether the node has an anchor, so that aliases can refer to it, or a tag."""
     text: str = ""
     children: list[TextEdit] = field(default_factory=list)
 
     def entries(self) -> list[tuple[TextEdit, TextEdit]]:
-        """Of a map: its keys with their values."""
+        """The keys of a map with their values."""
         return list(zip(self.children[::2], self.children[1::2], strict=True))
 
     @property
     def is_empty(self) -> bool:
-        """Whether the value was left out: ``key:``."""
+        """Whether the value is omitted: ``key:``."""
         return self.kind == "scalar" and self.start == self.end
 
 
 def outline(text: str) -> TextEdit:
-    """The pieces of a file that is known to be right YAML."""
+    """The tree of a file, which must be valid YAML."""
     stack = [TextEdit("list", 0, len(text), 0, 0)]
     for event in yaml.parse(text, Loader=_Loader):
         match event:
@@ -64,7 +64,7 @@ def outline(text: str) -> TextEdit:
             case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
                 done = stack.pop()
                 assert event.end_mark is not None
-                # The end of a block is told only by what comes next, so that of its last child is taken.
+                # The end of a block is known only from the next token, so the end of its last child is used.
                 done.end = event.end_mark.index if done.flow or not done.children else done.children[-1].end
                 stack[-1].children.append(done)
     return stack[0].children[0]
@@ -91,29 +91,31 @@ def _opened(event: yaml.MappingStartEvent | yaml.SequenceStartEvent) -> TextEdit
 
 
 Step = tuple[str, Callable[[str], bool]]
-"""A key of a path: as it is written where it is missing, and how it is known where it is there."""
+"""A key of a path: its spelling if it has to be added, and a test for the existing key."""
 
 
 Cut = tuple[int, int, str]
-"""Characters from one place to another, and what takes their place."""
+"""A range of characters and its replacement."""
 
 
 def put(text: str, path: Sequence[Step], value: Value) -> str:
-    """The text with ``value`` at the end of a path of keys, which is made where it is missing.
+    """The text with ``value`` at the end of a path of keys. Missing keys are added.
 
-    Raises ``SpliceError`` where that would change more than the value.
+    Raises ``SpliceError`` if that would change more than the value.
     """
     return cut(text, cuts(text, outline(text), path, value))
 
 
 def cuts(text: str, root: TextEdit, path: Sequence[Step], value: Value) -> list[Cut]:
-    """What ``put`` does to a text whose outline is ``root``. Cuts for values of different maps go together."""
+    """The edits that ``put`` makes to a text whose tree is ``root``. Edits for values in different maps can be
+    combined.
+    """
     columns = [node.children[0].column for _, node in root.entries() if node.kind == "map" and not node.flow]
     return _Splice(text, min(columns, default=_STEP)).put(root, list(path), value)
 
 
 def cut(text: str, made: Sequence[Cut]) -> str:
-    """The text with cuts made; of those at one place the first comes first."""
+    """Applies the edits. Edits at the same position keep their order."""
     parts, last = list[str](), 0
     for start, end, new in sorted(made, key=lambda each: each[:2]):
         parts += [text[last:start], new]
@@ -125,10 +127,10 @@ def cut(text: str, made: Sequence[Cut]) -> str:
 class _Splice:
     text: str
     step: int
-    """By how much the file indents."""
+    """The indentation step of the file."""
 
     def put(self, top: TextEdit, path: list[Step], value: Value) -> list[Cut]:
-        """Down the path as far as it is there."""
+        """Follows the path as far as it exists, then replaces or adds."""
         if top.shared or top.kind != "map":
             raise SpliceError(_SHARED if top.shared or top.kind == "alias" else "it is no map")
         known = path[0][1]
@@ -145,7 +147,7 @@ class _Splice:
         return self.put(node, path[1:], value)
 
     def _add(self, top: TextEdit, path: list[Step], value: Value) -> list[Cut]:
-        """A key more, behind the last one."""
+        """Adds a key after the last one."""
         if top.flow:
             inside = _braces(path, value)
             return self._cut(top.end - 1, top.end - 1, inside) if not top.children else self._behind(top, inside)
@@ -156,14 +158,14 @@ class _Splice:
         return self._cut(at, at, f", {inside}")
 
     def _open(self, top: TextEdit, key: TextEdit, node: TextEdit, path: list[Step], value: Value) -> list[Cut]:
-        """Something under a key that has nothing yet."""
+        """Adds a value under a key without one."""
         if node.is_empty and not top.flow:
             return self._lines(node.end, path, value, key.column + self.step)
         braces = f"{{{_braces(path, value)}}}"
         return self._instead(node, braces)
 
     def _lines(self, after: int, path: list[Step], value: Value, column: int) -> list[Cut]:
-        """Lines of their own, behind the line in which ``after`` lies."""
+        """Adds lines after the line that contains position ``after``."""
         at, newline = self._end_of_line(after), "\r\n" if "\r\n" in self.text else "\n"
         lines = _block(path, value, column, self.step)
         return self._cut(at, at, "".join(newline + line for line in lines))
@@ -177,18 +179,18 @@ class _Splice:
         written = write_value(value, flow=flow)
         if node.kind == "scalar" or node.flow:
             return self._instead(node, written)
-        # A list on lines of its own becomes a word behind the key, and the lines go.
+        # A list on separate lines becomes a word after the key, and the lines are removed.
         colon = self.text.index(":", key.end) + 1
         first, last = self._end_of_line(colon), self._end_of_line(node.end)
         return [(colon, colon, f" {written}"), (first, last, "")]
 
     def _instead(self, node: TextEdit, written: str) -> list[Cut]:
-        """Where nothing stands yet, a space goes before it."""
+        """Adds a space before the text if the node is empty."""
         space = " " if node.is_empty and not self.text[: node.start].endswith(" ") else ""
         return self._cut(node.start, node.end, space + written)
 
     def _items(self, node: TextEdit, value: tuple[str, ...]) -> list[Cut]:
-        """Item by item, so that what stands beside them stays."""
+        """Replaces the items one by one, so that the comments next to them stay."""
         old, text = node.children, self.text
         if any(item.kind != "scalar" or item.shared for item in old):
             raise SpliceError(_SHARED)

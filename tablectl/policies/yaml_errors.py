@@ -1,8 +1,8 @@
-"""What the YAML parser's complaints mean, in words that say what to do."""
+"""Explains the errors of the YAML parser, and how to fix them."""
 
 from __future__ import annotations
 
-import yaml  # noqa: TID251 - the errors of the parser that document.py runs
+import yaml  # noqa: TID251 - the parser's errors; yaml_document.py runs the parser
 
 from tablectl.model.errors import Problem
 from tablectl.policies.yaml_nodes import SourceFile
@@ -24,7 +24,7 @@ _HINTS = (
 
 
 def explain_syntax(error: yaml.YAMLError, text: str, file: str) -> Problem:
-    """The parser's complaint at its place, with the likely remedy."""
+    """The parser's error with its position and the likely fix."""
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     said = getattr(error, "problem", None) or "it cannot be read"
     if mark is None:

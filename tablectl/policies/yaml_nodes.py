@@ -1,4 +1,4 @@
-"""What a YAML file says, as texts that know where they stand. Nothing here knows what the texts mean."""
+"""The contents of a YAML file as texts with positions. This module does not know the meaning of the texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tablectl.model.errors import Problem
 
 @dataclass(frozen=True, slots=True, order=True)
 class SourceFile:
-    """Where something was written. Lines and columns count from 1."""
+    """The position of a text. Lines and columns count from 1."""
 
     file: str
     line: int
@@ -20,30 +20,30 @@ class SourceFile:
         return f"{self.file}:{self.line}:{self.column}"
 
     def problem(self, message: str, hint: str = "") -> Problem:
-        """What is wrong at this place, without the credentials of locations that the message repeats."""
+        """A problem at this position, scrubbed of the credentials in locations."""
         return Problem(self.file, self.line, self.column, scrub(message), scrub(hint))
 
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """One text. ``text`` is what the file holds, not what YAML makes of it: ``010`` stays ``010``."""
+    """One text. ``text`` is the file's text, not YAML's interpretation: ``010`` stays ``010``."""
 
     text: str
     tag: str
-    """What YAML takes it for: ``str``, ``null``, ``bool``, ``int``, ``float``, ``timestamp``, or a type of its own."""
+    """YAML's type: ``str``, ``null``, ``bool``, ``int``, ``float``, ``timestamp``, or a custom type."""
     source: SourceFile
 
     @property
     def is_null(self) -> bool:
-        """Nothing, ``null`` or ``~``."""
+        """Whether it is empty, ``null`` or ``~``."""
         return self.tag == "null"
 
     @property
     def is_text(self) -> bool:
-        """Whether it can stand for its text: text itself, ``true``, ``false``, and whole numbers written plainly.
+        """Whether it counts as text: text itself, ``true``, ``false``, and plain whole numbers.
 
-        What YAML reads in a way of its own (``no``, ``12:30``, ``0x1F``, ``1.50``) cannot: two readers of the same
-        file would see two texts.
+        Texts that YAML reinterprets (``no``, ``12:30``, ``0x1F``, ``1.50``) do not: two readers of the same file would
+        see two different texts.
         """
         match self.tag:
             case "str":
@@ -67,7 +67,7 @@ class ListNode:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One key of a map and its value; ``source`` is the key's place."""
+    """One key of a map and its value. ``source`` is the key's position."""
 
     key: str
     source: SourceFile
@@ -76,13 +76,13 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class MapNode:
-    """A map, its keys in the order of the file and each there once."""
+    """A map with unique keys in the order of the file."""
 
     entries: tuple[Entry, ...]
     source: SourceFile
 
     def find(self, key: str) -> Entry | None:
-        """The entry of a key."""
+        """The entry of a key; ``None`` if there is none."""
         return next((entry for entry in self.entries if entry.key == key), None)
 
 
@@ -90,7 +90,7 @@ Node = Scalar | ListNode | MapNode
 
 
 def kind_of(node: Node) -> str:
-    """What a node is, for messages."""
+    """The kind of a node, for messages."""
     match node:
         case Scalar():
             return "nothing" if node.is_null else "text"

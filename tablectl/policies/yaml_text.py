@@ -1,4 +1,4 @@
-"""Names and values as a policy file writes them: bare where YAML reads them as they are, else in double quotes."""
+"""Writes names and values for a policy file: bare if YAML reads them unchanged, otherwise in double quotes."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _NOWHERE = SourceFile("", 0, 0)
 
 
 def write_key(text: str, *, flow: bool = False) -> str:
-    """A key, which must be text to YAML; ``flow`` is inside braces."""
+    """A key, which YAML must read as text. ``flow`` means inside braces."""
     return text if _is_bare(text, flow=flow) and implicit_tag(text) == "str" else _quoted(text)
 
 
 def write_text(text: str, *, flow: bool = False) -> str:
-    """A value that policies read back as this text, its variables escaped; ``true`` and ``60`` need no quotes."""
+    """A value that policies read as this text, with variables escaped. ``true`` and ``60`` need no quotes."""
     escaped = escape_variables(text)
     bare = _is_bare(escaped, flow=flow) and Scalar(escaped, implicit_tag(escaped), _NOWHERE).is_text
     return escaped if bare else _quoted(escaped)
 
 
 def write_value(value: str | tuple[str, ...] | None, *, flow: bool = False) -> str:
-    """A value of an attribute or property."""
+    """The value of an attribute or property."""
     match value:
         case None:
             return "null"
@@ -40,9 +40,9 @@ def write_value(value: str | tuple[str, ...] | None, *, flow: bool = False) -> s
 
 
 def table_key(name: TableName, catalog: str) -> str:
-    """The key of ``tables`` that names a table, where names of two parts lie in ``catalog``; not yet quoted for YAML.
+    """The key of ``tables`` for a table, where two parts mean schema and table in ``catalog``. Not yet quoted for YAML.
 
-    Raises ``NameSyntaxError`` for a table that no key names, such as a path that reads as a pattern.
+    Raises ``NameSyntaxError`` for a table that no key can name, such as a path that reads as a pattern.
     """
     texts = (name.text,) if name.is_path else (name.text, join_parts((name.catalog, *name.parts)))
     for text in map(escape_variables, texts):
@@ -52,7 +52,7 @@ def table_key(name: TableName, catalog: str) -> str:
 
 
 def _is_bare(text: str, *, flow: bool) -> bool:
-    """Whether YAML reads a text without quotes as it stands, whatever type it takes it for."""
+    """Whether YAML reads the text without quotes unchanged, regardless of the type that it assigns."""
     if not _BARE.match(text) or not text.isprintable() or text != text.strip():
         return False
     return not (text == "-" or text.startswith(("- ", "---", "...")) or (flow and _IN_FLOW.search(text)))
@@ -63,7 +63,7 @@ def _quoted(text: str) -> str:
 
 
 def _escaped(char: str) -> str:
-    """A character inside double quotes; what cannot be seen is written by its number."""
+    """A character inside double quotes. Invisible characters are escaped by number."""
     if char in _ESCAPES:
         return _ESCAPES[char]
     if char.isprintable() and char != "\ufeff":

@@ -1,1 +1,1 @@
-"""Object stores and disks: how logs and records are opened, and how their failures read."""
+"""Object stores and disks: opens logs and records, and explains failures."""

@@ -1,4 +1,4 @@
-"""What a store's failure means: obstore's own words are long, and say what was tried rather than what to do. Pure."""
+"""Explains the failures of an object store. obstore's messages are long and describe attempts, not remedies. Pure."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _CODE = re.compile(r"<Code>([^<]{1,100})</Code>(?:\s*<Message>([^<]{1,300})</Mes
 _STATUS = re.compile(r"Server returned (?:non-2xx status code|error response): (\d{3}[^:\n]{0,50})")
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
 _METADATA = ("169.254.169.254", "169.254.170.2", "fd00:ec2::254", "metadata.google.internal", "metadata/identity")
-"""Where a machine of a cloud asks who it is. Being sent there means that nothing else knew any credentials."""
+"""Where a cloud machine requests its identity. A request to these hosts means that no other credentials were found."""
 _PROVIDER = re.compile(r"External \w+ credential provider: (?:\w+: )?(.*)")
 _HOST = re.compile(r"(?:GET|PUT|POST|HEAD|DELETE) (https?://)(?:[^/\s@]*@)?([^/\s]+)")
 _QUERY = re.compile(r"(?<=\?)\S+")
-"""Of a URL: it may be a signature that opens the bucket."""
+"""The query of a URL. It can be a signature that grants access to the bucket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +26,11 @@ class Failure:
     reason: str
     hint: str = ""
     lasting: bool = False
-    """Whether each further request to the bucket would fail in the same way, and often as slowly."""
+    """Whether every further request to the bucket would fail in the same way, and often as slowly."""
 
 
 def explain(error: Exception, family: str) -> Failure:
-    """A store's error in one line without credentials, with the way out where it is known. ``family`` is "" on a local
+    """A store's error in one line, without credentials, and with a fix if one is known. ``family`` is "" for a local
     disk.
     """
     text = scrub(str(error))
@@ -60,7 +60,7 @@ def explain(error: Exception, family: str) -> Failure:
 
 
 def credentials_hint(family: str) -> str:
-    """Where credentials of a family come from."""
+    """How to provide credentials for a store kind."""
     ways = {
         "s3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE with boto3 installed",
         "gs": "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS",

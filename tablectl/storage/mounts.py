@@ -1,8 +1,8 @@
-"""Which directories are on a network file system, told by the type of their mount.
+"""Detects directories on a network file system, by the type of their mount.
 
-The window's proof needs that whoever lists a directory sees what others have put into it before. Clients of NFS, SMB
-and the like list from caches of their own: nfs(5), "Directory entry caching" and the options ``acdirmin`` and
-``lookupcache``.
+The protocol of the protected window requires that a process that lists a directory sees everything that others put into
+it before. Clients of NFS, SMB and similar systems list from caches of their own: nfs(5), "Directory entry caching" and
+the options ``acdirmin`` and ``lookupcache``.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ NETWORK = frozenset(
         *("ceph", "glusterfs", "lustre", "gpfs", "beegfs", "pvfs2", "orangefs", "ocfs2", "gfs2", "efs"),
     }
 )
-"""Types of mounts that are shared by several machines. Some of them keep their clients' caches in step; the proof was
-not tried there.
+"""Types of mounts that several machines share. Some of these systems keep client caches consistent, but the protocol
+was not tested there.
 """
 _NETWORK_FUSE = re.compile(
     r"(?:.*[._-])?(?:sshfs|davfs2?|glusterfs|ceph-fuse|s3fs|goofys|mountpoint-s3|mount-s3|gcsfuse|gcsfs|blobfuse2?"
     r"|adlfs|rclone|juicefs|seaweedfs|weed|alluxio|dbfs|wsfs|hdfs|hadoop-fuse-dfs|moosefs|mfs|lizardfs|cvmfs2?)"
 )
-"""The second part of a type such as ``fuse.sshfs``, or the name of its source where the type is ``fuse`` alone."""
+"""The second part of a type such as ``fuse.sshfs``, or the name of the source if the type is only ``fuse``."""
 
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 _MAC_LINE = re.compile(r"(?P<source>.*) on (?P<point>/.*) \((?P<kind>[^,)]+)[^()]*\)")
 
 
 def network_mount(place: str) -> str:
-    """The type of the network file system that a directory is on, or would be on; empty where it is on none.
+    """The type of the network file system of a directory, which need not exist; empty if it is on none.
 
-    Empty also where the system does not tell.
+    Also empty if the operating system does not provide the type.
     """
     there = Path(place)
     while True:
@@ -50,12 +50,14 @@ def network_mount(place: str) -> str:
 
 @lru_cache(maxsize=256)
 def _of_device(_device: int, place: str) -> str:
-    """Cached by device and place: a mount that changes under a place changes its device."""
+    """Cached by device and place: a mount that changes at a place changes its device."""
     return network_kind(str(Path(place).resolve()), _mounts())
 
 
 def network_kind(place: str, mounts: Mapping[str, str]) -> str:
-    """The same for a real path, ``mounts`` being types by mount point."""
+    """The type of the network file system of a real path; empty if it is on none. ``mounts`` maps mount points to
+    types.
+    """
     points = [point for point in mounts if place == point or place.startswith(point.rstrip("/") + "/")]
     kind = mounts[max(points, key=len)] if points else ""
     family, _, name = kind.partition(".")
@@ -75,8 +77,8 @@ def _mounts() -> Mapping[str, str]:
 
 
 def linux_mounts(lines: Iterable[str]) -> dict[str, str]:
-    """Types by mount point, of the lines of ``/proc/self/mountinfo`` (proc_pid_mountinfo(5)); later ones cover earlier
-    ones. A mount of type ``fuse`` is named by its source, too: ``fuse.s3fs``.
+    """Mount point → type, from the lines of ``/proc/self/mountinfo`` (proc_pid_mountinfo(5)). Later mounts cover
+    earlier ones. A mount of type ``fuse`` is qualified by its source: ``fuse.s3fs``.
     """
     found: dict[str, str] = {}
     for line in lines:
@@ -91,7 +93,7 @@ def linux_mounts(lines: Iterable[str]) -> dict[str, str]:
 
 
 def mac_mounts(lines: Iterable[str]) -> dict[str, str]:
-    """Types by mount point, of what ``mount`` says on macOS: ``server:/x on /Volumes/x (nfs, nodev)``."""
+    """Mount point → type, from the output of ``mount`` on macOS: ``server:/x on /Volumes/x (nfs, nodev)``."""
     matches = (_MAC_LINE.fullmatch(line.strip()) for line in lines)
     return {match["point"]: match["kind"] for match in matches if match}
 

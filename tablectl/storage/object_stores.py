@@ -1,4 +1,4 @@
-"""One way to open a bucket, for the log of a table and for the records beside it."""
+"""Opens buckets, both for the log of a table and for its records."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from tablectl.storage.profiles import ProfileError, profile_credentials
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """How object stores are reached. Credentials always come from each cloud's standard chain, never from here."""
+    """How to reach object stores. Credentials always come from the standard chain of each cloud, never from here."""
 
     families: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: MappingProxyType({}))
-    """Options by family, as ``stores:`` of ``tablectl.yaml`` has them: ``{"s3": {"endpoint": …, "region": …}}``."""
+    """Options by store kind, as in ``stores:`` of ``tablectl.yaml``: ``{"s3": {"endpoint": …, "region": …}}``."""
     memory: MemoryStore | None = None
-    """What ``memory:`` locations mean."""
+    """The store that ``memory:`` locations refer to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a request is tried again when a store does not answer, or answers with an error of its own."""
+    """How long to retry a request if a store does not answer, or answers with a server error."""
 
     tries: int
     seconds: int
 
 
 class BucketError(Exception):
-    """A bucket cannot be opened, and why."""
+    """A bucket cannot be opened. Holds the reason."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.reason)
@@ -46,9 +46,9 @@ class BucketError(Exception):
 
 
 def open_bucket(scheme: str, authority: str, options: StoreOptions, patience: Patience) -> ObjectStore:
-    """The store of a bucket or container; no request is made. Raises ``BucketError``.
+    """The store of a bucket or container. Makes no request. Raises ``BucketError``.
 
-    The URL carries no path: obstore would decode %xx in it, which Hadoop does not.
+    The URL has no path: obstore would decode %xx in it, and Hadoop does not.
     """
     family = FAMILIES.get(scheme)
     if family is None:
@@ -57,7 +57,7 @@ def open_bucket(scheme: str, authority: str, options: StoreOptions, patience: Pa
     given = options.families.get(family, {})
     unknown = sorted(set(given) - OPTIONS[family])
     if unknown:
-        # obstore would not only refuse some of them: it would panic.
+        # for some of them obstore would panic instead of raising an error
         raise BucketError(Failure(f"unknown option {unknown[0]!r}", f"known are {', '.join(sorted(OPTIONS[family]))}"))
     try:
         return from_url(
@@ -79,7 +79,7 @@ def open_bucket(scheme: str, authority: str, options: StoreOptions, patience: Pa
 
 
 def _connection(family: str, given: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str] | None:
-    """The options of the HTTP client. obstore forgets those of the environment as soon as one is given."""
+    """The options of the HTTP client. obstore ignores those in the environment as soon as one is given."""
     named = {key: value for key, value in given.items() if key in CONNECTION}
     if not named:
         return None

@@ -1,4 +1,4 @@
-"""Profiles of ``~/.aws``, single sign-on included: obstore does not read them, boto3 does where it is installed."""
+"""Profiles in ``~/.aws``, including single sign-on. obstore does not read them; boto3 does, if it is installed."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _NATIVE = (
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 )
-"""What obstore itself takes credentials from. As in boto3, these come before any profile."""
+"""The variables from which obstore itself takes credentials. As in boto3, they take precedence over any profile."""
 
 
 class ProfileError(Exception):
-    """A profile is asked for and cannot be used; the message says why."""
+    """The requested profile cannot be used. The message says why."""
 
 
 def profile_credentials(environ: Mapping[str, str], home: Path) -> Callable[[], Any] | None:
-    """A provider of credentials for obstore, or ``None`` where obstore finds them by itself.
+    """A credential provider for obstore; ``None`` if obstore finds credentials without one.
 
-    Raises ``ProfileError`` where ``AWS_PROFILE`` names one that cannot be used.
+    Raises ``ProfileError`` if ``AWS_PROFILE`` names a profile that cannot be used.
     """
     profile = environ.get("AWS_PROFILE") or environ.get("AWS_DEFAULT_PROFILE")
     if any(environ.get(key) for key in _NATIVE) or environ.get("AWS_SKIP_SIGNATURE", "").lower() in {"1", "true"}:
@@ -39,7 +39,7 @@ def profile_credentials(environ: Mapping[str, str], home: Path) -> Callable[[], 
 
 
 def shared_files(environ: Mapping[str, str], home: Path) -> tuple[Path, Path]:
-    """The files that hold profiles, whether or not they exist."""
+    """The files that can contain profiles, whether or not they exist."""
     named = environ.get("AWS_SHARED_CREDENTIALS_FILE"), environ.get("AWS_CONFIG_FILE")
     return (
         Path(named[0]).expanduser() if named[0] else home / ".aws" / "credentials",
@@ -48,7 +48,7 @@ def shared_files(environ: Mapping[str, str], home: Path) -> tuple[Path, Path]:
 
 
 def _from_boto3(profile: str | None) -> Callable[[], Any] | None:
-    # Slow to import, and needed only where profiles are.
+    # Slow to import, and needed only for profiles.
     import boto3  # noqa: PLC0415
     from botocore.exceptions import BotoCoreError  # noqa: PLC0415
     from obstore.auth.boto3 import Boto3CredentialProvider  # noqa: PLC0415
@@ -59,5 +59,5 @@ def _from_boto3(profile: str | None) -> Callable[[], Any] | None:
     except (BotoCoreError, ValueError) as error:
         if profile:
             raise ProfileError(f"the profile {profile!r} of AWS_PROFILE cannot be used: {error}") from error
-        return None  # files without a usable default profile: the machine's own role is next
+        return None  # no usable default profile in the files: the machine's role is next
     return provider

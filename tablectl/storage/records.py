@@ -1,4 +1,6 @@
-"""Where the window's small records lie, and put-if-absent, the one primitive that the lease is built on."""
+"""Stores the small records of the protected window, with put-if-absent, the only primitive that the lease is
+built on.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ FOLDER = "_tablectl"
 """The directory inside a table. VACUUM and readers skip names that begin with ``_``."""
 
 LARGEST = 1 << 18
-"""Bytes of one record. Ours are a few hundred; what is larger was written by someone else, and is not read."""
+"""The maximum size of a record in bytes. Ours have a few hundred. A larger one comes from another program and is not
+read.
+"""
 
 _PLAIN_KEY = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
 _WAY_OUT = "check the path and the permissions, or set `state:` in tablectl.yaml to keep the records in another place"
@@ -39,41 +43,42 @@ _UNREACHABLE = "set `state:` in tablectl.yaml to a directory, or an s3, gs, abfs
 _GUARDS = "guards/"
 _ENVIRONMENT = (*PREFIXES.values(), "HOME")
 _PATIENCE = Patience(tries=3, seconds=8)
-"""A renewal must fail well inside the ttl (60 s), so that it can be tried again: obstore's own limit is 3 minutes."""
+"""A renewal must fail well within the ttl (60 s), so that it can be retried. obstore's own limit is 3 minutes."""
 _DEFAULT = StoreOptions()
 
 
 class RecordStore(Protocol):
-    """Named, small, immutable records in one place; ``str`` of a store names that place.
+    """Named, small, immutable records in one place. ``str`` of a store names the place.
 
-    Names are relative and use ``/``. Every method raises ``WindowError`` when the place cannot be reached, and a
-    ``create`` that raised may still have happened. A record is whole as soon as it can be seen.
+    Names are relative and use ``/``. Every method raises ``WindowError`` if the place cannot be reached. A ``create``
+    that raised may still have taken effect. A record is complete as soon as it is visible.
     """
 
     def create(self, name: str, data: bytes) -> bool:
-        """Puts the record if the name is free: atomic across processes. False when the name is taken."""
+        """Writes the record if the name is free: atomic across processes. Returns false if the name is taken."""
 
     def read(self, name: str) -> bytes | None:
-        """The record, None when there is none. Sees every earlier ``create``, of whatever process.
+        """The record; ``None`` if there is none. Sees every earlier ``create`` of any process.
 
-        Empty where it cannot be one: longer than ``LARGEST``, or not a file.
+        Empty if it cannot be a record: larger than ``LARGEST``, or not a file.
         """
 
     def names(self, prefix: str) -> tuple[str, ...]:
         """All names that begin with the prefix, sorted."""
 
     def delete(self, name: str) -> None:
-        """Removes the record; fine if there is none."""
+        """Removes the record. Does nothing if there is none."""
 
 
 class DiskRecords:
-    """A ``RecordStore`` on a local disk: a record is written aside and then linked to its name, which never replaces.
+    """A ``RecordStore`` on a local disk. A record is written to a temporary file and then linked to its name, which
+    never replaces an existing file.
 
     obstore does the same, but with threads of its own, so that it hangs in a process forked from one that used it.
 
-    Records of the lease are on the disk, file and directory, before ``create`` returns: they name what outlives a power
-    cut of this machine, the jobs that hooks have paused and the statement that runs in an engine elsewhere. Guards need
-    not be: a guard speaks of a process of this machine, and a power cut ends both.
+    Lease records are durable on the disk, both file and directory, before ``create`` returns. They refer to things that
+    outlast a power failure of this machine: jobs that hooks have paused, and a statement that runs in an engine
+    elsewhere. Guards need not be durable: a guard refers to a process of this machine, and a power failure ends both.
     """
 
     def __init__(self, folder: str) -> None:
@@ -83,7 +88,7 @@ class DiskRecords:
         return str(self._folder)
 
     def create(self, name: str, data: bytes) -> bool:
-        """As ``RecordStore.create``; directories are made as needed."""
+        """As ``RecordStore.create``. Creates missing directories."""
         path = self._folder / name
         aside = path.with_name(f".{uuid4().hex}")
         durable = not name.startswith(_GUARDS)
@@ -143,7 +148,9 @@ def _make_folder(folder: Path, *, durable: bool) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Makes the names in a directory durable. Where the system cannot (Windows), the disk's own order must do."""
+    """Makes the names in a directory durable. If the system cannot do this (Windows), the disk's own order is relied
+    on.
+    """
     if not hasattr(os, "O_DIRECTORY"):
         return
     number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -154,7 +161,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _read(path: Path) -> bytes:
-    """Empty for what is no record: a pipe, a device, a link, more bytes than a record has."""
+    """The bytes of a record; empty for a pipe, a device, a link, or more bytes than a record can have."""
     try:
         return read_regular(path, LARGEST, follow=False)
     except (NotRegularError, TooLargeError):
@@ -171,17 +178,19 @@ def _unless_gone(error: OSError) -> None:
 
 
 class RecordBucket:
-    """A store of records and what is known of it, shared by all tables in it."""
+    """A store of records and its properties, shared by all its tables."""
 
     def __init__(self, store: ObjectStore, family: str) -> None:
         self.store = store
         self.family = family
         self.refuses = family != "s3"
-        """Whether it was seen to refuse a second put of one name. GCS and Azure do; much that speaks S3 is not S3."""
+        """Whether the store is known to refuse a second put of one name. GCS and Azure refuse it. Many stores with an
+        S3 API are not S3, so there it is tested.
+        """
 
 
 class ObjectRecords:
-    """A ``RecordStore`` on S3, GCS, Azure, or in memory, through obstore's create (docs/object-stores.md)."""
+    """A ``RecordStore`` on S3, GCS, Azure, or in memory, through obstore's create mode (docs/object-stores.md)."""
 
     def __init__(self, bucket: RecordBucket, folder: str, place: str) -> None:
         self._bucket = bucket
@@ -193,13 +202,15 @@ class ObjectRecords:
         return self._place
 
     def create(self, name: str, data: bytes) -> bool:
-        """As ``RecordStore.create``; directories are made as needed. Raises ``WindowError`` where the store would
-        have written over another's record: a lease there would be held by everybody.
+        """As ``RecordStore.create``. Creates missing directories.
+
+        Raises ``WindowError`` if the store would overwrite an existing record: every process could then acquire the
+        lease.
         """
         with self._told("write", name):
             created = self._put(name, data)
             if created and not self._bucket.refuses and self._put(name, data):
-                self._store.delete(self._path(name))  # else a reader would take it for one that holds
+                self._store.delete(self._path(name))  # otherwise a reader would take it for a valid record
                 raise WindowError(
                     f"cannot write the window's record {self._place}/{name}: the store writes over what is there, "
                     "though asked not to (If-None-Match)",
@@ -226,7 +237,7 @@ class ObjectRecords:
 
     def names(self, prefix: str) -> tuple[str, ...]:
         """As ``RecordStore.names``."""
-        # Object stores list by folder, whatever a half-written last part would match.
+        # Object stores list by directory, and not by the prefix of the last part.
         folder = prefix.rpartition("/")[0]
         with self._told("list", folder):
             listed = self._store.list(self._path(folder)).collect()
@@ -242,7 +253,7 @@ class ObjectRecords:
                 return
 
     def has(self, name: str) -> bool:
-        """Whether there is such a record; costs less than to read it."""
+        """Whether the record exists. Cheaper than reading it."""
         with self._told("look at", name):
             try:
                 self._store.head(self._path(name))
@@ -258,7 +269,9 @@ class ObjectRecords:
 
 
 def real_place(location: str) -> str:
-    """One form for each place, links of a local disk followed: two names of one table must not pass for two tables."""
+    """The canonical form of a place, with links on a local disk resolved, so that two names of one table do not count
+    as two tables.
+    """
     place = canonical_location(location)
     return str(Path(place).resolve()) if place.startswith("/") else place
 
@@ -269,8 +282,8 @@ def open_records(
     """The records of the table at ``location``: in ``<location>/_tablectl``, or with ``state`` in ``<state>/<key>``.
 
     Places are absolute local paths, ``file:`` URIs, and s3, s3a, gs, abfss, az and memory URIs. They are taken
-    literally: ``%20`` is three characters, as it is to Hadoop. ``key`` must be one form per table.
-    Nothing is made on the way: a directory appears with its first record. Raises ``WindowError`` for any other place.
+    literally: ``%20`` is three characters, as in Hadoop. ``key`` must be the same for every name of a table. Opening
+    creates nothing: a directory is created with its first record. Raises ``WindowError`` for any other place.
     """
     if state is None:
         return _open(location, FOLDER, options)
@@ -280,10 +293,10 @@ def open_records(
 
 
 def is_new(location: str, options: StoreOptions = _DEFAULT) -> bool:
-    """Whether no Delta log lies at a location, nor, on a disk, a directory of ours.
+    """Whether a location has no Delta log and, on a disk, no directory of ours.
 
-    A first record in such a place would keep Delta from creating a table there. Costs one small request where there is
-    a log that is as usual. Raises ``WindowError`` as ``open_records``.
+    A first record in such a place would prevent Delta from creating a table there. Costs one small request if there is
+    a normal log. Raises ``WindowError`` as ``open_records``.
     """
     log, ours = _open(location, LOG, options), _open(location, FOLDER, options)
     if isinstance(log, DiskRecords):
@@ -292,10 +305,11 @@ def is_new(location: str, options: StoreOptions = _DEFAULT) -> bool:
 
 
 def key_folder(key: str) -> str:
-    """One flat folder name per key: the key itself if it is plain, else its readable end and a digest of all of it.
+    """A flat directory name for a key: the key itself if it is plain, otherwise its readable end and a digest of the
+    key.
 
-    Flat, so that the records of a table inside another table's path are not among the other's; the digest also keeps
-    two keys apart that a file system without case would mix up.
+    The name is flat so that the records of a table inside another table's path are not listed with the other's. The
+    digest also distinguishes two keys that a case-insensitive file system would confuse.
     """
     if _PLAIN_KEY.fullmatch(key):
         return key
@@ -323,7 +337,7 @@ def _open(base: str, folder: str, options: StoreOptions) -> DiskRecords | Object
 
 
 def _check_mount(place: str) -> None:
-    """Raises ``WindowError`` for a network file system: its clients list from caches of their own."""
+    """Raises ``WindowError`` for a network file system, because its clients list from caches of their own."""
     kind = network_mount(place)
     if kind:
         raise WindowError(
@@ -335,7 +349,7 @@ def _check_mount(place: str) -> None:
 
 @cache
 def _memory(_place: str) -> RecordBucket:
-    """One store per place in a process: a lease in a store of one's own would lock nobody out."""
+    """One store per place in a process. A lease in a private store would exclude no other holder."""
     return RecordBucket(MemoryStore(), "")
 
 
@@ -356,7 +370,9 @@ def _bucket(scheme: str, authority: str, given: tuple[tuple[str, str], ...]) -> 
 
 @cache
 def _process() -> int:
-    """The process that opened the first bucket: obstore's threads live there, and a fork hangs waiting for them."""
+    """The process that opened the first bucket. obstore's threads run there, and a forked process hangs waiting for
+    them.
+    """
     return os.getpid()
 
 
@@ -368,14 +384,14 @@ def _environment() -> tuple[tuple[str, str], ...]:
 def _client(
     scheme: str, authority: str, given: tuple[tuple[str, str], ...], _environ: tuple[tuple[str, str], ...]
 ) -> RecordBucket:
-    """One client per bucket and credentials: a new one for each guard would cost each a TLS handshake."""
+    """One client per bucket and credentials. A new client for each guard would cost a TLS handshake each time."""
     family = FAMILIES[scheme]
     return RecordBucket(open_bucket(scheme, authority, StoreOptions({family: dict(given)}), _PATIENCE), family)
 
 
 @contextmanager
 def _told(what: str, place: str, family: str = "") -> Iterator[None]:
-    """Every failure of the store as a ``WindowError`` that names the place and the way out."""
+    """Converts every failure of the store into a ``WindowError`` that names the place and a fix."""
     try:
         yield
     except (BaseError, OSError, ValueError) as error:

@@ -83,6 +83,6 @@ def test_what_is_no_run(run_body: Any) -> None:
 
 def test_each_key_says_what_it_is(plan_body: Any) -> None:
     statement = plan_schema()["$defs"]["Statement"]["properties"]
-    assert statement["fails"]["description"] == "Who in flight would fail, and how; empty when nobody."
+    assert statement["fails"]["description"] == "Which concurrent writers would fail, and how; empty if none."
     assert statement["phase"]["enum"] == ["free", "rewrite", "closed"]
-    assert plan_schema()["properties"]["policies"]["description"] == "SHA-256 over the policies that were read."
+    assert plan_schema()["properties"]["policies"]["description"] == "SHA-256 of the policies that were read."

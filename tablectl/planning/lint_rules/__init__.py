@@ -1,1 +1,1 @@
-"""The rules of lint, one file per theme. Each is a function from a subject to what it finds there."""
+"""The lint rules, one file per theme. Each is a function from a state to its findings."""

@@ -1,4 +1,4 @@
-"""How old what is known of a table's clients is."""
+"""The age of the data about a table's clients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ _EPOCH = date(1970, 1, 1)
 
 
 def data_is_old(subject: LintedState) -> Iterator[RuleFinding]:
-    """L018. The newest commit's timestamp is the clock, so that equal logs give equal findings."""
+    """L018: the data about a client is old. The newest commit's timestamp is the current time, so that equal logs give
+    equal findings.
+    """
     now = max((each.timestamp for each in subject.history), default=0) // _DAY
     for data in _clients(subject):
         age = now - (date.fromisoformat(data.checked) - _EPOCH).days

@@ -1,4 +1,6 @@
-"""What rules see: a table as it will be once its plan ran, or a policy alone, of which only the declared is known."""
+"""The input of the rules: a table as its plan will leave it, or a policy alone, of which only the declarations are
+known.
+"""
 
 from __future__ import annotations
 
@@ -23,37 +25,37 @@ _UNIFORM_VALUES: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class RuleFinding:
-    """What a rule found."""
+    """The finding of a rule."""
 
     code: str
     message: str
     about: str = ""
-    """The id of the attribute or property whose line it concerns; empty where it is the table as a whole."""
+    """The id of the attribute or property; empty if the finding concerns the whole table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintedState:
-    """See the module."""
+    """The state that the rules check."""
 
     dialect: str
     declared: Policy
     properties: Mapping[str, str | None]
-    """As they will read, by folded key; of a policy alone, those that it names."""
+    """The planned values, by folded key. For a policy alone, only the keys that it names."""
     clustering: Value = None
-    """As the attribute reads it; ``None`` where nothing is known."""
+    """The planned value of the attribute; ``None`` if unknown."""
     partitioning: Value = None
     live: LiveTable | None = None
-    """The table as it is; ``None`` of a policy alone."""
+    """The live table; ``None`` for a policy alone."""
     changed: frozenset[str] = frozenset()
     """The ids of the changes that the plan makes."""
     optimize: str = "never"
-    """What the policy says of OPTIMIZE after a change of clustering."""
+    """The policy's option for OPTIMIZE after a change of the clustering columns."""
     clients: tuple[str, ...] = ()
     """The clients that the policy names."""
 
     @classmethod
     def of_policy(cls, policy: Policy, dialect: str) -> LintedState:
-        """A policy alone."""
+        """The state of a policy alone."""
         return cls(
             dialect=dialect,
             declared=policy,
@@ -64,7 +66,7 @@ class LintedState:
 
     @property
     def known(self) -> bool:
-        """Whether what is not named is known to be unset."""
+        """Whether a property that is not named is known to be unset."""
         return self.live is not None
 
     @property
@@ -73,15 +75,17 @@ class LintedState:
         return self.live.history if self.live else ()
 
     def value(self, key: str) -> str | None:
-        """A ``delta.*`` property as it will read; ``None`` where it is not set, or not known."""
+        """The planned value of a ``delta.*`` property; ``None`` if it is not set or unknown."""
         return self.properties.get(key.lower())
 
     def is_true(self, key: str) -> bool:
-        """Whether a switch is on."""
+        """Whether a boolean property is planned to be true."""
         return (self.value(key) or "").lower() == "true"
 
     def meaning(self, key: str, default: str) -> object | None:
-        """A property's parsed value, that of its default where it is known to be unset; ``None`` where nobody knows."""
+        """The parsed value of a property, or of ``default`` if it is known to be unset; ``None`` if unknown or
+        unparsable.
+        """
         text = self.value(key)
         if text is None:
             if not self.known and key.lower() not in self.properties:
@@ -94,12 +98,12 @@ class LintedState:
             return None
 
     def touches(self, *ids: str) -> bool:
-        """Whether the plan changes one of some attributes or properties."""
+        """Whether the plan changes one of these attributes or properties."""
         return bool(self.changed & set(ids))
 
     @property
     def columns(self) -> tuple[ColumnPath, ...]:
-        """The clustering columns as they will be."""
+        """The planned clustering columns."""
         try:
             return tuple(map(parse_column, self.clustering)) if isinstance(self.clustering, tuple) else ()
         except NameSyntaxError:
@@ -107,7 +111,7 @@ class LintedState:
 
 
 def declared_properties(policy: Policy) -> dict[str, str | None]:
-    """What a policy makes of properties, attributes included, by folded key."""
+    """The properties that a policy sets, including those of attributes, by folded key."""
     found = {key.lower(): value for key, value in (policy.properties or {}).items() if _is_delta(key)}
     if policy.deletion_vectors is not None:
         found[VECTORS_KEY.lower()] = "true" if policy.deletion_vectors == "enabled" else "false"
@@ -117,7 +121,7 @@ def declared_properties(policy: Policy) -> dict[str, str | None]:
     if isinstance(uniform, str):
         found |= {key: "true" if value == uniform else None for value, key in _UNIFORM_VALUES.items()}
         if uniform in _UNIFORM_VALUES:
-            # The upgrade turns them off by itself.
+            # The upgrade disables deletion vectors by itself.
             found.setdefault(VECTORS_KEY.lower(), "false")
     return found
 

@@ -1,4 +1,4 @@
-"""Settings that do not go together."""
+"""Rules about settings that conflict with each other."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _FORMATS = (("delta.enableIcebergCompatV1", "v1"), ("delta.enableIcebergCompatV2
 
 
 def clustering_beside_partitioning(subject: LintedState) -> Iterator[RuleFinding]:
-    """L001."""
+    """L001: clustering is declared on a partitioned table."""
     if subject.columns and isinstance(subject.partitioning, tuple):
         by = ", ".join(subject.partitioning)
         yield RuleFinding("L001", f"clustering is declared, and the table is partitioned by {by}", "clustering")
 
 
 def vectors_beside_manifests(subject: LintedState) -> Iterator[RuleFinding]:
-    """L002."""
+    """L002: deletion vectors and symlink manifests are both enabled."""
     if subject.is_true(VECTORS_KEY) and subject.is_true(MANIFEST_KEY):
         yield RuleFinding("L002", f"deletion vectors are on, and so is {MANIFEST_KEY}", "deletion_vectors")
 
 
 def vectors_beside_uniform(subject: LintedState) -> Iterator[RuleFinding]:
-    """L003."""
+    """L003: deletion vectors and an Iceberg compatibility without them are both enabled."""
     for key, name in _FORMATS:
         if subject.is_true(VECTORS_KEY) and subject.is_true(key):
             yield RuleFinding(
@@ -42,7 +42,9 @@ def vectors_beside_uniform(subject: LintedState) -> Iterator[RuleFinding]:
 
 
 def statistics_miss_clustering(subject: LintedState) -> Iterator[RuleFinding]:
-    """L004: columns that the plan itself clusters by are refused where they have no statistics, and not told again."""
+    """L004: clustering columns have no statistics. Columns that the plan itself sets are refused instead, and not
+    reported.
+    """
     if subject.live is not None:
         if "clustering" in subject.changed:
             return
@@ -60,7 +62,7 @@ def statistics_miss_clustering(subject: LintedState) -> Iterator[RuleFinding]:
 
 
 def log_shorter_than_tombstones(subject: LintedState) -> Iterator[RuleFinding]:
-    """L005."""
+    """L005: the log is kept for a shorter time than deleted files."""
     log, tombstones = subject.meaning(LOG_KEY, _LOG_DEFAULT), subject.meaning(TOMBSTONES_KEY, _TOMBSTONES_DEFAULT)
     if isinstance(log, int) and isinstance(tombstones, int) and log < tombstones:
         kept = subject.value(TOMBSTONES_KEY) or _TOMBSTONES_DEFAULT
@@ -69,7 +71,7 @@ def log_shorter_than_tombstones(subject: LintedState) -> Iterator[RuleFinding]:
 
 
 def tombstones_short(subject: LintedState) -> Iterator[RuleFinding]:
-    """L006."""
+    """L006: deleted files are kept for a short time only."""
     kept = subject.meaning(TOMBSTONES_KEY, _TOMBSTONES_DEFAULT)
     if isinstance(kept, int) and kept < _WEEK:
         text = subject.value(TOMBSTONES_KEY) or _TOMBSTONES_DEFAULT
@@ -77,13 +79,13 @@ def tombstones_short(subject: LintedState) -> Iterator[RuleFinding]:
 
 
 def log_never_cleaned(subject: LintedState) -> Iterator[RuleFinding]:
-    """L016."""
+    """L016: the log is never cleaned up."""
     if (subject.value(CLEANUP_KEY) or "").lower() == "false":
         yield RuleFinding("L016", f"{CLEANUP_KEY} is off: the log grows for ever", _line(CLEANUP_KEY))
 
 
 def clustering_rewrites_nothing(subject: LintedState) -> Iterator[RuleFinding]:
-    """L017."""
+    """L017: the clustering columns change, and no OPTIMIZE follows."""
     live = subject.live
     if live and subject.touches("clustering") and subject.columns and subject.optimize == "never" and live.files != 0:
         yield RuleFinding("L017", "files stay as they are until OPTIMIZE clusters them", "clustering")

@@ -1,4 +1,4 @@
-"""Settings that the table's own writers suffer from, as its last commits show them."""
+"""Rules about settings that affect the table's own writers, based on its last commits."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ AUTO_COMPACT_KEY = "delta.autoOptimize.autoCompact"
 TRANSACTIONS_KEY = "delta.setTransactionRetentionDuration"
 _REWRITES = frozenset({"DELETE", "UPDATE", "MERGE", "TRUNCATE"})
 _MANY = 5
-"""Blind appends in the look-back from which on they are many."""
+"""The number of blind appends in the look-back that counts as many."""
 _WEEK = 7 * 86_400_000_000
 _MILLIS = 1000
 
 
 def serializable_under_appends(subject: LintedState) -> Iterator[RuleFinding]:
-    """L009: where the level is pinned; nobody chose it where it is not."""
+    """L009: Serializable is set while many writers append. Only if the level is set on the table, and not a default."""
     if (subject.value(ISOLATION_KEY) or "").lower() != "serializable":
         return
     appends = [each for each in subject.history if each.changes_data and each.blind_append]
@@ -30,7 +30,7 @@ def serializable_under_appends(subject: LintedState) -> Iterator[RuleFinding]:
 
 
 def identity_beside_writers(subject: LintedState) -> Iterator[RuleFinding]:
-    """L010."""
+    """L010: an identity column on a table with concurrent writers."""
     live = subject.live
     if live is None or not live.schema.has_identity():
         return
@@ -42,7 +42,9 @@ def identity_beside_writers(subject: LintedState) -> Iterator[RuleFinding]:
 
 
 def append_only_under_deletes(subject: LintedState) -> Iterator[RuleFinding]:
-    """L011: where the plan turns it on; a table that has it on had no delete since."""
+    """L011: append-only is enabled by the plan although writers delete rows. A table that already has it had no deletes
+    since.
+    """
     if not subject.touches(f"properties.{APPEND_ONLY_KEY}") or not subject.is_true(APPEND_ONLY_KEY):
         return
     gone = [each for each in subject.history if _removes_rows(each)]
@@ -53,7 +55,7 @@ def append_only_under_deletes(subject: LintedState) -> Iterator[RuleFinding]:
 
 
 def streams_forgotten(subject: LintedState) -> Iterator[RuleFinding]:
-    """L012."""
+    """L012: transaction ids are kept for a short time, so that streams can be forgotten."""
     kept = subject.meaning(TRANSACTIONS_KEY, "")
     if not isinstance(kept, int) or subject.value(TRANSACTIONS_KEY) is None or not subject.history:
         return
@@ -69,7 +71,7 @@ def streams_forgotten(subject: LintedState) -> Iterator[RuleFinding]:
 
 
 def overwrites_clear_clustering(subject: LintedState) -> Iterator[RuleFinding]:
-    """L013."""
+    """L013: overwrites clear the declared clustering columns."""
     clears = [each for each in subject.history if _clears_clustering(each)]
     if isinstance(subject.declared.clustering, tuple) and clears:
         newest = clears[0].version
@@ -78,7 +80,7 @@ def overwrites_clear_clustering(subject: LintedState) -> Iterator[RuleFinding]:
 
 
 def isolation_means_two_things(subject: LintedState) -> Iterator[RuleFinding]:
-    """L014."""
+    """L014: no isolation level is set, and its default differs between the engines that write the table."""
     engines = {each.client.engine for each in subject.history}
     if subject.known and subject.value(ISOLATION_KEY) is None and {"databricks", "delta-spark"} <= engines:
         yield RuleFinding(
@@ -87,7 +89,7 @@ def isolation_means_two_things(subject: LintedState) -> Iterator[RuleFinding]:
 
 
 def auto_compaction_beside_rewrites(subject: LintedState) -> Iterator[RuleFinding]:
-    """L015."""
+    """L015: auto compaction is enabled while writers rewrite rows."""
     value = (subject.value(AUTO_COMPACT_KEY) or "false").lower()
     rewrites = [each for each in subject.history if each.operation in _REWRITES]
     if value != "false" and rewrites:
@@ -97,7 +99,7 @@ def auto_compaction_beside_rewrites(subject: LintedState) -> Iterator[RuleFindin
 
 
 def _reads(commit: Commit) -> bool:
-    """Whether it read the table, so that an append may fail it (delta-3)."""
+    """Whether the commit read the table, so that a concurrent append can fail it (delta-3)."""
     if commit.operation in _REWRITES or commit.overwrites:
         return True
     return commit.operation == "WRITE" and commit.changes_data and commit.blind_append is False
