@@ -62,13 +62,11 @@ class Output:
 
     @property
     def interactive(self) -> bool:
-        """Whether somebody is there to answer."""
+        """Whether standard input is a terminal, so that a question can be answered."""
         return sys.stdin is not None and sys.stdin.isatty()
 
     def result(self, text: str) -> None:
-        """What was asked for. Raises ``TablectlError`` where it cannot be written, ``BrokenPipeError`` where nobody
-        reads it any more.
-        """
+        """Write the result. Raises ``TablectlError`` if that fails, ``BrokenPipeError`` if its reader has gone."""
         try:
             _write(self._out, inert(text, colour=self._colour(self._out)))
         except BrokenPipeError:
@@ -78,7 +76,7 @@ class Output:
         self.results += 1
 
     def note(self, text: str) -> None:
-        """Progress, and whatever else is not the result. A terminal that went away stops no apply half way."""
+        """Print progress and other notes. A terminal that has gone away does not stop an apply."""
         style = Style(self._colour(self._err))
         with suppress(OSError):
             if self._screen is not None:
@@ -88,7 +86,7 @@ class Output:
 
     @contextmanager
     def display(self) -> Iterator[Notify]:
-        """Who is to be told what an apply is doing: in place on a terminal, else line by line."""
+        """Show the progress of an apply: in place on a terminal, else line by line."""
         if self._err is None or not self._redraws:
             yield Lines(self.note)
             return
@@ -109,22 +107,22 @@ class Output:
         return Progress(write, monotonic, live=self._redraws)
 
     def error(self, error: TablectlError) -> None:
-        """What is wrong, and the way out."""
+        """Print what is wrong and how to fix it."""
         style = Style(self._colour(self._err))
         body = "\n".join(printable_lines(str(error)))
         with suppress(OSError):
             self._say(f"{style.paint('error:', 'red', 'bold')} {body}\n")
 
     def usage(self, text: str) -> None:
-        """What the command-line library says of a command line that it does not take."""
+        """Print the usage error of the command-line library."""
         with suppress(OSError):
             self._say(text)
 
     def fail(self, error: TablectlError, code: ExitCode | None = None) -> None:
-        """What kept the command from its result: to people, and to programs in its place."""
+        """Print the error that prevented the result; with JSON output, also as the result."""
         self.error(error)
         if self.json and not self.results:
-            with suppress(OSError, TablectlError):  # nobody reads it, and nothing else can be said
+            with suppress(OSError, TablectlError):  # the reader has gone, and nothing else can be done
                 self.result(json.dumps(error_json(error, code or error.exit_code), indent=2) + "\n")
 
     def ask(self, question: str) -> bool:
@@ -164,8 +162,8 @@ def problems_json(problems: Sequence[Problem]) -> list[dict[str, object]]:
     return [{name: getattr(problem, name) for name in names} for problem in problems]
 
 
-def let_go() -> None:
-    """Point streams that cannot be written any more at nothing, or the flush at the interpreter's end would fail."""
+def flush_or_discard() -> None:
+    """Flush the standard streams; redirect closed ones to the null device, or the last flush would fail."""
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:

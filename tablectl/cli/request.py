@@ -33,7 +33,7 @@ class CommandRequest:
 
 @dataclass(frozen=True, slots=True)
 class ApplyOptions:
-    """What only ``apply`` is told."""
+    """Options of ``apply``."""
 
     yes: bool = False
     proceed: str = ""
@@ -42,12 +42,12 @@ class ApplyOptions:
     """Minutes, as ``watch``."""
     watch: float = 0
     without_policies: bool = False
-    """Whether a saved plan is applied on its own word."""
+    """Whether to apply a saved plan without comparing it with the policies."""
 
 
 @dataclass(frozen=True, slots=True)
 class DriftOptions:
-    """What only ``drift`` is told."""
+    """Options of ``drift``."""
 
     look_back: int
     adopt: bool = False
@@ -56,7 +56,7 @@ class DriftOptions:
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What only ``import`` is told."""
+    """Options of ``import``."""
 
     tables: tuple[str, ...]
     everything: bool = False
@@ -76,12 +76,14 @@ def size(option: str, given: str | None) -> int | None:
 
 
 def reason(option: str, given: str | None) -> str:
-    """Why an operator overrides something, empty where the option was not given. Every commit will tell it."""
+    """The reason of an override; empty if the option was not given. Recorded in every commit."""
     if given is None:
         return ""
     text = " ".join(given.split())
     if not text or not text.isprintable():
-        raise UsageError(f"{option} wants a reason", "say why: every commit of the run and its report will tell it")
+        raise UsageError(
+            f"{option} needs a reason", "give one; it is recorded in every commit of the run and in its report"
+        )
     return text[:LONGEST_REASON]
 
 
@@ -107,13 +109,13 @@ def variables(pairs: Sequence[str] | None) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ConflictOptions:
-    """What only ``conflicts`` is told."""
+    """Options of ``conflicts``."""
 
     clients: tuple[str, ...] = ()
     operation: str = ""
     everything: bool = False
     between: tuple[str, str] | None = None
-    """Two statements, of which alone something is asked."""
+    """The two statements to compare."""
 
 
 _ENGINES = {

@@ -68,7 +68,7 @@ class _Written:
 
 @dataclass(frozen=True, slots=True)
 class Adopter:
-    """What the writing depends on beside the files. ``read`` makes specs of files, as they were made before."""
+    """The context of an adoption. ``read`` makes specs from files in the way the originals were made."""
 
     dialect: str
     catalog: str
@@ -196,7 +196,7 @@ def _patterns(specs: Specs) -> list[object]:
 
 
 def _strongest(specs: Specs, name: TableName) -> Declaration:
-    """The pattern beside which a table without an entry gets one."""
+    """The pattern after which a table without an entry gets its own."""
     return specs.declarations.matching(name)[0]
 
 

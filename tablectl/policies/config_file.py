@@ -1,4 +1,4 @@
-"""The configuration file as plain values: texts, nested as the file nests them, beside the place of each key."""
+"""The configuration file as plain values: texts, nested as in the file, and the position of each key."""
 
 from __future__ import annotations
 

@@ -20,13 +20,13 @@ from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar, SourceFile, kind_of
 
 LATER_KEYS = (*sorted(LATER_OPTIONS), "window")
-"""Keys beside the attributes that the design has and that are not built yet."""
+"""Reserved keys that are not implemented yet."""
 
 TAG = r"[A-Za-z0-9_./-]+"
 
 _TAG = re.compile(rf"{TAG}\Z")
 _INHERITED = (*SHAPES, *OPTIONS)
-"""What a table may take from its defaults and patterns, beside its tags."""
+"""Keys that a table inherits from its defaults and patterns, in addition to its tags."""
 _TABLE_ONLY: Mapping[str, str] = MappingProxyType(
     {
         "location": "a location belongs to one table",

@@ -1,4 +1,4 @@
-"""The options of a policy: keys beside the attributes, each read, described and made a part of ``TableOptions``."""
+"""The options of a policy: keys that are not attributes. Each becomes a part of ``TableOptions``."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ EVERY_OPTION = (
     _word(
         "rewrite",
         ("allowed", "refused"),
-        "Whether all data of the table may be written anew, as a change of its partitioning needs.",
+        "Whether all data of the table may be rewritten, as a change of its partitioning requires.",
     ),
     Option(
         name="max_bytes",

@@ -1,4 +1,4 @@
-"""A policy file written anew, from what tables have."""
+"""A new policy file from the live values of tables."""
 
 from __future__ import annotations
 

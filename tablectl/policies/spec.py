@@ -28,8 +28,8 @@ class TableSpec:
     name: TableName
     policy: Policy
     location: str | None
-    """Where the log of a catalog table lies, as declared or as a listing found it; ``None`` where nobody said yet, and
-    for a path table, whose name says it."""
+    """Where the log of a catalog table lies, as declared or as a listing found it; ``None`` where it is not known yet,
+    and for a path table, whose name says it."""
     tags: tuple[str, ...]
     sources: Mapping[str, SourceFile]
     """Where each effective attribute was given, and each ``properties.<key>``, and ``location``."""

@@ -39,7 +39,7 @@ class GivenValue:
 
 @dataclass(frozen=True, slots=True)
 class ValueReader:
-    """What the reading of files depends on beside the files; ``problems`` grows."""
+    """The context of reading files: variables and masks. Problems are appended to ``problems``."""
 
     variables: Variables
     dialect: str
@@ -51,7 +51,7 @@ class ValueReader:
 
     @property
     def hints(self) -> bool:
-        """Whether a problem is still worth a search for what was meant: of thousands nobody reads it."""
+        """Whether to search for similar names: not after thousands of problems."""
         return len(self.problems) < MOST_HINTS
 
     def of_value(self, attribute: str, key: str) -> ValueReader:

@@ -160,4 +160,4 @@ def test_two_statements_are_all_that_is_asked(cli: Cli, repo: Repository) -> Non
     name = repo.name("orders")
     result = cli("conflicts", name, "--all", "--between", _DELETE.format(name), _DELETE.format(name))
     assert result.code == 64
-    assert "--between goes with neither --operation nor --all" in result.err
+    assert "--between cannot be combined with --operation or --all" in result.err

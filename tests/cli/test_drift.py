@@ -200,7 +200,7 @@ def test_adopt_shows_how_files_change_and_asks(repo: Repository, cli: Cli, monke
     assert file.read_text() == ADOPTED.replace("LAKE", str(repo.lake))
     assert file.stat().st_mode & 0o777 == 0o640
     assert cli("drift").code == 0
-    assert "--yes has nothing to agree to" in cli("drift", "--yes").err
+    assert "--yes needs --adopt" in cli("drift", "--yes").err
 
 
 class Terminal:
