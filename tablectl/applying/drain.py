@@ -1,4 +1,4 @@
-"""The drain: waiting until every guard that a gate stops is gone or dead (docs/guards.md, "What waits for whom")."""
+"""The drain: waiting until every guard that a gate stops is gone or dead (docs/guards.md, "How writers and applies wait")."""
 
 from __future__ import annotations
 
