@@ -1,4 +1,4 @@
-"""The drain: waiting until every guard that a gate stops is gone or dead (docs/guards.md, "How writers and applies wait")."""
+"""The drain: wait until every guard that a gate stops is gone or dead (docs/guards.md)."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def init_command(
 def _check_free(directory: Path, files: Mapping[str, str]) -> None:
     """Raises ``InputError`` with all that is in the way."""
     if directory.exists() and not directory.is_dir():
-        raise InputError((Problem(shown_path(directory), 0, 0, "this is no folder"),))
+        raise InputError((Problem(shown_path(directory), 0, 0, "this is not a folder"),))
     taken = [name for name in files if os.path.lexists(directory / name)]
     if taken:
         hint = "init overwrites nothing: move these files away, or edit them by hand"

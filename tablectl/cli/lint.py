@@ -55,7 +55,7 @@ def explain_code_command(word: str, request: CommandRequest, out: Output, form: 
     if rule is None:
         near = nearest(word.upper(), tuple(RULES))
         raise UsageError(
-            f"{word} is no code of a finding", f"did you mean {near}?" if near else _every_code(tuple(RULES))
+            f"{word} is not a finding code", f"did you mean {near}?" if near else _every_code(tuple(RULES))
         )
     setting = load_config(Path(), os.environ, request.env).lint.get(rule.code)
     here = setting.severity if setting and setting.severity else rule.severity

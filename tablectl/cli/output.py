@@ -206,7 +206,7 @@ def _beside(path: Path, mode: int) -> Iterator[tuple[int, Path]]:
     """A new file in the folder of another one, which is gone afterwards if it still has its name."""
     try:
         if path.exists() and not path.is_file():
-            raise TablectlError(f"{path}: this is no file, and nothing else is replaced", "choose another name")
+            raise TablectlError(f"{path}: this is not a file, and nothing else is replaced", "choose another name")
         path.parent.mkdir(parents=True, exist_ok=True)
         name = path.parent / f".{path.name}.{secrets.token_hex(8)}"
         handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)  # the system takes the umask off

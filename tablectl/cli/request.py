@@ -135,13 +135,13 @@ _CLIENT = re.compile(r"([a-z-]+)(?:[ /:-]*(\d{1,4}(?:\.\d{1,4}){0,2})(?:\.x)?)?(
 def client(text: str) -> tuple[Client, bool | None]:
     """``delta-spark 4.0``, ``databricks 14.2 photon``, ``kernel``: a client, and whether it has Photon, if it says so.
 
-    Raises ``UsageError`` for what is no client.
+    Raises ``UsageError`` for what is not a client.
     """
     match = _CLIENT.match(text.strip().lower())
     engine = _ENGINES.get(match.group(1).rstrip("-")) if match else None
     if match is None or engine is None or (match.group(3) and engine != "databricks"):
         raise UsageError(
-            f"--client {text!r} names no client",
+            f"--client {text!r} is not a client",
             "for example --client 'delta-spark 4.0', --client 'databricks 14.2 photon', --client kernel, "
             "--client delta-rs",
         )

@@ -48,6 +48,6 @@ def parse_size(text: str) -> int:
     """Bytes as people write them: ``500000``, ``20 GB``. Raises ``ValueError`` for what is none."""
     match = _SIZE.match(text.strip())
     if match is None:
-        raise ValueError(f"{text!r} is no amount of data")
+        raise ValueError(f"{text!r} is not a size")
     factor: int = 1000 ** _UNITS.index((match[2] or "b").lower())
     return int(match[1]) * factor

@@ -230,7 +230,7 @@ class _Reading:
             elif key not in takes.known:
                 hint = f"known are {', '.join(sorted(takes.known))}"
                 meant = nearest(key, takes.known)
-                self._report(path, "is no option", f"did you mean `{meant}`? {hint}" if meant else hint)
+                self._report(path, "is not an option", f"did you mean `{meant}`? {hint}" if meant else hint)
             elif (found := self._value(takes.of, value, path)) is not None:
                 read[key] = found
         return read
@@ -249,7 +249,7 @@ class _Reading:
         try:
             words = shlex.split(value) if isinstance(value, str) else value
         except ValueError as error:  # a quote that is never closed
-            self._report(keys, f"is no command: {str(error).lower()}")
+            self._report(keys, f"is not a command: {str(error).lower()}")
             return None
         if not isinstance(words, list) or not words or not all(isinstance(each, str) for each in words):
             self._report(keys, f"needs a command, not {_kind(value)}", "for example [./pause.sh, nightly]")

@@ -77,7 +77,7 @@ def test_all_that_is_in_the_way_is_told_and_nothing_is_written(repo: Repository,
     )
     assert sorted(each.name for each in Path().iterdir()) == [".pre-commit-config.yaml", "tablectl.yaml"]
     Path("file").write_text("")
-    assert "this is no folder" in cli("init", "file").err
+    assert "this is not a folder" in cli("init", "file").err
 
 
 def test_a_table_that_cannot_be_read_keeps_everything_from_being_written(repo: Repository, cli: Cli) -> None:
