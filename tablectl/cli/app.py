@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from tablectl.cli import completion as complete
-from tablectl.cli.output import Format, Output, ValidateFormat, flush_or_discard
+from tablectl.cli.output import Format, Output, ValidateFormat, let_go
 from tablectl.cli.report_files import FILES, ReportFiles
 from tablectl.cli.request import (
     ApplyOptions,
@@ -162,7 +162,7 @@ def run_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
         out.fail(error)
         return error.exit_code
     finally:
-        flush_or_discard()
+        let_go()
 
 
 def _run(args: Sequence[str], out: Output) -> int:

@@ -169,11 +169,11 @@ def apply_command(
                 wait=options.wait,
                 watch=options.watch,
             )
-            with _signals(control, out) as install_handlers:
+            with _signals(control, out) as heed:
 
                 def open_engine(stamp: str) -> Engine:
                     engine = engines.open(stamp)
-                    install_handlers()  # a new Spark context has replaced our handlers
+                    heed()  # a new Spark context has replaced our handlers
                     return engine
 
                 report = run(plan, open_engine, config, os.environ, control, approve=approve)
@@ -183,7 +183,7 @@ def apply_command(
 
 
 def _reported(report: RunReport, out: Output, reports: ReportFiles, render: Render) -> ExitCode:
-    """Write the report; return the exit code. Commits are reported and counted even if the report cannot be written."""
+    """The exit code, once the report is written. Committed changes count and are reported even if the report fails."""
     before = out.results
     try:
         reports.write(render, out)
@@ -223,10 +223,11 @@ def _agreed(plan: Plan, out: Output, form: ReportFormat, mask: Mask, *, yes: boo
 
 @contextmanager
 def _signals(control: Control, out: Output) -> Iterator[Callable[[], None]]:
-    """The first SIGINT, SIGTERM or SIGHUP stops the run: no further statement starts, leases are released.
+    """On the first SIGINT, SIGTERM or SIGHUP, end the run cleanly: no further statement starts, and leases are
+    released.
 
-    The next one ends the process at once. Ignored signals stay ignored (``nohup``). Yields a function that installs
-    the handlers again after another library replaced them.
+    The next signal ends the process at once, as it would without our handlers. Ignored signals stay ignored
+    (``nohup``). Yields a function that restores our handlers after another library has replaced them.
     """
     before: dict[int, Any] = {}
 
@@ -239,7 +240,7 @@ def _signals(control: Control, out: Output) -> Iterator[Callable[[], None]]:
         with suppress(RuntimeError):  # the signal came while the same stream was being written
             out.note("stopping: waiting for running statements, starting no more; repeat the signal to exit at once")
 
-    def install_handlers() -> None:
+    def heed() -> None:
         for name in ("SIGINT", "SIGTERM", "SIGHUP"):
             number = getattr(signal, name, None)  # Windows knows no SIGHUP
             now = signal.getsignal(number) if number else None
@@ -247,9 +248,9 @@ def _signals(control: Control, out: Output) -> Iterator[Callable[[], None]]:
                 before.setdefault(number, now)
                 signal.signal(number, stop)
 
-    install_handlers()
+    heed()
     try:
-        yield install_handlers
+        yield heed
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -354,7 +355,7 @@ def window_show_command(table: str, request: CommandRequest, out: Output, form: 
     store, must_exist = _records(table, request, out)
     record = tail(store)
     if record is None:
-        must_exist()  # a misspelt name is an error; a table without records is not
+        must_exist()  # distinguishes a misspelt name from a table that was never leased
     if form is Format.JSON:
         out.result(_record_json(record))
     elif record is None:
@@ -452,7 +453,7 @@ def mask_of(config: Config) -> Mask:
 def _context(
     plan: Plan, request: CommandRequest, config: Config, out: Output, reports: ReportFiles, saved: Path | None
 ) -> Context:
-    """The data that the requested reports show in addition to the plan."""
+    """The context of the reports, as far as any of them needs it."""
     if not reports.names_lines:
         return Context()
     return replace(context_here(saved), sources=_sources(plan, request, config, out))

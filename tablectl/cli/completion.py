@@ -1,4 +1,4 @@
-"""Shell completion of names from the policies and ``tablectl.yaml``, in addition to commands and options.
+"""Shell completion of table names, tags, environments and other names from the policies and ``tablectl.yaml``.
 
 Whoever presses the tab key waits: only files of the repository are read, and none where they are many. Nothing is said
 where they cannot be: a shell in the middle of a line has no place for it.
@@ -110,7 +110,7 @@ def clients(incomplete: str) -> list[str]:
 def _starting(incomplete: str, names: Callable[[], Iterable[str]]) -> list[str]:
     try:
         found = names()
-    except Exception:  # noqa: BLE001  # a traceback would end up in the command line
+    except Exception:  # noqa: BLE001  # no place for a message; a traceback would end up in the command line
         return []
     return sorted({name for name in found if name.startswith(incomplete) and _PLAIN.match(name)})
 

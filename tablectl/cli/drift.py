@@ -78,7 +78,7 @@ def _agreed(
     *,
     yes: bool,
 ) -> bool:
-    """Show the changes of the files, and return whether to write them."""
+    """Whether to write the files, asked after showing the changes."""
     before = repository.texts()
     if form is ReportFormat.TEXT:
         out.result("\n" + secret(adoption_text(adoption, before, out.style)))
@@ -95,7 +95,7 @@ def _agreed(
 
 
 def _write(repository: Repository, adoption: Adoption, out: Output) -> None:
-    """Write every file, unless another process has changed one of them in the meantime."""
+    """Write every file, unless one of them was changed meanwhile."""
     data = repository.bytes_of(adoption.texts)
     for path in data:
         if _now(path) != repository.files[path]:

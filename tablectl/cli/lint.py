@@ -38,7 +38,7 @@ def lint_command(request: CommandRequest, out: Output, form: ValidateFormat) -> 
         case ValidateFormat.JSON:
             out.result(json.dumps(lint_json(linted), indent=2) + "\n")
         case ValidateFormat.SARIF:
-            from tablectl.reports.context import Context  # noqa: PLC0415  # a large import that only this path needs
+            from tablectl.reports.context import Context  # noqa: PLC0415  # loads many modules, needed only here
             from tablectl.reports.sarif import lint_sarif  # noqa: PLC0415
 
             sources = policy_lines_of(specs, [table.name for table in linted.tables])

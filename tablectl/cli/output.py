@@ -62,11 +62,13 @@ class Output:
 
     @property
     def interactive(self) -> bool:
-        """Whether standard input is a terminal, so that a question can be answered."""
+        """Whether a user can answer questions."""
         return sys.stdin is not None and sys.stdin.isatty()
 
     def result(self, text: str) -> None:
-        """Write the result. Raises ``TablectlError`` if that fails, ``BrokenPipeError`` if its reader has gone."""
+        """Print a result. Raises ``TablectlError`` if it cannot be written, ``BrokenPipeError`` if its reader has
+        closed the pipe.
+        """
         try:
             _write(self._out, inert(text, colour=self._colour(self._out)))
         except BrokenPipeError:
@@ -76,7 +78,7 @@ class Output:
         self.results += 1
 
     def note(self, text: str) -> None:
-        """Print progress and other notes. A terminal that has gone away does not stop an apply."""
+        """Print progress and other text that is not the result. A closed terminal must not stop an apply half way."""
         style = Style(self._colour(self._err))
         with suppress(OSError):
             if self._screen is not None:
@@ -86,7 +88,7 @@ class Output:
 
     @contextmanager
     def display(self) -> Iterator[Notify]:
-        """Show the progress of an apply: in place on a terminal, else line by line."""
+        """The observer of an apply: a display in place on a terminal, else lines."""
         if self._err is None or not self._redraws:
             yield Lines(self.note)
             return
@@ -107,22 +109,22 @@ class Output:
         return Progress(write, monotonic, live=self._redraws)
 
     def error(self, error: TablectlError) -> None:
-        """Print what is wrong and how to fix it."""
+        """Print an error and its hint."""
         style = Style(self._colour(self._err))
         body = "\n".join(printable_lines(str(error)))
         with suppress(OSError):
             self._say(f"{style.paint('error:', 'red', 'bold')} {body}\n")
 
     def usage(self, text: str) -> None:
-        """Print the usage error of the command-line library."""
+        """Print a usage error of the command-line library."""
         with suppress(OSError):
             self._say(text)
 
     def fail(self, error: TablectlError, code: ExitCode | None = None) -> None:
-        """Print the error that prevented the result; with JSON output, also as the result."""
+        """Report why the command has no result: to people and, as JSON, to programs."""
         self.error(error)
         if self.json and not self.results:
-            with suppress(OSError, TablectlError):  # the reader has gone, and nothing else can be done
+            with suppress(OSError, TablectlError):  # the stream is closed, so nothing else can be reported
                 self.result(json.dumps(error_json(error, code or error.exit_code), indent=2) + "\n")
 
     def ask(self, question: str) -> bool:
@@ -162,8 +164,8 @@ def problems_json(problems: Sequence[Problem]) -> list[dict[str, object]]:
     return [{name: getattr(problem, name) for name in names} for problem in problems]
 
 
-def flush_or_discard() -> None:
-    """Flush the standard streams; redirect closed ones to the null device, or the last flush would fail."""
+def let_go() -> None:
+    """Redirect closed streams to the null device, because the interpreter's flush at exit would fail."""
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:

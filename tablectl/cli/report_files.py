@@ -91,7 +91,7 @@ class ReportFiles:
 def _made(render: Render, form: ReportFormat, style: Style) -> str:
     """A report, inert in a file as on a terminal.
 
-    Raises ``TablectlError`` where it cannot be made: the command still reports what it did.
+    Raises ``TablectlError`` if rendering fails: what was done matters more than how it is reported.
     """
     try:
         return inert(render(form, style), colour=style.colour)

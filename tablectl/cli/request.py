@@ -33,7 +33,7 @@ class CommandRequest:
 
 @dataclass(frozen=True, slots=True)
 class ApplyOptions:
-    """Options of ``apply``."""
+    """The options of ``apply``."""
 
     yes: bool = False
     proceed: str = ""
@@ -42,12 +42,12 @@ class ApplyOptions:
     """Minutes, as ``watch``."""
     watch: float = 0
     without_policies: bool = False
-    """Whether to apply a saved plan without comparing it with the policies."""
+    """Whether a saved plan is applied without comparing it with the policies."""
 
 
 @dataclass(frozen=True, slots=True)
 class DriftOptions:
-    """Options of ``drift``."""
+    """The options of ``drift``."""
 
     look_back: int
     adopt: bool = False
@@ -56,7 +56,7 @@ class DriftOptions:
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """Options of ``import``."""
+    """The options of ``import``."""
 
     tables: tuple[str, ...]
     everything: bool = False
@@ -76,7 +76,7 @@ def size(option: str, given: str | None) -> int | None:
 
 
 def reason(option: str, given: str | None) -> str:
-    """The reason of an override; empty if the option was not given. Recorded in every commit."""
+    """The reason for which an operator overrides something; empty if the option is absent. Every commit records it."""
     if given is None:
         return ""
     text = " ".join(given.split())
@@ -109,13 +109,13 @@ def variables(pairs: Sequence[str] | None) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ConflictOptions:
-    """Options of ``conflicts``."""
+    """The options of ``conflicts``."""
 
     clients: tuple[str, ...] = ()
     operation: str = ""
     everything: bool = False
     between: tuple[str, str] | None = None
-    """The two statements to compare."""
+    """Two statements to compare, instead of the matrix."""
 
 
 _ENGINES = {
@@ -135,7 +135,7 @@ _CLIENT = re.compile(r"([a-z-]+)(?:[ /:-]*(\d{1,4}(?:\.\d{1,4}){0,2})(?:\.x)?)?(
 def client(text: str) -> tuple[Client, bool | None]:
     """``delta-spark 4.0``, ``databricks 14.2 photon``, ``kernel``: a client, and whether it has Photon, if it says so.
 
-    Raises ``UsageError`` for what is not a client.
+    Raises ``UsageError`` for an unknown client.
     """
     match = _CLIENT.match(text.strip().lower())
     engine = _ENGINES.get(match.group(1).rstrip("-")) if match else None

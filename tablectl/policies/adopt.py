@@ -68,7 +68,7 @@ class _Written:
 
 @dataclass(frozen=True, slots=True)
 class Adopter:
-    """The context of an adoption. ``read`` makes specs from files in the way the originals were made."""
+    """The inputs of an adoption besides the files. ``read`` parses files into specs, in the same way as before."""
 
     dialect: str
     catalog: str
@@ -196,7 +196,7 @@ def _patterns(specs: Specs) -> list[object]:
 
 
 def _strongest(specs: Specs, name: TableName) -> Declaration:
-    """The pattern after which a table without an entry gets its own."""
+    """The pattern whose file receives the entry of a table without one."""
     return specs.declarations.matching(name)[0]
 
 

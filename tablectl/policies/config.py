@@ -123,7 +123,7 @@ class Config:
     engine: EngineConfig = field(default_factory=EngineConfig)
     window: WindowConfig = field(default_factory=WindowConfig)
     state: str | None = None
-    """Where lease records are stored, if not in the folder of each table."""
+    """The location of lease records, if it is not next to the tables."""
     stores: StoresConfig = field(default_factory=StoresConfig)
     reports: ReportsConfig = field(default_factory=ReportsConfig)
     lint: Mapping[str, LintSetting] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The configuration file as plain values: texts, nested as in the file, and the position of each key."""
+"""Reads the configuration file into plain values: texts, nested as in the file, and the position of each key."""
 
 from __future__ import annotations
 

@@ -248,8 +248,8 @@ class _Reading:
     def _command(self, value: Any, keys: Keys) -> tuple[str, ...] | None:
         try:
             words = shlex.split(value) if isinstance(value, str) else value
-        except ValueError as error:  # a quote that is never closed
-            self._report(keys, f"is not a command: {str(error).lower()}")
+        except ValueError as error:  # an unclosed quote
+            self._report(keys, f"is no command: {str(error).lower()}")
             return None
         if not isinstance(words, list) or not words or not all(isinstance(each, str) for each in words):
             self._report(keys, f"needs a command, not {_kind(value)}", "for example [./pause.sh, nightly]")

@@ -28,7 +28,7 @@ class Explanation:
 
     @property
     def silent(self) -> tuple[str, ...]:
-        """The attributes that no policy names: they are not managed."""
+        """The attributes that no policy names. They are not managed."""
         named = {each.key.partition(".")[0] for each in self.heard}
         return tuple(name for name in SHAPES if name not in named)
 

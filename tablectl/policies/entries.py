@@ -20,13 +20,13 @@ from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar, SourceFile, kind_of
 
 LATER_KEYS = (*sorted(LATER_OPTIONS), "window")
-"""Reserved keys that are not implemented yet."""
+"""Keys other than attributes that are planned but not implemented."""
 
 TAG = r"[A-Za-z0-9_./-]+"
 
 _TAG = re.compile(rf"{TAG}\Z")
 _INHERITED = (*SHAPES, *OPTIONS)
-"""Keys that a table inherits from its defaults and patterns, in addition to its tags."""
+"""The keys, other than tags, that a table can inherit from defaults and patterns."""
 _TABLE_ONLY: Mapping[str, str] = MappingProxyType(
     {
         "location": "a location belongs to one table",

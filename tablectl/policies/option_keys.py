@@ -1,4 +1,4 @@
-"""The options of a policy: keys that are not attributes. Each becomes a part of ``TableOptions``."""
+"""The options of a policy: keys other than attributes. Parses and describes each, and builds ``TableOptions``."""
 
 from __future__ import annotations
 

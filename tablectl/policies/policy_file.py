@@ -1,4 +1,4 @@
-"""A new policy file from the live values of tables."""
+"""Writes a new policy file from the values of live tables."""
 
 from __future__ import annotations
 

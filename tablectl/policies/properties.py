@@ -32,7 +32,7 @@ def read_properties(node: MapNode, reading: ValueReader) -> dict[str, GivenValue
 
 
 def refused_hint(key: str, hint: str, dialect: str) -> str:
-    """The hint for a refused key: that of the property catalog, else the most similar key."""
+    """The hint for a refused key: the catalogue's own hint, otherwise the most similar known key."""
     if hint or not key.lower().startswith("delta."):
         return hint
     near = nearest(key, known_keys(dialect))

@@ -28,8 +28,9 @@ class TableSpec:
     name: TableName
     policy: Policy
     location: str | None
-    """Where the log of a catalog table lies, as declared or as a listing found it; ``None`` where it is not known yet,
-    and for a path table, whose name says it."""
+    """The location of a catalog table, as declared or as a listing found it. ``None`` if it is not known yet, and for a
+    path table, whose name is its location.
+    """
     tags: tuple[str, ...]
     sources: Mapping[str, SourceFile]
     """Where each effective attribute was given, and each ``properties.<key>``, and ``location``."""

@@ -39,7 +39,7 @@ class GivenValue:
 
 @dataclass(frozen=True, slots=True)
 class ValueReader:
-    """The context of reading files: variables and masks. Problems are appended to ``problems``."""
+    """The context for reading files: variables, dialect, catalog, masks. ``problems`` is appended to."""
 
     variables: Variables
     dialect: str
@@ -51,7 +51,7 @@ class ValueReader:
 
     @property
     def hints(self) -> bool:
-        """Whether to search for similar names: not after thousands of problems."""
+        """Whether to compute a suggestion for another problem. With thousands of problems it is wasted effort."""
         return len(self.problems) < MOST_HINTS
 
     def of_value(self, attribute: str, key: str) -> ValueReader:

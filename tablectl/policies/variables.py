@@ -23,7 +23,7 @@ LONGEST_NAME = 4096
 
 
 class UndefinedVariableError(ValueError):
-    """A text names undefined variables."""
+    """A text uses undefined variables."""
 
     def __init__(self, names: tuple[str, ...], hint: str) -> None:
         super().__init__(f"undefined: {', '.join(names)}")

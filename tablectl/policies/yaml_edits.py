@@ -64,7 +64,7 @@ def outline(text: str) -> TextEdit:
             case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
                 done = stack.pop()
                 assert event.end_mark is not None
-                # The end of a block shows only in the next token, so the end of its last child is used.
+                # The end of a block is known only from the next token, so the end of its last child is used.
                 done.end = event.end_mark.index if done.flow or not done.children else done.children[-1].end
                 stack[-1].children.append(done)
     return stack[0].children[0]
@@ -188,7 +188,7 @@ class _Splice:
         return self._cut(node.start, node.end, space + written)
 
     def _items(self, node: TextEdit, value: tuple[str, ...]) -> list[Cut]:
-        """Item by item, so that comments between them are kept."""
+        """Replaces the items one by one, so that the comments next to them stay."""
         old, text = node.children, self.text
         if any(item.kind != "scalar" or item.shared for item in old):
             raise SpliceError(_SHARED)
