@@ -1,4 +1,4 @@
-"""The drain: wait until every guard that the gate blocks is deleted or dead (docs/guards.md)."""
+"""The drain: waiting until every guard that a gate stops is gone or dead (docs/guards.md, "What waits for whom")."""
 
 from __future__ import annotations
 
