@@ -2,11 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-# Versions of Delta whose conflicts are measured beside our own, each with a Spark that it is made for.
+# Further versions of Delta whose conflicts are measured, each with a matching Spark.
 VERSIONS := 4.0.1-4.0.1 4.1.0-4.0.1 4.3.1-4.0.1
 CASES := not slow
 
-# What `make chaos` is told: `make chaos ROUNDS=100`, `make chaos CHAOS='--only kill --seconds 3600'`.
+# Arguments of `make chaos`: `make chaos ROUNDS=100`, `make chaos CHAOS='--only kill --seconds 3600'`.
 ROUNDS := 10
 CHAOS = --rounds $(ROUNDS)
 
@@ -24,22 +24,22 @@ check: install
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Beside the tests on Spark, most of which wait for its JVM, run all others.
+# Run the tests without Spark in parallel with those on Spark, which mostly wait for the JVM.
 unit: install
 	@$(BIN)/python -m pytest -p no:cacheprovider -m "not spark and not slow" > .unit.log 2>&1 & others=$$!; \
 	$(BIN)/python -m pytest -m "spark and not slow"; spark=$$?; \
 	wait $$others; others=$$?; cat .unit.log; exit $$((spark | others))
 
-# The rest of the matrices on Spark, for changes of the log reader and of the conflict rules.
+# The slow cells of the matrices on Spark. Run them after changes of the log reader or the conflict rules.
 test-slow: java install
 	$(BIN)/python -m pytest -m slow
 
-# The interleavings of the conflict rules on other versions of Delta; all of them with CASES=spark.
+# The interleavings of the conflict rules on other versions of Delta. CASES=spark runs all of them.
 test-versions: java install $(VERSIONS:%=.venv-versions/%/installed)
 	@for each in $(VERSIONS); do echo; echo "Delta-Spark $$each"; \
 	  .venv-versions/$$each/bin/python -m pytest tests/conflicts/test_against_spark.py -m "$(CASES)" || exit 1; done
 
-# Delta and Spark alone; all else comes from .venv, which they take precedence over.
+# Only Delta and Spark; other packages come from .venv, with lower precedence.
 .venv-versions/%/installed: | .venv/installed
 	$(PYTHON) -m venv --clear $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check \
@@ -48,29 +48,29 @@ test-versions: java install $(VERSIONS:%=.venv-versions/%/installed)
 	  > "$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/shared.pth"
 	touch $@
 
-# Hostile input for what reads it, SECONDS for each subject: `make fuzz SUBJECTS=logs SECONDS=600`.
+# Fuzz every reader of untrusted input, SECONDS for each subject: `make fuzz SUBJECTS=logs SECONDS=600`.
 SECONDS := 60
 SUBJECTS :=
 
 fuzz: install
 	$(BIN)/python -m tests.fuzz $(SUBJECTS) --seconds $(SECONDS)
 
-# Each prints what it measured, against what one would use instead.
+# Each benchmark prints its measurements and those of the alternatives.
 bench: install
 	@for each in benchmarks/[!_]*.py; do echo; echo "$$each"; $(BIN)/python "$$each" || exit 1; done
 
-# Maintainers: try the newest releases of clients from PyPI on real tables, and rewrite what is known of them.
+# Maintainers: try the newest releases of clients from PyPI on real tables, and update delta/clients.json.
 probe-clients: java install
 	$(BIN)/python -m tools.probe_clients $(CLIENTS)
 
-# Applies that are killed, paused and cut off among writers, and then applies that race (docs/benchmarks.md).
+# Applies under faults (kills, pauses, lost connections), then applies that race (docs/benchmarks.md).
 chaos: java install
 	@$(BIN)/python -m chaos $(CHAOS); faults=$$?; $(BIN)/python -m chaos races $(CHAOS); races=$$?; \
 	$(BIN)/python -m chaos summary; exit $$((faults | races))
 
 install: .venv/installed
 
-# A lock with hashes: what is installed here is what was tested.
+# A lock with hashes: installs exactly the tested versions.
 .venv/installed: requirements.lock pyproject.toml | python
 	$(PYTHON) -m venv --clear .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock

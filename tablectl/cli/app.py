@@ -35,8 +35,8 @@ from tablectl.version import __version__
 
 app = typer.Typer(
     name="tablectl",
-    help="Table policies for Delta Lake: what each table shall be, planned against what it is, "
-    "and applied in one protected window.\n\nExample: tablectl plan --out plans/today.json",
+    help="Manage table policies for Delta Lake: plan the difference from the live tables "
+    "and apply it in one protected window.\n\nExample: tablectl plan --out plans/today.json",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -44,7 +44,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 window_app = typer.Typer(
-    help="Who holds a table's lease, and how to free it.\n\nExample: tablectl window show lake.sales.orders",
+    help="Show or release the lease on a table.\n\nExample: tablectl window show lake.sales.orders",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -52,14 +52,14 @@ app.add_typer(window_app, name="window")
 
 PathsArg = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="PATHS", help="Policy files or folders; default: `policies` of tablectl.yaml."),
+    typer.Argument(metavar="PATHS", help="Policy files or folders. Default: `policies` of tablectl.yaml."),
 ]
 SelectOpt = Annotated[
     list[str] | None,
     typer.Option(
         "--select",
         metavar="GLOB",
-        help="Only tables whose name matches; may be repeated.",
+        help="Include only tables whose name matches. Repeatable.",
         autocompletion=complete.tables,
     ),
 ]
@@ -68,20 +68,21 @@ ExcludeOpt = Annotated[
     typer.Option(
         "--exclude",
         metavar="GLOB",
-        help="Not tables whose name matches; may be repeated.",
+        help="Exclude tables whose name matches. Repeatable.",
         autocompletion=complete.tables,
     ),
 ]
 MaxTablesOpt = Annotated[
-    int | None, typer.Option("--max-tables", metavar="N", min=0, help="Refuse a plan that changes more tables.")
+    int | None, typer.Option("--max-tables", metavar="N", min=0, help="Refuse a plan that changes more than N tables.")
 ]
 MaxBytesOpt = Annotated[
-    str | None, typer.Option("--max-bytes", metavar="SIZE", help="Refuse a plan that rewrites more data: 20GB.")
+    str | None,
+    typer.Option("--max-bytes", metavar="SIZE", help="Refuse a plan that rewrites more data, for example 20GB."),
 ]
 TagOpt = Annotated[
     list[str] | None,
     typer.Option(
-        "--tag", metavar="TAG", help="Only tables with the tag; may be repeated.", autocompletion=complete.tags
+        "--tag", metavar="TAG", help="Include only tables with this tag. Repeatable.", autocompletion=complete.tags
     ),
 ]
 EnvOpt = Annotated[
@@ -89,37 +90,43 @@ EnvOpt = Annotated[
     typer.Option(
         "--env",
         metavar="NAME",
-        help="An environment of tablectl.yaml; else the variable TABLECTL_ENV.",
+        help="Environment of tablectl.yaml. Default: the variable TABLECTL_ENV.",
         autocompletion=complete.environments,
     ),
 ]
 VarOpt = Annotated[
     list[str] | None,
-    typer.Option("--var", metavar="NAME=VALUE", help="A value for ${NAME}; else the variable TABLECTL_VAR_NAME."),
+    typer.Option(
+        "--var",
+        metavar="NAME=VALUE",
+        help="Value of ${NAME} in policies. Default: the variable TABLECTL_VAR_NAME. Repeatable.",
+    ),
 ]
 TableArg = Annotated[
-    str, typer.Argument(metavar="TABLE", help="An identifier, as in policies.", autocompletion=complete.tables)
+    str, typer.Argument(metavar="TABLE", help="Table identifier, as in policies.", autocompletion=complete.tables)
 ]
 
 
-def _heed(ctx: typer.Context, value: StrEnum) -> StrEnum:
-    """Errors are printed as results are."""
+def _set_error_format(ctx: typer.Context, value: StrEnum) -> StrEnum:
+    """Print errors in the format of the result."""
     if isinstance(ctx.obj, Output):
         ctx.obj.json = value == Format.JSON
     return value
 
 
-_PRINTED = "How the result is printed; errors too, with json."
-FormatOpt = Annotated[Format, typer.Option("--format", callback=_heed, help=_PRINTED)]
-FormOpt = Annotated[ReportFormat, typer.Option("--format", callback=_heed, help=_PRINTED)]
-CheckedOpt = Annotated[ValidateFormat, typer.Option("--format", callback=_heed, help="How the result is printed.")]
+_PRINTED = "Output format. With json, errors are JSON too."
+FormatOpt = Annotated[Format, typer.Option("--format", callback=_set_error_format, help=_PRINTED)]
+FormOpt = Annotated[ReportFormat, typer.Option("--format", callback=_set_error_format, help=_PRINTED)]
+CheckedOpt = Annotated[ValidateFormat, typer.Option("--format", callback=_set_error_format, help="Output format.")]
 ReportOpt = Annotated[
     list[Path] | None,
-    typer.Option("--report", metavar="FILE", help=f"Also write a report, its format by name: {FILES}. Repeatable."),
+    typer.Option(
+        "--report", metavar="FILE", help=f"Also write a report; the file name sets its format: {FILES}. Repeatable."
+    ),
 ]
 RemoteOpt = Annotated[
     str | None,
-    typer.Option("--remote", metavar="sc://HOST:PORT", help="A Spark Connect server instead of a local session."),
+    typer.Option("--remote", metavar="sc://HOST:PORT", help="Use a Spark Connect server instead of a local session."),
 ]
 
 
@@ -159,7 +166,7 @@ def run_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 def _run(args: Sequence[str], out: Output) -> int:
-    """Without the library's own ``main``, which would turn Ctrl-C into 130 and a closed pipe into an exit."""
+    """Run the command without the library's ``main``, which turns Ctrl-C into 130 and a closed pipe into an exit."""
     command = typer.main.get_command(app)
     with command.make_context("tablectl", list(args), obj=out) as context:
         return int(command.invoke(context) or 0)
@@ -188,7 +195,7 @@ def validate(
     env: EnvOpt = None,
     format: CheckedOpt = ValidateFormat.TEXT,  # noqa: A002
 ) -> int:
-    """Check policies without looking at a table.
+    """Check policies without reading any table.
 
     Example: tablectl validate policies/
     """
@@ -202,7 +209,7 @@ def plan(
     ctx: typer.Context,
     paths: PathsArg = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE.json", help="Save the plan for review and apply.")
+        Path | None, typer.Option("--out", metavar="FILE.json", help="Save the plan for review and for apply.")
     ] = None,
     select: SelectOpt = None,
     exclude: ExcludeOpt = None,
@@ -214,18 +221,18 @@ def plan(
     format: FormOpt = ReportFormat.TEXT,  # noqa: A002
     report: ReportOpt = None,
     detailed_exitcode: Annotated[
-        bool, typer.Option("--detailed-exitcode", help="Exit with 2 when changes are pending.")
+        bool, typer.Option("--detailed-exitcode", help="Exit with code 2 if changes are pending.")
     ] = False,
     remote: RemoteOpt = None,
 ) -> int:
-    """Show what would change, and with --out save it.
+    """Show the changes that the policies require. With --out, also save them.
 
     Example: tablectl plan --out plans/today.json
     """
     from tablectl.cli.commands import plan_command  # noqa: PLC0415
 
     if out and out.suffix != ".json":
-        raise UsageError(f"--out {out} would not be known as a plan", "give it a name that ends in .json")
+        raise UsageError(f"--out {out} is not a plan file name", "use a name that ends in .json")
     request = _request(paths, select, tag, var, remote, exclude, env)
     request = replace(request, max_tables=max_tables, max_bytes=size("--max-bytes", max_bytes))
     reports = ReportFiles.of(format, report, out)
@@ -244,7 +251,7 @@ def lint(
     format: CheckedOpt = ValidateFormat.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
-    """Look for settings that do harm. On every table, be there anything to change or not.
+    """Check tables for risky settings. Every table is checked, changed or not.
 
     Example: tablectl lint --select 'lake.sales.*'
     """
@@ -257,7 +264,7 @@ def lint(
 @app.command()
 def show(
     ctx: typer.Context,
-    plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="A file that `tablectl plan --out` wrote.")],
+    plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="Plan file written by `tablectl plan --out`.")],
     format: FormOpt = ReportFormat.TEXT,  # noqa: A002
     report: ReportOpt = None,
     var: VarOpt = None,
@@ -279,13 +286,15 @@ def apply(
         list[Path] | None,
         typer.Argument(
             metavar="[PLAN] [PATHS]",
-            help="A saved plan (*.json), and the policies it was made of; or policies to plan first.",
+            help="A saved plan (*.json) and the policies it was made from; or policies to plan and apply.",
         ),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Apply what was planned without asking.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Apply without asking for confirmation.")] = False,
     proceed: Annotated[
         str | None,
-        typer.Option("--proceed", metavar="REASON", help="Go on over writers that do not end in time: they may fail."),
+        typer.Option(
+            "--proceed", metavar="REASON", help="Continue even if writers have not finished in time; they may fail."
+        ),
     ] = None,
     override: Annotated[
         str | None, typer.Option("--override", metavar="REASON", help="Run outside the calendar of tablectl.yaml.")
@@ -293,12 +302,14 @@ def apply(
     wait: Annotated[
         float,
         typer.Option(
-            "--wait", metavar="MINUTES", min=0, help="Try tables again whose window could not be opened, for so long."
+            "--wait", metavar="MINUTES", min=0, help="Retry tables whose window could not be opened, for up to MINUTES."
         ),
     ] = 0,
     watch: Annotated[
         float,
-        typer.Option("--watch", metavar="MINUTES", min=0, help="Afterwards, wait so long for writers to come back."),
+        typer.Option(
+            "--watch", metavar="MINUTES", min=0, help="After the run, wait up to MINUTES for writers to return."
+        ),
     ] = 0,
     select: SelectOpt = None,
     exclude: ExcludeOpt = None,
@@ -314,14 +325,15 @@ def apply(
         bool,
         typer.Option(
             "--without-policies",
-            help="Apply a saved plan on its own word: compare it with no policy. Whoever can write the plan decides.",
+            help="Apply a saved plan without comparing it with the policies. Whoever can write the plan file decides.",
         ),
     ] = False,
 ) -> int:
     """Run a plan in one protected window.
 
-    A saved plan is compared with the policies: it is refused where it asks for anything that they do not declare.
-    Without a saved plan it plans, shows, and asks. The same command after a kill finishes the rest.
+    A saved plan is compared with the policies; tables with changes that the policies do not declare are refused.
+    Without a saved plan, apply makes a plan, shows it and asks for confirmation. After an interruption, run the same
+    command again to finish the rest.
 
     Example: tablectl apply plans/today.json
     """
@@ -347,12 +359,12 @@ def drift(
     ctx: typer.Context,
     paths: PathsArg = None,
     adopt: Annotated[
-        bool, typer.Option("--adopt", help="Write what the tables have into the policies, after showing how.")
+        bool, typer.Option("--adopt", help="Write the live values into the policies, after showing the change.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Adopt without asking.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Adopt without asking for confirmation.")] = False,
     look_back: Annotated[
         int,
-        typer.Option("--look-back", metavar="COMMITS", min=1, help="How much history of a table is looked through."),
+        typer.Option("--look-back", metavar="COMMITS", min=1, help="Number of commits of a table to search."),
     ] = 1000,
     select: SelectOpt = None,
     exclude: ExcludeOpt = None,
@@ -363,14 +375,14 @@ def drift(
     report: ReportOpt = None,
     remote: RemoteOpt = None,
 ) -> int:
-    """What is not as declared, and who brought it. The commit, when, with which operation. Exits with 2 if anything.
+    """Show differences from the policies and the commit that caused each. Exits with code 2 if there are any.
 
     Example: tablectl drift --select 'lake.sales.*'
     """
     from tablectl.cli.drift import drift_command  # noqa: PLC0415
 
     if yes and not adopt:
-        raise UsageError("--yes has nothing to agree to", "it goes with --adopt")
+        raise UsageError("--yes needs --adopt", "add --adopt, or leave --yes out")
     request = _request(paths, select, tag, var, remote, exclude, env)
     return drift_command(request, ctx.obj, ReportFiles.of(format, report), DriftOptions(look_back, adopt, yes))
 
@@ -379,19 +391,19 @@ def drift(
 def import_(
     ctx: typer.Context,
     tables: Annotated[
-        list[str] | None, typer.Argument(metavar="TABLES", help="Identifiers and patterns, as in policies.")
+        list[str] | None, typer.Argument(metavar="TABLES", help="Table identifiers and patterns, as in policies.")
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every table of `engine.catalog`.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Import every table of `engine.catalog`.")] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write; default: standard output.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Output file. Default: standard output.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     var: VarOpt = None,
     env: EnvOpt = None,
     format: FormatOpt = Format.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
-    """Write policies from live tables. Planning them changes nothing.
+    """Write policies from live tables. A plan of these policies has no changes.
 
     Example: tablectl import 'lake.sales.*' --output policies/sales.yaml
     """
@@ -409,8 +421,8 @@ def explain(
         str,
         typer.Argument(
             metavar="TABLE | WORD",
-            help="An identifier, as in policies; or an exception, a DELTA_… error class, an isolation level, a "
-            "property, or the code of a finding.",
+            help="A table identifier, as in policies; or an exception, a DELTA_… error class, an isolation level, a "
+            "property or the code of a finding.",
             autocompletion=complete.tables_and_words,
         ),
     ],
@@ -420,7 +432,7 @@ def explain(
         typer.Option(
             "--table",
             metavar="TABLE",
-            help="Explain the word on this live table.",
+            help="Explain the term for this live table.",
             autocompletion=complete.tables,
         ),
     ] = None,
@@ -429,7 +441,7 @@ def explain(
     format: FormatOpt = Format.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
-    """What holds for a table, or what a word means. The policies line by line; an exception, a level, a finding.
+    """Explain the effective policy of a table, or a term: an exception, an isolation level, a property, a finding.
 
     Examples: tablectl explain lake.sales.orders; tablectl explain delta.appendOnly; tablectl explain L004
     """
@@ -465,17 +477,19 @@ def conflicts(
         typer.Option(
             "--operation",
             metavar="NAME",
-            help="Only what concerns one: insert, merge, optimize, add-columns …",
+            help="Show one operation only: insert, merge, optimize, add-columns …",
             autocompletion=complete.operations,
         ),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every pair of operations, by reason.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show every pair of operations, grouped by reason.")
+    ] = False,
     between: Annotated[
         tuple[str, str] | None,
         typer.Option(
             "--between",
             metavar="SQL SQL",
-            help="Instead of all operations two statements: do they conflict, and what would keep them apart.",
+            help="Compare two SQL statements: whether they conflict, and how to avoid it.",
         ),
     ] = None,
     client: Annotated[
@@ -483,8 +497,8 @@ def conflicts(
         typer.Option(
             "--client",
             metavar="CLIENT",
-            help="Instead of those in the table's history: 'delta-spark 4.0', 'databricks 14.2 photon', kernel, "
-            "delta-rs; may be repeated.",
+            help="Client to assume instead of those in the table's history: 'delta-spark 4.0', "
+            "'databricks 14.2 photon', kernel, delta-rs. Repeatable.",
             autocompletion=complete.clients,
         ),
     ] = None,
@@ -493,7 +507,7 @@ def conflicts(
     format: FormatOpt = Format.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
-    """Who fails whom on a table, and what would avoid it. As it is, and as its policy would make it.
+    """Show which concurrent operations on a table conflict and how to avoid it, now and after its policy is applied.
 
     Example: tablectl conflicts lake.sales.orders
     """
@@ -507,16 +521,16 @@ def conflicts(
 @app.command()
 def init(
     ctx: typer.Context,
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder; default: this one.")] = Path(),
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder. Default: the current one.")] = Path(),
     tables: Annotated[
-        list[str] | None, typer.Argument(metavar="TABLES", help="Live tables for the first policies, as for import.")
+        list[str] | None, typer.Argument(metavar="TABLES", help="Live tables for the first policies, as for `import`.")
     ] = None,
     var: VarOpt = None,
     env: EnvOpt = None,
     format: FormatOpt = Format.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
-    """Start a repository. Configuration, first policies, a workflow for CI, a pre-commit hook. Writes over nothing.
+    """Start a repository: configuration, policies, a CI workflow, a pre-commit hook. Existing files are kept.
 
     Example: tablectl init lake-policies 'lake.sales.*'
     """
@@ -531,10 +545,10 @@ def schema(
     ctx: typer.Context,
     of: Annotated[
         SchemaKind,
-        typer.Option("--of", help="Policy files; or what `plan`, `apply` and `drift` give with --format json."),
+        typer.Option("--of", help="Policy files, or the JSON output of `plan`, `apply` or `drift`."),
     ] = SchemaKind.POLICIES,
 ) -> int:
-    """Print the JSON Schema of policies, for editors. Or that of plans, runs and drift, for programs.
+    """Print the JSON Schema of policies, for editors; or of plans, runs and drift, for programs.
 
     Example: tablectl schema > policies.schema.json
     """
@@ -547,7 +561,7 @@ def completion(
     ctx: typer.Context,
     shell: Annotated[complete.Shell, typer.Argument(metavar="bash|zsh|fish", help="The shell.")],
 ) -> int:
-    """Print what makes a shell complete the command line. Commands, options, tables, tags, environments.
+    """Print a shell completion script. It completes commands, options, tables, tags and environments.
 
     Example: tablectl completion bash > ~/.local/share/bash-completion/completions/tablectl
     """
@@ -558,11 +572,9 @@ def completion(
 @app.command()
 def demo(
     ctx: typer.Context,
-    directory: Annotated[
-        Path | None, typer.Argument(metavar="DIR", help="An empty folder; default: demo-lake.")
-    ] = None,
+    directory: Annotated[Path | None, typer.Argument(metavar="DIR", help="Empty folder. Default: demo-lake.")] = None,
 ) -> int:
-    """Build a small lake and show the whole cycle on it. Real Delta tables; plan, apply, plan.
+    """Build a small lake of real Delta tables and run plan, apply and plan on it.
 
     Example: tablectl demo /tmp/lake
     """
@@ -579,7 +591,7 @@ def window_show(
     format: FormatOpt = Format.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
-    """Who holds a table's lease, and since when.
+    """Show who holds the lease on a table, and since when.
 
     Example: tablectl window show 'delta.`/lake/orders`'
     """
@@ -592,13 +604,13 @@ def window_show(
 def window_break(
     ctx: typer.Context,
     table: TableArg,
-    reason: Annotated[str, typer.Option("--reason", help="Why; its holder and the next one will read it.")],
-    epoch: Annotated[int | None, typer.Option("--epoch", help="The epoch that `window show` printed.")] = None,
+    reason: Annotated[str, typer.Option("--reason", help="Reason; recorded for the current and the next holder.")],
+    epoch: Annotated[int | None, typer.Option("--epoch", help="Epoch printed by `window show`.")] = None,
     env: EnvOpt = None,
     format: FormatOpt = Format.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
-    """Free a table's lease by force. Its holder starts no further statement; one that runs cannot be stopped.
+    """Release the lease on a table by force. Its holder starts no further statement; a running one is not stopped.
 
     Example: tablectl window break 'delta.`/lake/orders`' --epoch 3 --reason "CI job cancelled"
     """

@@ -173,7 +173,7 @@ def apply_command(
 
                 def open_engine(stamp: str) -> Engine:
                     engine = engines.open(stamp)
-                    heed()  # a new Spark context has put a handler of its own in the place of ours
+                    heed()  # a new Spark context has replaced our handlers
                     return engine
 
                 report = run(plan, open_engine, config, os.environ, control, approve=approve)
@@ -183,7 +183,7 @@ def apply_command(
 
 
 def _reported(report: RunReport, out: Output, reports: ReportFiles, render: Render) -> ExitCode:
-    """The exit code, once the report is out. What was committed counts, and is told, whatever keeps the report back."""
+    """The exit code, once the report is written. Committed changes count and are reported even if the report fails."""
     before = out.results
     try:
         reports.write(render, out)
@@ -213,7 +213,8 @@ def _agreed(plan: Plan, out: Output, form: ReportFormat, mask: Mask, *, yes: boo
         return True
     if not out.interactive:
         raise UsageError(
-            "nobody is here to say yes", "add --yes, or save a plan with `tablectl plan --out FILE` and apply that"
+            "cannot ask for confirmation: standard input is not a terminal",
+            "add --yes, or save a plan with `tablectl plan --out FILE` and apply that",
         )
     if form is not ReportFormat.TEXT:
         out.note(render_plan(plan, ReportFormat.TEXT, Style(), mask, Context()))
@@ -222,10 +223,11 @@ def _agreed(plan: Plan, out: Output, form: ReportFormat, mask: Mask, *, yes: boo
 
 @contextmanager
 def _signals(control: Control, out: Output) -> Iterator[Callable[[], None]]:
-    """The first SIGINT, SIGTERM or SIGHUP ends the run in good order: no further statement starts, leases are released.
+    """On the first SIGINT, SIGTERM or SIGHUP, end the run cleanly: no further statement starts, and leases are
+    released.
 
-    The next one ends the process at once, as it would without us. Signals that were ignored stay so (``nohup``). Gives
-    a function that puts our handlers back where another library replaced them.
+    The next signal ends the process at once, as it would without our handlers. Ignored signals stay ignored
+    (``nohup``). Yields a function that restores our handlers after another library has replaced them.
     """
     before: dict[int, Any] = {}
 
@@ -236,7 +238,7 @@ def _signals(control: Control, out: Output) -> Iterator[Callable[[], None]]:
         for each in before:
             signal.signal(each, signal.SIG_DFL)
         with suppress(RuntimeError):  # the signal came while the same stream was being written
-            out.note("stopping: what runs is waited for, nothing more starts; once more to end at once")
+            out.note("stopping: waiting for running statements, starting no more; repeat the signal to exit at once")
 
     def heed() -> None:
         for name in ("SIGINT", "SIGTERM", "SIGHUP"):
@@ -315,7 +317,7 @@ def _between_command(
 
     logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of statements that are refused anyway
     if options.operation or options.everything:
-        raise UsageError("--between goes with neither --operation nor --all", "it is about two statements alone")
+        raise UsageError("--between cannot be combined with --operation or --all", "leave them out")
     asked = [client(each) for each in options.clients]
     config = configuration(request)
     dialect = config.engine.dialect
@@ -353,7 +355,7 @@ def window_show_command(table: str, request: CommandRequest, out: Output, form: 
     store, must_exist = _records(table, request, out)
     record = tail(store)
     if record is None:
-        must_exist()  # a name misspelt is told from a table that nobody ever held
+        must_exist()  # distinguishes a misspelt name from a table that was never leased
     if form is Format.JSON:
         out.result(_record_json(record))
     elif record is None:
@@ -378,10 +380,10 @@ def window_break_command(
         must_exist()
     if epoch is None:
         if held is None or not held.held:
-            raise UsageError(f"nobody holds {table}", "there is nothing to break: apply may run")
-        raise UsageError(f"{table} is held by {held}", f"say that you mean this one: --epoch {held.epoch}")
+            raise UsageError(f"the lease on {table} is free", "there is nothing to break: apply may run")
+        raise UsageError(f"{table} is held by {held}", f"to break this lease, add --epoch {held.epoch}")
     if not reason.strip():
-        raise UsageError("--reason is empty", "say why: the holder and the next one will read it")
+        raise UsageError("--reason is empty", "give a reason; it is recorded for the current and the next holder")
     record = break_lease(store, epoch, reason, current_owner(os.environ, __version__), SystemClock())
     if form is Format.JSON:
         out.result(_record_json(record))
@@ -418,8 +420,8 @@ def _compared_with(request: CommandRequest, config: Config, out: Output, options
     """The policies that a saved plan must agree with; ``None`` where its user takes its word."""
     if options.without_policies:
         out.note(
-            "warning: without policies, the plan alone decides which tables are changed, to what, with which consent "
-            "and under which rules of the calendar: make sure that nobody else could write it"
+            "warning: without policies, the plan file alone decides which tables change, to which values, with which "
+            "consent and calendar rules: make sure that only trusted users can write it"
         )
         return None
     return policies_of_plan(request.paths, config, ".", request.variables)
@@ -451,7 +453,7 @@ def mask_of(config: Config) -> Mask:
 def _context(
     plan: Plan, request: CommandRequest, config: Config, out: Output, reports: ReportFiles, saved: Path | None
 ) -> Context:
-    """What reports tell beside the plan, as far as any of them asks for it."""
+    """The context of the reports, as far as any of them needs it."""
     if not reports.names_lines:
         return Context()
     return replace(context_here(saved), sources=_sources(plan, request, config, out))

@@ -1,4 +1,4 @@
-"""What a shell completes beside commands and options: names out of the policies and out of ``tablectl.yaml``.
+"""Shell completion of table names, tags, environments and other names from the policies and ``tablectl.yaml``.
 
 Whoever presses the tab key waits: only files of the repository are read, and none where they are many. Nothing is said
 where they cannot be: a shell in the middle of a line has no place for it.
@@ -110,7 +110,7 @@ def clients(incomplete: str) -> list[str]:
 def _starting(incomplete: str, names: Callable[[], Iterable[str]]) -> list[str]:
     try:
         found = names()
-    except Exception:  # noqa: BLE001  # nobody can be told, and a traceback would end up in the command line
+    except Exception:  # noqa: BLE001  # no place for a message; a traceback would end up in the command line
         return []
     return sorted({name for name in found if name.startswith(incomplete) and _PLAIN.match(name)})
 
@@ -130,5 +130,5 @@ def _policies(ctx: typer.Context) -> Specs:
         config = load_config(Path(), os.environ, next(iter(config.env)))
     files = find_files(policy_paths(None, config, "."), [])
     if sum(file.stat().st_size for file in files) > _MOST_BYTES:
-        raise TablectlError("too many policies to be read while somebody waits")
+        raise TablectlError("too many policies to read during completion")
     return load_repository(None, config, ".", variables(ctx.params.get("var")), os.environ)

@@ -70,7 +70,7 @@ _TABLES = {
 }
 
 _ALONE = Config(engine=EngineConfig(exclusive_commits=True))
-"""Nobody else writes the demo's lake."""
+"""The demo is the only writer of its lake."""
 
 
 def demo_command(directory: Path, out: Output) -> ExitCode:
@@ -98,7 +98,7 @@ def build_lake(engine: Engine, lake: Path) -> None:
 
 
 def demo_policies() -> Path:
-    """The folder of the demo's policies: beside the package in an installation, at the root of a checkout."""
+    """The directory of the demo's policies: next to the package in an installation, at the root of a checkout."""
     installed = Path(str(resources.files("tablectl"))) / "_policies"
     return installed if installed.is_dir() else installed.parent.parent / "policies"
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:  # slow to load, and needed on terminals alone
     from rich.table import Table
 
 REMIND_EVERY = 30.0
-"""Seconds after which a log is told again that something goes on."""
+"""Seconds after which a log repeats that something is still in progress."""
 _SETTLE = 5.0
-"""Seconds for which a wait that changes its words is not told anew."""
+"""Seconds during which a wait whose text changes is not reported again."""
 _LONGEST_NAME = 60
 _MOST_ROWS = 20
 """Tables that have a row of their own; more of them only scroll what is above off the screen."""
@@ -84,8 +84,8 @@ class Screen:
         self._lock = threading.Lock()
 
     def __call__(self, event: RunEvent) -> None:
-        """Shows an event. The first one begins the display: while Spark starts, nobody may draw."""
-        with self._lock, suppress(OSError):  # a terminal that went away stops no apply half way
+        """Show an event. The first event starts the display: while Spark starts, nothing may draw."""
+        with self._lock, suppress(OSError):  # a closed terminal must not stop an apply half way
             if self._live is None:
                 self._start()
             if event.step == PROGRESS:

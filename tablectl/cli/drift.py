@@ -78,7 +78,7 @@ def _agreed(
     *,
     yes: bool,
 ) -> bool:
-    """Whether the files shall be written, once it was shown how."""
+    """Whether to write the files, asked after showing the changes."""
     before = repository.texts()
     if form is ReportFormat.TEXT:
         out.result("\n" + secret(adoption_text(adoption, before, out.style)))
@@ -87,7 +87,7 @@ def _agreed(
     if yes or not adoption.texts:
         return bool(adoption.texts)
     if not out.interactive:
-        raise UsageError("nobody is here to say yes", "add --yes")
+        raise UsageError("cannot ask for confirmation: standard input is not a terminal", "add --yes")
     agreed = out.ask(f"Write {plural(len(adoption.texts), 'file')}?")
     if not agreed:
         out.note("nothing was written")
@@ -95,11 +95,11 @@ def _agreed(
 
 
 def _write(repository: Repository, adoption: Adoption, out: Output) -> None:
-    """Every file, unless somebody else has written one of them meanwhile."""
+    """Write every file, unless one of them was changed meanwhile."""
     data = repository.bytes_of(adoption.texts)
     for path in data:
         if _now(path) != repository.files[path]:
-            hint = "nothing was written: look at what changed, and run the same command again"
+            hint = "nothing was written: review the change and run the same command again"
             raise TablectlError(f"{path}: the file has changed since it was read", hint)
     for path, content in data.items():
         write_file(path.resolve(), content)

@@ -28,7 +28,7 @@ def explain_key_command(key: str, request: CommandRequest, out: Output, form: Fo
     if about is None:
         near = nearest(key, (*OWNED_KEYS, *known_keys(dialect)))
         hint = f"did you mean {near}?" if near else "keys of your own have no meaning to Delta"
-        raise UsageError(f"{key} is no property that Delta knows", hint)
+        raise UsageError(f"{key} is not a property known to Delta", hint)
     if form is Format.JSON:
         out.result(json.dumps(about_key_json(about), indent=2) + "\n")
     else:

@@ -24,7 +24,7 @@ def import_command(request: CommandRequest, out: Output, form: Format, options: 
     asked = requested_tables(_asked(options, config.engine.catalog), config.engine.catalog, given)
     if options.output is not None and options.output.exists() and not options.force:
         hint = "name another file, or write over it with --force"
-        raise TablectlError(f"{options.output}: there is such a file, and import writes over none", hint)
+        raise TablectlError(f"{options.output}: the file exists, and import does not overwrite it", hint)
     besides = shown_path(options.output) if options.output else ""
     known = declared_already(load_any(None, config, ".", request.variables, os.environ), besides)
     with Engines(config, on_start=out.note) as engines, out.progress() as on_read:

@@ -40,11 +40,11 @@ def init_command(
 def _check_free(directory: Path, files: Mapping[str, str]) -> None:
     """Raises ``InputError`` with all that is in the way."""
     if directory.exists() and not directory.is_dir():
-        raise InputError((Problem(shown_path(directory), 0, 0, "this is no folder"),))
+        raise InputError((Problem(shown_path(directory), 0, 0, "this is not a folder"),))
     taken = [name for name in files if os.path.lexists(directory / name)]
     if taken:
-        hint = "init starts a repository: move these away, or add to them by hand"
-        problems = [Problem(shown_path(directory / name), 0, 0, "there is such a file already") for name in taken]
+        hint = "init overwrites nothing: move these files away, or edit them by hand"
+        problems = [Problem(shown_path(directory / name), 0, 0, "the file exists already") for name in taken]
         problems[-1] = Problem(problems[-1].file, 0, 0, problems[-1].message, hint)
         raise InputError(tuple(problems))
 

@@ -38,7 +38,7 @@ def lint_command(request: CommandRequest, out: Output, form: ValidateFormat) -> 
         case ValidateFormat.JSON:
             out.result(json.dumps(lint_json(linted), indent=2) + "\n")
         case ValidateFormat.SARIF:
-            from tablectl.reports.context import Context  # noqa: PLC0415  # much that nobody else needs here
+            from tablectl.reports.context import Context  # noqa: PLC0415  # loads many modules, needed only here
             from tablectl.reports.sarif import lint_sarif  # noqa: PLC0415
 
             sources = policy_lines_of(specs, [table.name for table in linted.tables])
@@ -55,7 +55,7 @@ def explain_code_command(word: str, request: CommandRequest, out: Output, form: 
     if rule is None:
         near = nearest(word.upper(), tuple(RULES))
         raise UsageError(
-            f"{word} is no code of a finding", f"did you mean {near}?" if near else _every_code(tuple(RULES))
+            f"{word} is not a finding code", f"did you mean {near}?" if near else _every_code(tuple(RULES))
         )
     setting = load_config(Path(), os.environ, request.env).lint.get(rule.code)
     here = setting.severity if setting and setting.severity else rule.severity

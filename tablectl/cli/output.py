@@ -62,12 +62,12 @@ class Output:
 
     @property
     def interactive(self) -> bool:
-        """Whether somebody is there to answer."""
+        """Whether a user can answer questions."""
         return sys.stdin is not None and sys.stdin.isatty()
 
     def result(self, text: str) -> None:
-        """What was asked for. Raises ``TablectlError`` where it cannot be written, ``BrokenPipeError`` where nobody
-        reads it any more.
+        """Print a result. Raises ``TablectlError`` if it cannot be written, ``BrokenPipeError`` if its reader has
+        closed the pipe.
         """
         try:
             _write(self._out, inert(text, colour=self._colour(self._out)))
@@ -78,7 +78,7 @@ class Output:
         self.results += 1
 
     def note(self, text: str) -> None:
-        """Progress, and whatever else is not the result. A terminal that went away stops no apply half way."""
+        """Print progress and other text that is not the result. A closed terminal must not stop an apply half way."""
         style = Style(self._colour(self._err))
         with suppress(OSError):
             if self._screen is not None:
@@ -88,7 +88,7 @@ class Output:
 
     @contextmanager
     def display(self) -> Iterator[Notify]:
-        """Who is to be told what an apply is doing: in place on a terminal, else line by line."""
+        """The observer of an apply: a display in place on a terminal, else lines."""
         if self._err is None or not self._redraws:
             yield Lines(self.note)
             return
@@ -109,22 +109,22 @@ class Output:
         return Progress(write, monotonic, live=self._redraws)
 
     def error(self, error: TablectlError) -> None:
-        """What is wrong, and the way out."""
+        """Print an error and its hint."""
         style = Style(self._colour(self._err))
         body = "\n".join(printable_lines(str(error)))
         with suppress(OSError):
             self._say(f"{style.paint('error:', 'red', 'bold')} {body}\n")
 
     def usage(self, text: str) -> None:
-        """What the command-line library says of a command line that it does not take."""
+        """Print a usage error of the command-line library."""
         with suppress(OSError):
             self._say(text)
 
     def fail(self, error: TablectlError, code: ExitCode | None = None) -> None:
-        """What kept the command from its result: to people, and to programs in its place."""
+        """Report why the command has no result: to people and, as JSON, to programs."""
         self.error(error)
         if self.json and not self.results:
-            with suppress(OSError, TablectlError):  # nobody reads it, and nothing else can be said
+            with suppress(OSError, TablectlError):  # the stream is closed, so nothing else can be reported
                 self.result(json.dumps(error_json(error, code or error.exit_code), indent=2) + "\n")
 
     def ask(self, question: str) -> bool:
@@ -165,7 +165,7 @@ def problems_json(problems: Sequence[Problem]) -> list[dict[str, object]]:
 
 
 def let_go() -> None:
-    """Point streams that cannot be written any more at nothing, or the flush at the interpreter's end would fail."""
+    """Redirect closed streams to the null device, because the interpreter's flush at exit would fail."""
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:
@@ -208,7 +208,7 @@ def _beside(path: Path, mode: int) -> Iterator[tuple[int, Path]]:
     """A new file in the folder of another one, which is gone afterwards if it still has its name."""
     try:
         if path.exists() and not path.is_file():
-            raise TablectlError(f"{path}: this is no file, and nothing else is replaced", "choose another name")
+            raise TablectlError(f"{path}: this is not a file, and nothing else is replaced", "choose another name")
         path.parent.mkdir(parents=True, exist_ok=True)
         name = path.parent / f".{path.name}.{secrets.token_hex(8)}"
         handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)  # the system takes the umask off

@@ -36,7 +36,7 @@ class ReportFiles:
         for path in files or []:
             asked = format_of(path.name)
             if asked is None:
-                raise UsageError(f"--report {path} has no known format", f"give it a name that ends in {SUFFIXES}")
+                raise UsageError(f"--report {path} has no known format", f"use a name that ends in {SUFFIXES}")
             if path in found or (plan is not None and path.absolute() == plan.absolute()):
                 twice = "to be written twice" if path in found else "the plan itself"
                 raise UsageError(f"--report {path} is {twice}", "give each report a name of its own")
@@ -91,7 +91,7 @@ class ReportFiles:
 def _made(render: Render, form: ReportFormat, style: Style) -> str:
     """A report, inert in a file as on a terminal.
 
-    Raises ``TablectlError`` where it cannot be made: what was done counts more than how it is told.
+    Raises ``TablectlError`` if rendering fails: what was done matters more than how it is reported.
     """
     try:
         return inert(render(form, style), colour=style.colour)

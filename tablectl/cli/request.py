@@ -33,7 +33,7 @@ class CommandRequest:
 
 @dataclass(frozen=True, slots=True)
 class ApplyOptions:
-    """What only ``apply`` is told."""
+    """The options of ``apply``."""
 
     yes: bool = False
     proceed: str = ""
@@ -42,12 +42,12 @@ class ApplyOptions:
     """Minutes, as ``watch``."""
     watch: float = 0
     without_policies: bool = False
-    """Whether a saved plan is applied on its own word."""
+    """Whether a saved plan is applied without comparing it with the policies."""
 
 
 @dataclass(frozen=True, slots=True)
 class DriftOptions:
-    """What only ``drift`` is told."""
+    """The options of ``drift``."""
 
     look_back: int
     adopt: bool = False
@@ -56,7 +56,7 @@ class DriftOptions:
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What only ``import`` is told."""
+    """The options of ``import``."""
 
     tables: tuple[str, ...]
     everything: bool = False
@@ -76,12 +76,14 @@ def size(option: str, given: str | None) -> int | None:
 
 
 def reason(option: str, given: str | None) -> str:
-    """Why an operator overrides something, empty where the option was not given. Every commit will tell it."""
+    """The reason for which an operator overrides something; empty if the option is absent. Every commit records it."""
     if given is None:
         return ""
     text = " ".join(given.split())
     if not text or not text.isprintable():
-        raise UsageError(f"{option} wants a reason", "say why: every commit of the run and its report will tell it")
+        raise UsageError(
+            f"{option} needs a reason", "give one; it is recorded in every commit of the run and in its report"
+        )
     return text[:LONGEST_REASON]
 
 
@@ -107,13 +109,13 @@ def variables(pairs: Sequence[str] | None) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ConflictOptions:
-    """What only ``conflicts`` is told."""
+    """The options of ``conflicts``."""
 
     clients: tuple[str, ...] = ()
     operation: str = ""
     everything: bool = False
     between: tuple[str, str] | None = None
-    """Two statements, of which alone something is asked."""
+    """Two statements to compare, instead of the matrix."""
 
 
 _ENGINES = {
@@ -133,13 +135,13 @@ _CLIENT = re.compile(r"([a-z-]+)(?:[ /:-]*(\d{1,4}(?:\.\d{1,4}){0,2})(?:\.x)?)?(
 def client(text: str) -> tuple[Client, bool | None]:
     """``delta-spark 4.0``, ``databricks 14.2 photon``, ``kernel``: a client, and whether it has Photon, if it says so.
 
-    Raises ``UsageError`` for what is no client.
+    Raises ``UsageError`` for an unknown client.
     """
     match = _CLIENT.match(text.strip().lower())
     engine = _ENGINES.get(match.group(1).rstrip("-")) if match else None
     if match is None or engine is None or (match.group(3) and engine != "databricks"):
         raise UsageError(
-            f"--client {text!r} names no client",
+            f"--client {text!r} is not a client",
             "for example --client 'delta-spark 4.0', --client 'databricks 14.2 photon', --client kernel, "
             "--client delta-rs",
         )

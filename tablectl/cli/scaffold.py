@@ -17,7 +17,7 @@ policies: policies
 #   remote: sc://spark:15002     # a Spark Connect server; else a local session, with `conf`
 #   conf: {spark.driver.memory: 4g}
 # window:
-#   drain: 300                   # seconds that writers get to end, each time a gate tightens
+#   drain: 300                   # seconds to wait for writers each time the gate tightens
 #   allow: [{cron: "0 22 * * 1-5", duration: 6h, timezone: Europe/Berlin}]
 # env:                             # tablectl plan --env prod, or TABLECTL_ENV: what differs between them
 #   dev: {variables: {LAKE: /data/lake}}
@@ -26,7 +26,7 @@ policies: policies
 #   mask: ["*password*", "*token*"]    # property keys whose values no report shows
 """
 
-_EXAMPLE = """# What tables shall be. What no line names is not managed and never changed.
+_EXAMPLE = """# The desired state of tables. Settings that no line names are not managed and never changed.
 # From live tables: tablectl import 'lake.sales.*' --output policies/sales.yaml
 version: 1
 
@@ -39,15 +39,15 @@ tables: {}
 #      owner.team: payments
 """
 
-_PLANS = """# Saved plans are made for one state of the tables: they travel as artifacts, not in Git.
+_PLANS = """# Saved plans are made for one state of the tables: keep them as artifacts, not in Git.
 *
 !.gitignore
 """
 
 _WORKFLOW = """name: tablectl
 
-# A pull request is planned, and its plan becomes a comment and an artifact. What is merged applies exactly that plan.
-# Once a day, tables that are not as declared fail a run. By hand: a plan; with the number of its run, that is applied.
+# A pull request gets a plan, as a comment and an artifact. Merging it applies exactly that plan. A daily run fails if
+# tables have drifted. A manual run makes a plan; with the number of a run, it applies the plan of that run.
 on:
   pull_request:
     paths: ["policies/**", tablectl.yaml, .github/workflows/tablectl.yml]
@@ -60,7 +60,7 @@ on:
   workflow_dispatch:
     inputs:
       plan-run:
-        description: The number of the run (it is in its address) whose plan shall be applied; empty to plan
+        description: The number of the run (from its URL) whose plan to apply; empty to plan
         required: false
 
 permissions: {}

@@ -145,7 +145,7 @@ def _findings_sarif(checked: Mapping[str, _Checked], linted: Linted) -> str:
 
 
 def _sarif(problems: Sequence[Problem]) -> str:
-    from tablectl.reports.context import Context  # noqa: PLC0415  # much that nobody else needs here
+    from tablectl.reports.context import Context  # noqa: PLC0415  # loads many modules, needed only here
     from tablectl.reports.sarif import problems_sarif  # noqa: PLC0415
 
     return problems_sarif(problems, Context(root=below_root(Path().absolute())))

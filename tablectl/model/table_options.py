@@ -47,6 +47,6 @@ def parse_size(text: str) -> int:
     """Parses an amount of data into bytes: ``500000``, ``20 GB``. Raises ``ValueError`` for other text."""
     match = _SIZE.match(text.strip())
     if match is None:
-        raise ValueError(f"{text!r} is no amount of data")
+        raise ValueError(f"{text!r} is not a size")
     factor: int = 1000 ** _UNITS.index((match[2] or "b").lower())
     return int(match[1]) * factor

@@ -65,7 +65,7 @@ def load_plan(data: bytes, where: str, *, to_apply: bool = True) -> Plan:
     except ValueError as error:
         raise PlanFileError(f"{where}: not a plan: {error}", _PLAN_AGAIN) from None
     if plan.env and not is_environment(plan.env):
-        raise PlanFileError(f"{where}: {plan.env!r} is no name of an environment", _PLAN_AGAIN)
+        raise PlanFileError(f"{where}: {plan.env!r} is not an environment name", _PLAN_AGAIN)
     if to_apply or plan.tool == __version__:
         _check_derived(plan, where)
     return plan

@@ -51,7 +51,7 @@ def _read_word(scalar: Scalar, shape: ValueType, reading: ValueReader) -> str | 
         reading.report(scalar.source, f"`{shape.name}` {shape.takes}, and {shown(word)} is neither", hint)
     else:
         hint = did_you_mean(word, shape.words)
-        reading.report(scalar.source, f"{shown(word)} is no value of `{shape.name}`", hint)
+        reading.report(scalar.source, f"{shown(word)} is not a value of `{shape.name}`", hint)
     return None
 
 
@@ -82,7 +82,7 @@ def _check_columns(columns: tuple[tuple[str, SourceFile], ...], shape: ValueType
     for text, source in columns:
         path = parse_column(text)
         if fold_column(path) in seen:
-            reading.report(source, f"the column {column_text(path)} stands twice in `{shape.name}`")
+            reading.report(source, f"the column {column_text(path)} occurs twice in `{shape.name}`")
             fine = False
         seen.add(fold_column(path))
         if len(path) > 1 and shape.name in TOP_LEVEL:

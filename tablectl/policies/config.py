@@ -177,11 +177,11 @@ _RULE = ConfigSection(
 
 
 def _why_no_variable(name: str) -> str:
-    return "" if is_variable(name) else "is no name of a variable: letters, digits and _, no digit first"
+    return "" if is_variable(name) else "is not a variable name: letters, digits and _, no digit first"
 
 
 def _why_no_code(code: str) -> str:
-    return "" if code in RULES else f"is no code of a finding: {did_you_mean(code, tuple(RULES))}"
+    return "" if code in RULES else f"is not a finding code: {did_you_mean(code, tuple(RULES))}"
 
 
 def _severity(given: str) -> str:
@@ -211,7 +211,7 @@ _LINT = ConfigSection(
 
 
 def _why_no_environment(name: str) -> str:
-    return "" if is_environment(name) else "is no name of an environment: letters, digits, '_', '.' and '-'"
+    return "" if is_environment(name) else "is not an environment name: letters, digits, '_', '.' and '-'"
 
 
 _KEYS: Mapping[str, Takes] = {

@@ -232,7 +232,7 @@ class _Reading:
             elif key not in takes.known:
                 hint = f"known are {', '.join(sorted(takes.known))}"
                 meant = nearest(key, takes.known)
-                self._report(path, "is no option", f"did you mean `{meant}`? {hint}" if meant else hint)
+                self._report(path, "is not an option", f"did you mean `{meant}`? {hint}" if meant else hint)
             elif (found := self._value(takes.of, value, path)) is not None:
                 read[key] = found
         return read

@@ -131,9 +131,9 @@ def _read_tags(entry: Entry, reading: ValueReader) -> dict[str, GivenValue]:
             continue
         if _TAG.match(tag) is None:
             hint = "a tag is made of letters, digits, _ . / and -"
-            reading.report(source, f"{shown(tag)} is no tag", hint)
+            reading.report(source, f"{shown(tag)} is not a tag", hint)
         elif tag in tags:
-            reading.report(source, f"the tag {shown(tag)} stands twice", "keep one of them")
+            reading.report(source, f"the tag {shown(tag)} occurs twice", "keep one of them")
         tags[tag] = None
     return {entry.key: GivenValue(tuple(tags), entry.source)}
 

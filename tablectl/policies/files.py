@@ -69,7 +69,7 @@ def read_bytes(path: Path, problems: list[Problem], missing: bytes | None = None
     try:
         return read_regular(path, MAX_BYTES)
     except (NotRegularError, IsADirectoryError):
-        problems.append(Problem(file, 0, 0, "this is no file"))
+        problems.append(Problem(file, 0, 0, "this is not a file"))
         return None
     except TooLargeError:
         problems.append(too_large(file))

@@ -56,4 +56,4 @@ def check_characters(parts: tuple[str, ...]) -> None:
     for part in parts:
         reason = why_unusable(part)
         if reason:
-            raise NameSyntaxError(f"{part!r} is no name: {reason}")
+            raise NameSyntaxError(f"{part!r} is not a valid name: {reason}")

@@ -38,7 +38,7 @@ def _read_word(entry: Entry, words: tuple[str, ...], reading: ValueReader) -> Ma
     word = reading.expand(entry.value)
     if word is None or word in words:
         return {} if word is None else {entry.key: GivenValue(word, entry.source)}
-    reading.report(entry.value.source, f"{shown(word)} is no value of `{entry.key}`", did_you_mean(word, words))
+    reading.report(entry.value.source, f"{shown(word)} is not a value of `{entry.key}`", did_you_mean(word, words))
     return {}
 
 
@@ -62,7 +62,7 @@ def _read_size(entry: Entry, reading: ValueReader) -> Mapping[str, GivenValue]:
     try:
         return {entry.key: GivenValue(str(parse_size(text)), entry.source)}
     except ValueError:
-        reading.report(entry.value.source, f"{shown(text)} is no amount of data", f"for example `{entry.key}: 500 GB`")
+        reading.report(entry.value.source, f"{shown(text)} is not a size", f"for example `{entry.key}: 500 GB`")
         return {}
 
 
@@ -76,7 +76,7 @@ def _read_features(entry: Entry, reading: ValueReader) -> Mapping[str, GivenValu
     for item in entry.value.items:
         text = reading.text(item, f"a feature of `{entry.key}`", example)
         if text is not None and _FEATURE.match(text) is None:
-            reading.report(item.source, f"{shown(text)} is no table feature", f"for example {example}")
+            reading.report(item.source, f"{shown(text)} is not a table feature", f"for example {example}")
         elif text is not None:
             features[text] = None
     return {entry.key: GivenValue(tuple(features), entry.source)}
@@ -92,7 +92,9 @@ def _read_consents(entry: Entry, reading: ValueReader) -> Mapping[str, GivenValu
     for item in entry.value.items:
         text = reading.text(item, f"a consent of `{entry.key}`", example)
         if text is not None and text not in CONSENTS:
-            reading.report(item.source, f"{shown(text)} is no consent of `{entry.key}`", did_you_mean(text, CONSENTS))
+            reading.report(
+                item.source, f"{shown(text)} is not a consent of `{entry.key}`", did_you_mean(text, CONSENTS)
+            )
         elif text is not None:
             words.add(text)
     return {entry.key: GivenValue(tuple(sorted(words)), entry.source)}
@@ -108,9 +110,9 @@ def _read_clients(entry: Entry, reading: ValueReader) -> Mapping[str, GivenValue
     for each in entry.value.entries:
         version = reading.text(each.value, f"the version of {shown(each.key)}", example)
         if _CLIENT.match(each.key) is None:
-            reading.report(each.source, f"{shown(each.key)} is no client", f"for example {example}")
+            reading.report(each.source, f"{shown(each.key)} is not a client", f"for example {example}")
         elif version is not None and _VERSION.match(version) is None:
-            reading.report(each.value.source, f"{shown(version)} is no version", f"for example {example}")
+            reading.report(each.value.source, f"{shown(version)} is not a version", f"for example {example}")
         elif version is not None:
             clients[f"{entry.key}.{each.key}"] = GivenValue(version, each.source)
     return clients
@@ -120,7 +122,7 @@ EVERY_OPTION = (
     _word(
         "rewrite",
         ("allowed", "refused"),
-        "Whether all data of the table may be written anew, as a change of its partitioning needs.",
+        "Whether all data of the table may be rewritten, as a change of its partitioning requires.",
     ),
     Option(
         name="max_bytes",

@@ -29,7 +29,7 @@ def policy_schema() -> Schema:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "tablectl policies",
-        "description": "What Delta tables shall be. What no policy names is not managed and never changed.",
+        "description": "Desired state of Delta tables. Settings that no policy names are not managed and never change.",
         "type": "object",
         "required": ["version"],
         "additionalProperties": False,
@@ -70,7 +70,7 @@ def _options() -> Schema:
 
 def _table() -> Schema:
     return {
-        "description": "What one table, or each that a pattern matches, shall be; an empty entry takes the defaults.",
+        "description": "Desired state of a table, or of each table that a pattern matches. Empty: the defaults.",
         "type": ["object", "null"],
         "additionalProperties": False,
         "properties": {

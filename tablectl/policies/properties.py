@@ -70,6 +70,6 @@ def _read_value(entry: Entry, key: str, reading: ValueReader) -> GivenValue | No
         try:
             known.parse(text)
         except ValueError as error:
-            reading.report(node.source, f"{shown(text)} is no value of {key}: it {cut(str(error))}")
+            reading.report(node.source, f"{shown(text)} is not a value of {key}: it {cut(str(error))}")
             return None
     return reading.given(text, entry.source)

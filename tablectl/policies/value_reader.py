@@ -117,7 +117,7 @@ class ValueReader:
             hint = "remove it: this version of tablectl would not act on it"
             self.report(entry.source, f"`{entry.key}` is not supported yet", hint)
         elif entry.key in elsewhere:
-            self.report(entry.source, f"{shown(entry.key)} cannot stand here", elsewhere[entry.key])
+            self.report(entry.source, f"{shown(entry.key)} is not allowed here", elsewhere[entry.key])
         else:
             hint = did_you_mean(entry.key, known) if self.hints else ""
             self.report(entry.source, f"unknown key {shown(entry.key)}", hint)

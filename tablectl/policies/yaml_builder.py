@@ -97,7 +97,7 @@ class Builder:
             raise StopError(source.problem(f"the alias *{name} has no anchor &{name} before it", hint))
         found = self._anchors[name]
         if found is None:
-            raise StopError(source.problem(f"the alias *{name} stands inside what it stands for", "write it out"))
+            raise StopError(source.problem(f"the alias *{name} is inside its own anchor", "write it out"))
         self._aliased += found.size
         if self._aliased > MAX_ALIASED:
             raise StopError(source.problem(f"aliases stand for more than {MAX_ALIASED:,} nodes", "write them out"))
@@ -134,7 +134,7 @@ class Builder:
             if text is None:
                 continue
             if text in entries:
-                message = f"the key {shown(text)} stands twice: first on line {entries[text].source.line}"
+                message = f"the key {shown(text)} occurs twice: first on line {entries[text].source.line}"
                 self._problems.append(key.source.problem(message, "keep one of them"))
                 continue
             entries[text] = Entry(text, key.source, value)

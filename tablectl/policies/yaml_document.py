@@ -58,7 +58,7 @@ def _decode(data: bytes, file: str, problems: list[Problem]) -> str | None:
     if bad is not None:
         place = _place(text[: bad.start()], file)
         hint = 'inside double quotes, "\\xNN" writes it'
-        problems.append(place.problem(f"the control character U+{ord(bad[0]):04X} cannot stand in YAML", hint))
+        problems.append(place.problem(f"the control character U+{ord(bad[0]):04X} is not allowed in YAML", hint))
         return None
     return text
 

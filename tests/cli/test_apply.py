@@ -138,7 +138,10 @@ def test_without_a_terminal_nobody_can_say_yes(cli: Cli, lake: Repository, fake_
     result = cli("apply")
     assert result.code == 64
     assert "Plan: 3 tables to change" in result.out
-    assert "error: nobody is here to say yes\n  hint: add --yes, or save a plan" in result.err
+    assert (
+        "error: cannot ask for confirmation: standard input is not a terminal\n  hint: add --yes, or save a plan"
+        in result.err
+    )
     assert (fake_spark.engines, log(lake, "a").stamps) == ([], [])
 
 
@@ -209,7 +212,7 @@ def test_proceed_goes_on_over_them_and_says_so_in_every_commit(
 @pytest.mark.parametrize("reason", ["", "  ", "\x1b[2J"])
 def test_proceed_wants_a_reason(cli: Cli, lake: Repository, reason: str) -> None:
     result = cli("apply", "--yes", "--proceed", reason)
-    assert (result.code, "--proceed wants a reason" in result.err) == (64, True)
+    assert (result.code, "--proceed needs a reason" in result.err) == (64, True)
 
 
 # Hooks
@@ -440,7 +443,7 @@ def test_window_show_and_break(cli: Cli, lake: Repository) -> None:
     assert (body["kind"], body["epoch"], body["owner"]["who"]) == ("acquire", 1, "ben")
 
     for args, code, says in [
-        (("--reason", "stuck"), 64, "say that you mean this one: --epoch 1"),
+        (("--reason", "stuck"), 64, "to break this lease, add --epoch 1"),
         (("--epoch", 1, "--reason", "  "), 64, "--reason is empty"),
         (("--epoch", 2, "--reason", "stuck"), 4, "to break that one, give epoch 1"),
     ]:
@@ -548,7 +551,7 @@ def test_a_signal_ends_the_run_in_good_order(
     assert process.returncode == 5
     assert "interrupted" in out
     assert "run the same command again" in out
-    assert "stopping: what runs is waited for" in err
+    assert "stopping: waiting for running statements" in err
     assert "Traceback" not in err
     assert (len(log(lake, "a").stamps), last_record(lake, "a")) == (1, "release")
 

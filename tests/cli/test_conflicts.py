@@ -94,8 +94,8 @@ def test_one_operation_by_key_or_by_name(cli: Cli, repo: Repository) -> None:
         (["delta.`{lake}/missing`"], 1, "missing"),
         (["delta.`{lake}/orders`", "--operation", "optimise"], 64, "did you mean optimize?"),
         (["delta.`{lake}/orders`", "--operation", "zzzzzz"], 64, "one of insert, stream"),
-        (["delta.`{lake}/orders`", "--client", "oracle"], 64, "names no client"),
-        (["delta.`{lake}/orders`", "--client", "spark 4 photon"], 64, "names no client"),
+        (["delta.`{lake}/orders`", "--client", "oracle"], 64, "is not a client"),
+        (["delta.`{lake}/orders`", "--client", "spark 4 photon"], 64, "is not a client"),
         (["delta.`{lake}/orders`", "nowhere.yaml"], 1, "nowhere.yaml"),
     ],
 )
@@ -160,4 +160,4 @@ def test_two_statements_are_all_that_is_asked(cli: Cli, repo: Repository) -> Non
     name = repo.name("orders")
     result = cli("conflicts", name, "--all", "--between", _DELETE.format(name), _DELETE.format(name))
     assert result.code == 64
-    assert "--between goes with neither --operation nor --all" in result.err
+    assert "--between cannot be combined with --operation or --all" in result.err

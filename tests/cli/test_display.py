@@ -214,8 +214,8 @@ def test_a_note_while_the_screen_is_shown_goes_above_it() -> None:
     out = Output({}, StringIO(), stream)
     with out.display() as notify:
         notify(RunEvent("a", "verify", "verify"))
-        out.note("stopping: what runs is waited for")
-    assert "stopping: what runs is waited for" in stream.getvalue()
+        out.note("stopping: waiting for running statements")
+    assert "stopping: waiting for running statements" in stream.getvalue()
     out.note("afterwards")
     assert stream.getvalue().endswith("afterwards\x1b[0m\n")
 

@@ -200,7 +200,7 @@ def test_adopt_shows_how_files_change_and_asks(repo: Repository, cli: Cli, monke
     assert file.read_text() == ADOPTED.replace("LAKE", str(repo.lake))
     assert file.stat().st_mode & 0o777 == 0o640
     assert cli("drift").code == 0
-    assert "--yes has nothing to agree to" in cli("drift", "--yes").err
+    assert "--yes needs --adopt" in cli("drift", "--yes").err
 
 
 class Terminal:
@@ -237,7 +237,7 @@ def test_what_cannot_be_adopted_stays_drift(repo: Repository, cli: Cli) -> None:
     said = " ".join(ran.out.split())
     assert "left properties.owner.team of" in said
     assert "it holds a variable: '${TEAM}'" in said
-    assert '"SnapshotIsolation" is no value of `isolation`' in said
+    assert '"SnapshotIsolation" is not a value of `isolation`' in said
     again = json.loads(cli("drift", "--var", "TEAM=web", "--format", "json").out)
     assert [each["key"] for each in again["tables"][0]["differences"]] == ["", "owner.team"]
 

@@ -202,7 +202,7 @@ def test_what_is_wrong_in_any_environment_is_told_to_every_command(cli: Cli, two
 def test_environments_do_not_stand_in_policies(cli: Cli, repo: Repository) -> None:
     repo.policies("version: 1\nenv: {}\ntables: {}\n")
     assert cli("validate").err == (
-        'error: policies/lake.yaml:2:1: "env" cannot stand here\n'
+        'error: policies/lake.yaml:2:1: "env" is not allowed here\n'
         "  hint: environments stand in tablectl.yaml, and give values for `${NAME}` here\n"
     )
 

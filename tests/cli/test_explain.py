@@ -99,8 +99,8 @@ def test_a_table_that_only_a_pattern_matches_needs_no_catalog(cli: Cli, sales: R
         ("orders", "'orders' is no exception, error class or isolation level that is known here, and no table"),
         ("lake.sales.*", "hint: name one table that it matches"),
         ("isolation", '"isolation" is an attribute of tables, not a table\n  hint: Isolation level of writes'),
-        ("delta.appendOnl", "is no property that Delta knows\n  hint: did you mean delta.appendOnly?"),
-        ("delta.x", "is no property that Delta knows\n  hint: keys of your own have no meaning to Delta"),
+        ("delta.appendOnl", "is not a property known to Delta\n  hint: did you mean delta.appendOnly?"),
+        ("delta.x", "is not a property known to Delta\n  hint: keys of your own have no meaning to Delta"),
     ],
 )
 def test_what_is_not_declared_is_wrong_usage(cli: Cli, sales: Repository, table: str, says: str) -> None:

@@ -71,7 +71,7 @@ def test_no_file_is_written_over(repo: Repository, cli: Cli) -> None:
     Path("mine.yaml").write_text("precious")
     ran = cli("import", repo.name("orders"), "-o", "mine.yaml")
     assert (ran.code, Path("mine.yaml").read_text()) == (1, "precious")
-    assert "import writes over none" in ran.err
+    assert "import does not overwrite it" in ran.err
 
 
 def test_what_cannot_be_read_is_an_error_and_the_rest_is_written(repo: Repository, cli: Cli) -> None:

@@ -71,13 +71,13 @@ def test_all_that_is_in_the_way_is_told_and_nothing_is_written(repo: Repository,
     ran = cli("init", ".", "delta.`/none`")
     assert ran.code == 1
     assert ran.err == (
-        "error: .pre-commit-config.yaml: there is such a file already\n"
-        "  hint: init starts a repository: move these away, or add to them by hand\n"
-        "tablectl.yaml: there is such a file already\n"
+        "error: .pre-commit-config.yaml: the file exists already\n"
+        "  hint: init overwrites nothing: move these files away, or edit them by hand\n"
+        "tablectl.yaml: the file exists already\n"
     )
     assert sorted(each.name for each in Path().iterdir()) == [".pre-commit-config.yaml", "tablectl.yaml"]
     Path("file").write_text("")
-    assert "this is no folder" in cli("init", "file").err
+    assert "this is not a folder" in cli("init", "file").err
 
 
 def test_a_table_that_cannot_be_read_keeps_everything_from_being_written(repo: Repository, cli: Cli) -> None:

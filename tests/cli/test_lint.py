@@ -98,7 +98,7 @@ def test_validate_looks_at_policies_alone(cli: Cli, settled: Repository) -> None
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("  L0017: error\n", "tablectl.yaml:2:3: `lint.L0017` is no code of a finding: did you mean `L017`?"),
+        ("  L0017: error\n", "tablectl.yaml:2:3: `lint.L0017` is not a finding code: did you mean `L017`?"),
         ("  L006: ignore\n", "tablectl.yaml:2:3: `lint.L006` is ignored without a reason"),
         ('  L006: {severity: ignore, reason: " "}\n', "`lint.L006` is ignored without a reason"),
         ("  L006: {reason: because}\n", "`lint.L006` needs `severity`"),

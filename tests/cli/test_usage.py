@@ -155,7 +155,7 @@ def test_streams_that_were_closed_by_the_caller_are_no_error(monkeypatch: pytest
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     write_file(tmp_path / "new" / "a.json", b"1")
     assert (tmp_path / "new" / "a.json").read_bytes() == b"1"
-    with pytest.raises(TablectlError, match="this is no file"):
+    with pytest.raises(TablectlError, match="this is not a file"):
         write_file(tmp_path / "new", b"1")
     with pytest.raises(TablectlError, match="choose a place"):
         write_file(tmp_path / "new" / "a.json" / "b.json", b"1")

@@ -57,7 +57,7 @@ def verdict(name: str, version: str, *features: str, before: Protocol = _PLAIN) 
         ("spark", "1.0", ("changeDataFeed",), "write changeDataFeed 2.0.0"),
         ("spark", "2.0", ("changeDataFeed",), "write table features 2.3.0"),
         ("spark", "4.1.5", ("variantShredding",), ""),
-        # Spark 3.5 is no version of Delta Lake; what comes after 4.4 counts as 4.4.
+        # Spark 3.5 is not a version of Delta Lake; what comes after 4.4 counts as 4.4.
         ("spark", "3.5", ("deletionVectors",), "? deletionVectors"),
         ("spark", "9.0", ("deletionVectors",), ""),
         ("spark", "9.0", ("somethingNew",), "write somethingNew"),

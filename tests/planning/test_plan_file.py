@@ -331,7 +331,7 @@ def test_a_name_that_is_none(rich: Plan) -> None:
 def test_an_environment_that_no_file_can_have(rich: Plan, env: str) -> None:
     for to_apply in (True, False):
         told = _refused(_sealed({**json.loads(dump_plan(rich)), "env": env}), to_apply=to_apply)
-        assert "is no name of an environment" in told
+        assert "is not an environment name" in told
         assert "\x1b" not in told
 
 

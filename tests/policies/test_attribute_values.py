@@ -38,11 +38,14 @@ def test_what_is_taken(read: Read, entry: str, name: str, value: object) -> None
     [
         (
             "isolation: serializable",
-            '3:20: "serializable" is no value of `isolation`\n  hint: did you mean `Serializable`?',
+            '3:20: "serializable" is not a value of `isolation`\n  hint: did you mean `Serializable`?',
         ),
         (
             "deletion_vectors: off",
-            ('3:27: "off" is no value of `deletion_vectors`\n  hint: known here: enabled, disabled, purged, dropped'),
+            (
+                '3:27: "off" is not a value of `deletion_vectors`\n'
+                "  hint: known here: enabled, disabled, purged, dropped"
+            ),
         ),
         (
             "clustering: auto",
@@ -73,7 +76,7 @@ def test_what_is_taken(read: Read, entry: str, name: str, value: object) -> None
             "clustering: id",
             ('3:21: `clustering` takes a list of columns or `none`, and "id" is neither\n  hint: did you mean [id]?'),
         ),
-        ("clustering: None", '3:21: "None" is no value of `clustering`\n  hint: did you mean `none`?'),
+        ("clustering: None", '3:21: "None" is not a value of `clustering`\n  hint: did you mean `none`?'),
         (
             "clustering: {a: b}",
             (
@@ -86,7 +89,7 @@ def test_what_is_taken(read: Read, entry: str, name: str, value: object) -> None
             ("3:21: `clustering` lists no column\n  hint: `clustering: none` declares that there are none"),
         ),
         ("clustering: [a, b, c, d, e]", "3:21: `clustering` takes at most 4 columns, and here are 5"),
-        ("clustering: [a, s.b, S.B]", "3:30: the column S.B stands twice in `clustering`"),
+        ("clustering: [a, s.b, S.B]", "3:30: the column S.B occurs twice in `clustering`"),
         ("clustering: [a..b]", "3:22: an empty part in column 'a..b'"),
         ('clustering: ["`a"]', "3:22: a backtick in '`a' is never closed"),
         ('clustering: [""]', "3:22: an empty part in column ''"),

@@ -222,11 +222,11 @@ def test_what_is_wrong_in_any_environment_is_told_once_in_all(root: Path, env: s
         ),
         (
             "env: {pr od: {}}",
-            "1:7: `env.pr od` is no name of an environment: letters, digits, '_', '.' and '-'",
+            "1:7: `env.pr od` is not an environment name: letters, digits, '_', '.' and '-'",
         ),
         (
             "variables: {1A: x}",
-            "1:13: `variables.1A` is no name of a variable: letters, digits and _, no digit first",
+            "1:13: `variables.1A` is not a variable name: letters, digits and _, no digit first",
         ),
         ("variables: {A: 010}", '1:16: YAML reads 010 as a number, not as text\n  hint: quote it: "010"'),
         ("env: {dev: {policies: }}", "1:13: `env.dev.policies` needs text, not nothing"),
@@ -328,7 +328,7 @@ def test_what_is_wrong_in_any_environment_is_told_once_in_all(root: Path, env: s
             "stores: {s3: {proxy_url: http://me:hunter2@proxy}}",
             "1:15: `stores.s3.proxy_url` holds a password\n  hint: put it into the environment",
         ),
-        ("policies: a\npolicies: b", '2:1: the key "policies" stands twice: first on line 1\n  hint: keep one of them'),
+        ("policies: a\npolicies: b", '2:1: the key "policies" occurs twice: first on line 1\n  hint: keep one of them'),
         ("[a]", "1:1: the configuration is a map, not a list\n  hint: for example `engine: {dialect: oss}`"),
         ("a: ]", "1:4: this is not valid YAML: did not find expected node content"),
     ],
@@ -340,7 +340,7 @@ def test_what_is_refused(root: Path, text: str, problem: str) -> None:
 def test_an_unknown_option_of_a_store_names_those_that_are(root: Path) -> None:
     (problem,) = wrong(root, "stores: {s3: {regoin: eu-west-1}}")
     first, hint = problem.split("\n")
-    assert first == "tablectl.yaml:1:15: `stores.s3.regoin` is no option"
+    assert first == "tablectl.yaml:1:15: `stores.s3.regoin` is not an option"
     assert hint.startswith("  hint: did you mean `region`? known are allow_http, ")
     assert "virtual_hosted_style_request" in hint
 
@@ -355,7 +355,7 @@ def test_a_wrong_variable_is_named(root: Path) -> None:
 
 def test_a_directory_called_like_the_file_is_an_error(root: Path) -> None:
     (root / FILE).mkdir()
-    with pytest.raises(InputError, match="this is no file"):
+    with pytest.raises(InputError, match="this is not a file"):
         load_config(root, {})
 
 

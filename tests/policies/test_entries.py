@@ -34,11 +34,11 @@ def test_what_is_not_built_yet_is_never_ignored(wrong: Wrong, key: str, where: s
         ("tag: [a]", '3:9: unknown key "tag"\n  hint: did you mean `tags`?'),
         (
             "delta.appendOnly: true",
-            ('3:9: "delta.appendOnly" cannot stand here\n  hint: table properties go under `properties:`'),
+            ('3:9: "delta.appendOnly" is not allowed here\n  hint: table properties go under `properties:`'),
         ),
         (
             "delta.isolationLevel: x",
-            '3:9: "delta.isolationLevel" cannot stand here\n  hint: declare `isolation:` instead',
+            '3:9: "delta.isolationLevel" is not allowed here\n  hint: declare `isolation:` instead',
         ),
         ("location: lake/x", "3:19: the path 'lake/x' is relative: write it from the root, or as a URI"),
         ("location: null", "3:19: `location` has no value\n  hint: for example `location: s3://lake/sales/orders`"),
@@ -47,8 +47,8 @@ def test_what_is_not_built_yet_is_never_ignored(wrong: Wrong, key: str, where: s
             ("3:19: `location` takes text, not a list\n  hint: for example `location: s3://lake/sales/orders`"),
         ),
         ("tags: streaming", "3:15: `tags` takes a list, not text\n  hint: for example `tags: [streaming]`"),
-        ("tags: [a b]", '3:16: "a b" is no tag\n  hint: a tag is made of letters, digits, _ . / and -'),
-        ("tags: [a, a]", '3:19: the tag "a" stands twice\n  hint: keep one of them'),
+        ("tags: [a b]", '3:16: "a b" is not a tag\n  hint: a tag is made of letters, digits, _ . / and -'),
+        ("tags: [a, a]", '3:19: the tag "a" occurs twice\n  hint: keep one of them'),
         ("tags: [null]", "3:16: `tags` has no value\n  hint: for example `tags: [streaming]`"),
         (
             "properties: [a]",
@@ -97,10 +97,10 @@ def test_what_is_refused(table_wrong: Wrong, entry: str, problem: str) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("defaults: {location: /x}", '2:12: "location" cannot stand here\n  hint: a location belongs to one table'),
+        ("defaults: {location: /x}", '2:12: "location" is not allowed here\n  hint: a location belongs to one table'),
         (
             "defaults: {unmanaged: [isolation]}",
-            ('2:12: "unmanaged" cannot stand here\n  hint: defaults inherit nothing: leave out what is not managed'),
+            ('2:12: "unmanaged" is not allowed here\n  hint: defaults inherit nothing: leave out what is not managed'),
         ),
         (
             "defaults:",

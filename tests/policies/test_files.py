@@ -70,7 +70,7 @@ def test_files_that_cannot_be_read(root: Path) -> None:
     Path("loop").symlink_to("loop")
     Path("big").write_bytes(b" " * 1_000_001)
     assert read(Path("none")) == (None, ["none: no such file or directory"])
-    assert read(Path("pipe")) == (None, ["pipe: this is no file"])
+    assert read(Path("pipe")) == (None, ["pipe: this is not a file"])
     assert read(Path("big")) == (None, ["big: the file is larger than 1 MB\n  hint: split it into several files"])
     assert read(Path("loop"))[1][0].startswith("loop: cannot be read: ")
     assert read(Path("a\0b"))[1][0].startswith(r"a\x00b: cannot be read: ")

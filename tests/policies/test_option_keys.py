@@ -64,20 +64,20 @@ def test_what_is_not_built_yet_is_not_among_those_that_hold() -> None:
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
-        ("rewrite: yes", '"yes" is no value of `rewrite`'),
-        ("rewrite: alowed", '"alowed" is no value of `rewrite`'),
+        ("rewrite: yes", '"yes" is not a value of `rewrite`'),
+        ("rewrite: alowed", '"alowed" is not a value of `rewrite`'),
         ("rewrite: [allowed]", "`rewrite` takes one of allowed, refused, not a list"),
         ("optimize:", "`optimize` takes one of never, incremental, full, not nothing"),
-        ("max_bytes: much", '"much" is no amount of data'),
+        ("max_bytes: much", '"much" is not a size'),
         ("max_bytes: 1.5", "YAML reads 1.5 as a number, not as text"),
-        ("truncate_history: 1", '"1" is no value of `truncate_history`'),
+        ("truncate_history: 1", '"1" is not a value of `truncate_history`'),
         ("allowed_features: deletionVectors", "`allowed_features` takes a list of table features, not text"),
-        ("allowed_features: ['a b']", '"a b" is no table feature'),
+        ("allowed_features: ['a b']", '"a b" is not a table feature'),
         ("allow: lockout", "`allow` takes a list of consents, not text"),
-        ("allow: [lockouts]", '"lockouts" is no consent of `allow`'),
+        ("allow: [lockouts]", '"lockouts" is not a consent of `allow`'),
         ("clients: [spark]", "`clients` takes a map of clients to versions, not a list"),
-        ("clients: {Spark 4: '1'}", '"Spark 4" is no client'),
-        ("clients: {spark: new}", '"new" is no version'),
+        ("clients: {Spark 4: '1'}", '"Spark 4" is not a client'),
+        ("clients: {spark: new}", '"new" is not a version'),
     ],
 )
 def test_what_is_refused(entry: str, problem: str) -> None:

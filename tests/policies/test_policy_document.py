@@ -92,7 +92,7 @@ START = "start it with `version: 1`, and declare `tables:`"
         (
             "version: 1\nenv: {}",
             (
-                '2:1: "env" cannot stand here\n'
+                '2:1: "env" is not allowed here\n'
                 "  hint: environments stand in tablectl.yaml, and give values for `${NAME}` here"
             ),
         ),

@@ -68,7 +68,7 @@ tables:
         ("delta.targetFileSize: 1", "exists only in the databricks dialect"),
         ('"a\\nb": 1', "a property key needs text without control characters"),
         ('"": 1', "a property key needs text"),
-        ("delta.appendOnly: maybe", '"maybe" is no value of delta.appendOnly: it needs true or false'),
+        ("delta.appendOnly: maybe", '"maybe" is not a value of delta.appendOnly: it needs true or false'),
         ("delta.logRetentionDuration: 1 month", "months and years have no fixed length"),
         ("delta.logRetentionDuration: " + "9" * 5000, "it needs an interval such as"),
         ("delta.checkpointInterval: 0", "it needs a whole number of at least 1"),

@@ -213,7 +213,7 @@ def test_a_pattern_declared_twice(wrong: Wrong) -> None:
 
 def test_a_pattern_takes_no_location(wrong: Wrong) -> None:
     assert wrong(f"{HEAD}  lake.sales.*: {{location: /x}}\n") == [
-        'policies.yaml:3:18: "location" cannot stand here\n  hint: a location belongs to one table, not to a pattern'
+        'policies.yaml:3:18: "location" is not allowed here\n  hint: a location belongs to one table, not to a pattern'
     ]
 
 

@@ -14,7 +14,7 @@ Parse = Callable[[str | bytes], tuple[Node | None, list[str]]]
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("a: 1\nb: 2\na: 3", 'f.yaml:3:1: the key "a" stands twice: first on line 1\n  hint: keep one of them'),
+        ("a: 1\nb: 2\na: 3", 'f.yaml:3:1: the key "a" occurs twice: first on line 1\n  hint: keep one of them'),
         ("no: 1", 'f.yaml:1:1: a key must be text, and "no" is not to YAML\n  hint: quote it: "no"'),
         ("12: 1", 'f.yaml:1:1: a key must be text, and "12" is not to YAML\n  hint: quote it: "12"'),
         ("~: 1", 'f.yaml:1:1: a key must be text, and "~" is not to YAML\n  hint: quote it: "~"'),
@@ -38,7 +38,7 @@ Parse = Callable[[str | bytes], tuple[Node | None, list[str]]]
             "a: *b",
             ('f.yaml:1:4: the alias *b has no anchor &b before it\n  hint: text that starts with * needs quotes: "*b"'),
         ),
-        ("a: &a [*a]", "f.yaml:1:8: the alias *a stands inside what it stands for\n  hint: write it out"),
+        ("a: &a [*a]", "f.yaml:1:8: the alias *a is inside its own anchor\n  hint: write it out"),
     ],
 )
 def test_what_is_refused(parse: Parse, text: str, problem: str) -> None:

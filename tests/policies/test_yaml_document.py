@@ -53,7 +53,7 @@ def test_a_byte_order_mark_is_passed_over(parse: Parse) -> None:
         (
             b"a: \x07",
             (
-                "f.yaml:1:4: the control character U+0007 cannot stand in YAML\n"
+                "f.yaml:1:4: the control character U+0007 is not allowed in YAML\n"
                 '  hint: inside double quotes, "\\xNN" writes it'
             ),
         ),

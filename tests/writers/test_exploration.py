@@ -1,4 +1,4 @@
-"""Every interleaving of one apply and two writers, by exhaustion (docs/guards.md, "What waits for whom").
+"""Every interleaving of one apply and two writers, by exhaustion (docs/guards.md, "How writers and applies wait").
 
 Each action of the model is one step that no other can divide: one call of the store, the begin or the end of a write or
 of a statement. Anyone may crash, or be paused until its records count as dead, between any two steps; the clock of who

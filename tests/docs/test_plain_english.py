@@ -1,0 +1,154 @@
+"""The product and its pages are written in plain English: no phrase of ``BANNED``.
+
+Read are the comments, docstrings and strings of ``tablectl/``, its data and templates, the help of every command, the
+pages, ``action.yml``, ``Makefile`` and all golden files. ``plain_english.json`` lists the files that still have such
+phrases, with their number: a file may have fewer, never more, and a file that is not listed has none. After a merge,
+or when a file has fewer, write the list again and commit it::
+
+    PYTHONPATH=. .venv/bin/python -m tests.docs.test_plain_english
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from tests.docs.pages import ROOT
+
+REMAINING = Path(__file__).with_name("plain_english.json")
+"""The number of banned phrases that each listed file still has, by its path in the repository."""
+
+_CRUTCHES = (
+    r"shall be",
+    r"anew",
+    r"beside",
+    r"nobody",
+    r"somebody",
+    r"whom",
+    r"be it",
+    r"be there",
+    r"harm(?:s|ed)",
+    r"surviv(?:es|ed)",
+    r"fails whom",
+    r"ways? out",
+    r"in earnest",
+    r"in the service of",
+    r"heed(?:s|ed|ing)?",
+    r"fares?",
+    r"lately",
+    r"is told",
+    r"told so",
+    r"let go",
+    r"for ever",
+)
+BANNED = re.compile(rf"\b(?:{'|'.join(_CRUTCHES)})\b", re.IGNORECASE)
+
+_STRING_KINDS = {
+    number
+    for number, name in tokenize.tok_name.items()
+    if name in {"COMMENT", "STRING", "FSTRING_MIDDLE", "TSTRING_MIDDLE"}
+}
+
+
+def _files() -> list[Path]:
+    """What users and contributors read; ``tablectl/`` whole, golden files wherever they lie."""
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "action.yml", ROOT / "Makefile"]
+    product = [each for each in (ROOT / "tablectl").rglob("*") if each.suffix in {".py", ".j2", ".json"}]
+    golden = [
+        each
+        for each in (ROOT / "tests").rglob("*")
+        if each.is_file() and "golden" in each.parts and each.suffix not in {".parquet", ".crc", ".png"}
+    ]
+    return sorted([*pages, *product, *golden])
+
+
+def _source_text(source: str) -> str:
+    """The comments and strings of Python source; names in the code are not English."""
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return "\n".join(token.string for token in tokens if token.type in _STRING_KINDS)
+
+
+def phrases(text: str) -> list[str]:
+    """The banned phrases of a text, also those that a line end, a comment sign or two adjacent strings split."""
+    return [each.casefold() for each in BANNED.findall(re.sub(r"[\s\"'#>|│]+", " ", text))]
+
+
+def phrases_of(file: Path) -> list[str]:
+    """The banned phrases of one file."""
+    text = file.read_text(encoding="utf-8")
+    return phrases(_source_text(text) if file.suffix == ".py" else text)
+
+
+def counts() -> dict[str, int]:
+    """The number of banned phrases of each file that has any."""
+    found = {str(each.relative_to(ROOT)): len(phrases_of(each)) for each in _files()}
+    return {name: count for name, count in found.items() if count}
+
+
+def write_remaining() -> None:
+    """Write the list of what remains as it is now."""
+    REMAINING.write_text(f"{json.dumps(counts(), indent=2)}\n", encoding="utf-8")
+
+
+def _commands() -> Iterator[tuple[str, ...]]:
+    """The words that lead to every command and group."""
+    from tablectl.cli.app import app
+
+    def walk(command: object, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        yield words
+        for name, each in getattr(command, "commands", {}).items():
+            yield from walk(each, (*words, name))
+
+    yield from walk(get_command(app), ())
+
+
+def test_no_file_has_more_banned_phrases_than_its_row_allows() -> None:
+    allowed = json.loads(REMAINING.read_text(encoding="utf-8"))
+    more = {
+        name: sorted(set(phrases_of(ROOT / name))) for name, count in counts().items() if count > allowed.get(name, 0)
+    }
+    assert more == {}, "write these in plain English (CONTRIBUTING.md, Style)"
+
+
+def test_every_row_of_remaining_phrases_names_a_file_and_a_positive_count() -> None:
+    allowed = json.loads(REMAINING.read_text(encoding="utf-8"))
+    assert [name for name, count in allowed.items() if count < 1] == []
+
+
+@pytest.mark.parametrize("words", list(_commands()), ids=" ".join)
+def test_the_help_of_a_command_is_plain_english(words: tuple[str, ...]) -> None:
+    from tablectl.cli.app import app
+
+    shown = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "200", "NO_COLOR": "1"})
+    assert shown.exit_code == 0
+    assert phrases(shown.output) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a write that\n    # survives", ["survives"]),
+        ('"it shall "\n    "be read"', ["shall be"]),
+        ("Nobody fares worse", ["nobody", "fares"]),
+        ("the welfare of besides, maybe it's harmless", []),
+        ("to `ways_out` of the old code", []),
+    ],
+)
+def test_phrases_are_found_across_lines_and_as_whole_words(text: str, found: list[str]) -> None:
+    assert phrases(text) == found
+
+
+def test_only_comments_and_strings_of_source_are_read() -> None:
+    assert phrases(_source_text('anew = whom("let go")  # for ever\n')) == ["let go", "for ever"]
+
+
+if __name__ == "__main__":
+    write_remaining()
