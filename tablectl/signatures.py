@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from tablectl.files import read_regular, size_text
 from tablectl.model.errors import PlanFileError, TablectlError
@@ -184,7 +185,7 @@ def _run(args: Sequence[str], data: bytes, environ: Mapping[str, str], timeout: 
         return _Answer(ran.returncode, _start(out), _told(_start(err)))
 
 
-def _start(file: tempfile._TemporaryFileWrapper[bytes]) -> bytes:
+def _start(file: IO[bytes]) -> bytes:
     if os.fstat(file.fileno()).st_size > _MOST_OUTPUT:
         raise TablectlError(f"ssh-keygen wrote more than {size_text(_MOST_OUTPUT)}", "check which one is on the PATH")
     file.seek(0)
