@@ -21,13 +21,14 @@ from tablectl.planning.drift import Drift
 from tablectl.planning.limits import PlanLimits
 from tablectl.planning.lint import Linted
 from tablectl.planning.plan_file import MAX_BYTES, check_environment, load_plan
-from tablectl.policies.config import ENV, Config, load_config
+from tablectl.policies.config import ENV, Config, load_config, signers_of
 from tablectl.policies.effective_policy import Explanation, parse_name, spec_for
 from tablectl.policies.effective_policy import explain as explain_table
 from tablectl.policies.repository import Paths, load_any, load_repository, variables_for
 from tablectl.policies.requested_tables import declared_already, requested_tables
 from tablectl.policies.spec import Specs
 from tablectl.selection import Selection
+from tablectl.signatures import check_signature
 from tablectl.workflow import (
     Control,
     Imported,
@@ -89,6 +90,7 @@ def apply(
     max_bytes: int | None = None,
     policies: Paths = None,
     without_policies: bool = False,
+    require_signature: bool = False,
     control: Control | None = None,
 ) -> RunReport:
     """Applies a plan in one protected window: a ``Plan``, the path of a plan file (``*.json``), or policies to plan
@@ -98,6 +100,9 @@ def apply(
     ``tablectl.yaml`` in ``directory``, with ``variables``. It is refused (``PlanFileError``) if it contains anything
     that they do not declare, and each table is planned again under its lease. ``without_policies`` trusts the plan: its
     author then decides what is changed, on which tables and with which consent.
+
+    ``require_signature`` refuses (``PlanFileError``) all but a plan file with a signature beside it, ``PLAN.sig``, by
+    one of ``signatures.signers`` in ``tablectl.yaml``; ``signatures.required`` there does the same.
 
     ``proceed`` is the reason to continue although writers do not end in time, ``override`` the reason to run outside
     the calendar. ``wait`` is the number of minutes for which to retry tables whose window could not be opened,
@@ -114,7 +119,9 @@ def apply(
     paths = None if isinstance(plan_or_paths, Plan) else plan_or_paths
     if (given_plan or _is_plan_file(paths)) and (select or tags or exclude):
         raise UsageError("a ready plan is applied as it is", "select when planning, and apply that plan")
-    ready = read_plan(Path(str(paths))) if _is_plan_file(paths) else given_plan
+    file = Path(str(paths)) if _is_plan_file(paths) else None
+    signers = required_signers(file, directory, required=require_signature)
+    ready = read_plan(file, signers=signers) if file else given_plan
     if ready is None and (policies or without_policies):
         raise UsageError("`policies` and `without_policies` are for ready plans", "name the policies to plan first")
     config = config_of(ready, env, directory) if ready else load_config(Path(directory), os.environ, env)
@@ -291,17 +298,39 @@ def config_of(plan: Plan, env: str | None, directory: str | Path) -> Config:
         raise PlanFileError(f"the plan is for the environment {plan.env}: {error.message}", error.hint) from None
 
 
-def read_plan(path: Path, *, to_apply: bool = True) -> Plan:
-    """The plan in a file. Raises ``TablectlError`` if it cannot be read, and ``PlanFileError`` as
-    ``load_plan`` does.
+def required_signers(plan: Path | None, directory: str | Path, *, required: bool) -> Path | None:
+    """The allowed-signers file for a plan, as ``signers_of``. Raises ``PlanFileError`` where only signed plans are
+    applied and there is no plan file, which alone can be signed.
     """
+    signers = signers_of(Path(directory), os.environ, required=required)
+    if signers is not None and plan is None:
+        raise PlanFileError(
+            "only signed plans may be applied, and this is no plan file",
+            "run `tablectl plan --out FILE`, have that reviewed and signed by `tablectl sign FILE --key KEY`, apply it",
+        )
+    return signers
+
+
+def read_plan(path: Path, *, to_apply: bool = True, signers: Path | None = None) -> Plan:
+    """The plan in a file. With ``signers`` its signature is checked before anything else, on the bytes that are read.
+
+    Raises ``TablectlError`` where it cannot be read, and ``PlanFileError`` where it was edited or damaged, or is not
+    signed as it must be.
+    """
+    data = plan_bytes(path)
+    if signers is not None:
+        check_signature(data, path, signers)
+    return load_plan(data, str(path), to_apply=to_apply)
+
+
+def plan_bytes(path: Path) -> bytes:
+    """What is in a plan file. Raises ``TablectlError`` where it cannot be read."""
     try:
-        data = read_regular(path, MAX_BYTES)
+        return read_regular(path, MAX_BYTES)
     except OSError as error:
         raise TablectlError(
             f"{path}: {error.strerror or error}", "plans are written by `tablectl plan --out FILE`"
         ) from error
-    return load_plan(data, str(path), to_apply=to_apply)
 
 
 class Engines:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 REGION = "eu-west-1"
 KEY = "test-key"
@@ -26,6 +29,8 @@ class Faults:
     """Seconds by which each answer is late."""
     denied: tuple[str, ...] = ()
     """Parts of the paths that nobody may touch."""
+    refused: tuple[str, ...] = ()
+    """Rights that the caller lacks, as ``delete _tablectl/guards``: put, get, list or delete, and a part of the key."""
     lost_puts: int = 0
     """How many of the next writes are done and answered with a server error."""
     ignores_conditions: bool = False
@@ -114,6 +119,8 @@ class S3Server:
         time.sleep(faults.latency)
         if any(part in path for part in faults.denied):
             return _error(start, "403 Forbidden", "AccessDenied", "Access Denied")
+        if faults.refused and (answer := _refusal(faults, environ, start)) is not None:
+            return answer
         if method != "PUT":
             return self._app(environ, start)
         if faults.ignores_conditions:
@@ -124,6 +131,27 @@ class S3Server:
             faults.lost_puts -= 1
             b"".join(self._app(environ, lambda *_: None))
         return _error(start, "503 Service Unavailable", "SlowDown", "Please reduce your request rate.")
+
+
+def _refusal(faults: Faults, environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes] | None:
+    """What S3 answers for a missing right; deletions of many objects succeed, and name those that were refused."""
+    query = parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True)
+    key, right = environ["PATH_INFO"], {"PUT": "put", "DELETE": "delete"}.get(environ["REQUEST_METHOD"], "get")
+    if "list-type" in query:
+        right, key = "list", query.get("prefix", [""])[0]
+    bulk = "delete" in query
+    if bulk:
+        body = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
+        environ["wsgi.input"] = BytesIO(body)
+        right, key = "delete", re.findall(r"<Key>([^<]*)</Key>", body.decode())[0]
+    if not any(each.split()[0] == right and each.split()[1] in key for each in faults.refused):
+        return None
+    if not bulk:
+        return _error(start, "403 Forbidden", "AccessDenied", "Access Denied")
+    error = f"<Error><Key>{key}</Key><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
+    answer = f'<?xml version="1.0"?><DeleteResult>{error}</DeleteResult>'.encode()
+    start("200 OK", [("Content-Type", "application/xml"), ("Content-Length", str(len(answer)))])
+    return [answer]
 
 
 def _error(start: Callable[..., Any], status: str, code: str, message: str) -> list[bytes]:

@@ -190,7 +190,7 @@ for _ in range(2):
     assert callable(tablectl.plan) and callable(tablectl.apply)
 import tablectl.applying.run_report as report
 from tablectl import apply
-assert callable(apply) and callable(tablectl.apply) and report.Outcome
+assert callable(apply) and callable(tablectl.apply) and report.RunOutcome
 """
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)
 

@@ -23,6 +23,7 @@ from tablectl.applying.owed_hooks import OwedHookTable, run_owed_hooks
 from tablectl.applying.preflight import check_commits
 from tablectl.applying.retry import RETRIED, Patience, judge, next_try
 from tablectl.applying.returning_writers import watch
+from tablectl.applying.rights import check_rights
 from tablectl.applying.run_report import RunOutcome, RunReport, TableRun
 from tablectl.applying.run_table import preflight, run_table, unexpected
 from tablectl.applying.scheduler import STOPPED, Job, Later, Rules, Scheduler
@@ -32,6 +33,7 @@ from tablectl.delta.names import canonical_location, matches
 from tablectl.model.errors import EngineError, PlanFileError, WindowError
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.storage.records import RecordStore, real_place
+from tablectl.storage.rights import MissingRightError
 
 _AGAIN = "run the same command again"
 ON_DISK = (
@@ -225,11 +227,25 @@ class _Task:
             stack.callback(lease.release)
         for lease in leases.values():
             stack.enter_context(Renewer(lease, may_renew=may_renew(self.window.engine)))
+        refused = self._refused(leases)
+        if refused:
+            first = next((name, run.outcome) for name, run in refused.items())
+            return [refused.get(table.name) or _shares(table, *first) for table in self.tables]
         for table in self.tables:
             self.window.notify(RunEvent(table.name, "leased"))
         if len(self.tables) == 1:
             return [run_table(self.window, self.tables[0], leases[_key(self.tables[0])])]
         return _run_together(self.window, [(table, leases[_key(table)]) for table in self.tables])
+
+    def _refused(self, leases: Mapping[str, Lease]) -> dict[str, TableRun]:
+        """The tables whose records lack a right, before any gate shuts and any hook runs."""
+        refused = {}
+        for table in self.tables:
+            try:
+                check_rights(leases[_key(table)].store)
+            except MissingRightError as error:
+                refused[table.name] = _plain(table, RunOutcome.FAILED, f"{table.name}: {error.message}", error.hint)
+        return refused
 
     def _blocked(self, blocked: Blocked) -> Runs | Later[Runs]:
         """The run goes on with other tables, and asks again in a while."""

@@ -131,6 +131,13 @@ class Job:
         """An input of the action; empty where none was given."""
         return self.environ.get(f"INPUT_{key.upper()}", "").strip()
 
+    def flag(self, key: str) -> bool:
+        """An input that is `true` or `false`; false where none was given. Raises ``UsageError``."""
+        text = self.given(key)
+        if text not in {"", "true", "false"}:
+            raise UsageError(f"`{key.replace('_', '-')}` {text!r} is neither true nor false")
+        return text == "true"
+
     def number(self, key: str) -> int | None:
         """An input that is a number. Raises ``UsageError``."""
         text = self.given(key)

@@ -19,7 +19,7 @@ from tablectl.model.errors import ExitCode, InputError, PlanFileError, TablectlE
 from tablectl.model.plan import Plan
 from tablectl.planning.plan_file import check_environment, digest_of
 from tablectl.policies.branch import BASE
-from tablectl.policies.config import ENV, FILE, ignored_keys, load_config
+from tablectl.policies.config import ENV, FILE, ignored_keys, load_config, signers_of
 from tablectl.policies.repository import load_repository
 from tablectl.reports.context import Context
 from tablectl.reports.markdown import said
@@ -69,10 +69,13 @@ def plan_step(job: Job) -> int:
     if not files["md"].exists():
         files["md"].write_text(_failed("Plan", "plan", ran), encoding="utf-8")
         _mark_problems(job, files["sarif"])
+    code = ran.code
+    if files["json"].exists() and not _signed(job, files["json"]):
+        code = ExitCode.ERROR
     job.summary(files["md"].read_text(encoding="utf-8"))
     plan = read_plan(files["json"]) if files["json"].exists() else None
     job.output(
-        exit_code=ran.code,
+        exit_code=code,
         changes=plan is not None and bool(plan.tables),
         artifact=artifact_name(job.name, job.pull_request),
         folder=folder,
@@ -86,7 +89,16 @@ def plan_step(job: Job) -> int:
             "apply will refuse this plan: its policies are not those of the repository. Give values of variables as "
             "TABLECTL_VAR_…, and paths as `policies:` in tablectl.yaml, not as arguments",
         )
-    return ran.code
+    return code
+
+
+def _signed(job: Job, plan: Path) -> bool:
+    """Signs a plan where the job has a key; False where that fails."""
+    key = job.given("signing_key")
+    if not key or job.tablectl("sign", str(plan), f"--key={key}").code == 0:
+        return True
+    job.tell("error", "the plan was not signed with `signing-key`: the log says why")
+    return False
 
 
 def comment_step(job: Job) -> int:
@@ -136,7 +148,8 @@ def apply_step(job: Job) -> int:
         raise PlanFileError("the run that was to plan made a report and no plan: it says why", BY_HAND)
     if any(each.partition("=")[0].startswith("--without") for each in job.arguments):
         raise UsageError("`arguments` has --without-policies", "a job has the policies: the plan is compared with them")
-    plan = read_plan(plan_file)
+    required = job.flag("require_signature")
+    plan = read_plan(plan_file, signers=signers_of(Path(), job.environ, required=required))
     _check_digest(plan, job.given("digest"))
     named = job.environ.get(ENV, "") if job.named_env is None else job.named_env
     check_environment(plan, named)
@@ -144,7 +157,8 @@ def apply_step(job: Job) -> int:
     folder = _new_folder(job, "run")
     report = folder / "run.md"
     reports = [word for form in ("md", "html", "json") for word in ("--report", str(folder / f"run.{form}"))]
-    ran = job.tablectl("apply", str(plan_file), *reports, *job.arguments)
+    signed = ["--require-signature"] if required else []
+    ran = job.tablectl("apply", str(plan_file), *reports, *signed, *job.arguments)
     if not report.exists():
         report.write_text(_failed("Apply", "apply", ran), encoding="utf-8")
     job.summary(report.read_text(encoding="utf-8"))

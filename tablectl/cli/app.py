@@ -280,6 +280,23 @@ def show(
 
 
 @app.command()
+def sign(
+    ctx: typer.Context,
+    plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="A file that `tablectl plan --out` wrote.")],
+    key: Annotated[
+        Path, typer.Option("--key", metavar="FILE", help="An SSH key: private, or public with an ssh-agent.")
+    ],
+) -> int:
+    """Sign a saved plan with an SSH key, as PLAN.sig beside it. Look at it first: tablectl show PLAN.
+
+    Example: tablectl sign plans/today.json --key ~/.ssh/id_ed25519
+    """
+    from tablectl.cli.commands import sign_command  # noqa: PLC0415
+
+    return sign_command(plan_file, key, ctx.obj)
+
+
+@app.command()
 def apply(
     ctx: typer.Context,
     targets: Annotated[
@@ -328,6 +345,10 @@ def apply(
             help="Apply a saved plan without comparing it with the policies. Whoever can write the plan file decides.",
         ),
     ] = False,
+    require_signature: Annotated[
+        bool,
+        typer.Option("--require-signature", help="Refuse a plan without a signature of one of `signatures.signers`."),
+    ] = False,
 ) -> int:
     """Run a plan in one protected window.
 
@@ -345,12 +366,13 @@ def apply(
         raise UsageError("a saved plan is applied as it is", "give one plan, without --select, --exclude or --tag")
     if without_policies and (not saved or policies):
         raise UsageError("--without-policies is for a saved plan alone", "for example: apply p.json --without-policies")
+    if require_signature and not saved:
+        raise UsageError("--require-signature is for a saved plan", "for example: apply p.json --require-signature")
     request = _request(policies, select, tag, var, remote, exclude, env)
     request = replace(request, max_tables=max_tables, max_bytes=size("--max-bytes", max_bytes))
     reports = ReportFiles.of(format, report, saved[0] if saved else None)
-    options = ApplyOptions(
-        yes, reason("--proceed", proceed), reason("--override", override), wait, watch, without_policies
-    )
+    reasons = reason("--proceed", proceed), reason("--override", override)
+    options = ApplyOptions(yes, *reasons, wait, watch, without_policies, require_signature)
     return apply_command(request, ctx.obj, saved[0] if saved else None, reports, options)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tablectl.api import Engines, config_of, policies_of_plan, read_plan
+from tablectl.api import Engines, config_of, plan_bytes, policies_of_plan, read_plan, required_signers
 from tablectl.applying.acquire import break_lease
 from tablectl.applying.clock import SystemClock
 from tablectl.applying.lease_log import LeaseRecord, tail
@@ -33,7 +33,7 @@ from tablectl.model.json_codec import plain
 from tablectl.model.plan import Plan
 from tablectl.planning.explain_term import explain_term
 from tablectl.planning.limits import PlanLimits
-from tablectl.planning.plan_file import dump_plan
+from tablectl.planning.plan_file import digest_of, dump_plan, load_plan
 from tablectl.policies.config import Config, load_config
 from tablectl.policies.effective_policy import parse_name, spec_for
 from tablectl.policies.policy_lines import Sources, policy_lines_of
@@ -50,6 +50,7 @@ from tablectl.reports.style import Style
 from tablectl.reports.term_text import topic_json, topic_text
 from tablectl.reports.wording import outcome_text
 from tablectl.selection import Selection
+from tablectl.signatures import sign, signature_file
 from tablectl.storage.records import RecordStore
 from tablectl.version import __version__
 from tablectl.workflow import (
@@ -132,6 +133,16 @@ def show_command(path: Path, request: CommandRequest, out: Output, reports: Repo
     return ExitCode.DONE
 
 
+def sign_command(path: Path, key: Path, out: Output) -> ExitCode:
+    """``tablectl sign``: only a plan that this version would apply, so that nobody signs anything else."""
+    data = plan_bytes(path)
+    plan = load_plan(data, str(path))
+    signature = signature_file(path)
+    write_file(signature, sign(data, path, key))
+    out.note(f"signed the plan {digest_of(plan)[:12]}…: {signature}")
+    return ExitCode.DONE
+
+
 def _configuration_shown(plan: Plan, request: CommandRequest, out: Output) -> Config:
     """Of the plan's own environment, whatever else is named; the top level where it is not known any more."""
     try:
@@ -145,7 +156,8 @@ def apply_command(
     request: CommandRequest, out: Output, saved: Path | None, reports: ReportFiles, options: ApplyOptions
 ) -> ExitCode:
     """``tablectl apply``."""
-    ready = read_plan(saved) if saved else None
+    signers = required_signers(saved, ".", required=options.require_signature)
+    ready = read_plan(saved, signers=signers) if saved else None
     config = configuration(request, ready)
     reports.check()
     with Engines(config, on_start=out.note) as engines:

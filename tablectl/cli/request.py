@@ -43,6 +43,8 @@ class ApplyOptions:
     watch: float = 0
     without_policies: bool = False
     """Whether a saved plan is applied without comparing it with the policies."""
+    require_signature: bool = False
+    """Whether a saved plan must be signed; ``tablectl.yaml`` may require it too."""
 
 
 @dataclass(frozen=True, slots=True)

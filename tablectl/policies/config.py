@@ -12,7 +12,7 @@ from typing import Any
 
 from tablectl.delta.names import DEFAULT_CATALOG, is_absolute, is_environment
 from tablectl.model.calendar import LONGEST, Calendar, Rule, check_cron, check_zone
-from tablectl.model.errors import InputError, Problem, UsageError
+from tablectl.model.errors import InputError, PlanFileError, Problem, UsageError
 from tablectl.model.lint_rules import RULES, LintSetting, Severities
 from tablectl.model.store_options import OPTIONS, SECRETS
 from tablectl.policies.branch import BASE, combined, ignored
@@ -116,6 +116,16 @@ class ReportsConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SignaturesConfig:
+    """Who may sign plans. At the top alone: a plan names its environment, and must not choose who vouches for it."""
+
+    signers: str | None = None
+    """An allowed-signers file of OpenSSH."""
+    required: bool = False
+    """Whether only signed plans are applied."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """The configuration of one repository. Relative paths are relative to its directory."""
 
@@ -128,6 +138,7 @@ class Config:
     """The location of lease records, if it is not next to the tables."""
     stores: StoresConfig = field(default_factory=StoresConfig)
     reports: ReportsConfig = field(default_factory=ReportsConfig)
+    signatures: SignaturesConfig = field(default_factory=SignaturesConfig)
     lint: Mapping[str, LintSetting] = field(default_factory=dict)
     """The severity of finding codes, if it differs from the default."""
     env: Mapping[str, Config] = field(default_factory=dict)
@@ -257,7 +268,10 @@ entry here, and nothing else.
 
 _LATER = ("plans",)
 _ENVIRONMENT = ConfigSection(Config, _KEYS, later=_LATER)
-_CONFIG = ConfigSection(Config, {**_KEYS, "env": MapOf(_ENVIRONMENT, _why_no_environment)}, later=_LATER)
+_SIGNATURES = ConfigSection(SignaturesConfig, {"signers": text(_clean), "required": flag()})
+_CONFIG = ConfigSection(
+    Config, {**_KEYS, "signatures": _SIGNATURES, "env": MapOf(_ENVIRONMENT, _why_no_environment)}, later=_LATER
+)
 
 
 def load_config(directory: Path, environ: Mapping[str, str], env: str | None = None) -> Config:
@@ -295,6 +309,25 @@ def load_config(directory: Path, environ: Mapping[str, str], env: str | None = N
     if chosen and chosen not in known.env:
         raise _no_such(chosen, known, "" if env is not None else f", which {ENV} names")
     return replace(config, env=known.env, environment=chosen)
+
+
+def signers_of(directory: Path, environ: Mapping[str, str], *, required: bool = False) -> Path | None:
+    """The allowed-signers file by which plans are checked; ``None`` where plans need no signature.
+
+    ``required`` is what the caller asks for; the configuration may ask for it too. The environment of a plan has no
+    say. A relative name counts from the directory of the file that decides: that of ``TABLECTL_BASE_CONFIG``, if any.
+    Raises as ``load_config``, and ``PlanFileError`` where a signature is required and no file says whose.
+    """
+    signatures = load_config(directory, environ, "").signatures
+    if not (required or signatures.required):
+        return None
+    if signatures.signers is None:
+        raise PlanFileError(
+            "only signed plans may be applied, and nothing says who may sign",
+            f"add `signatures: {{signers: FILE}}` to {FILE}, an allowed-signers file of OpenSSH",
+        )
+    base = environ.get(BASE)
+    return (Path(base).parent if base else directory) / signatures.signers
 
 
 def ignored_keys(directory: Path, environ: Mapping[str, str]) -> tuple[str, ...]:

@@ -9,6 +9,9 @@ from tablectl.delta.credentials import scrub
 from tablectl.model.store_options import PREFIXES
 
 _CODE = re.compile(r"<Code>([^<]{1,100})</Code>(?:\s*<Message>([^<]{1,300})</Message>)?")
+_BULK = re.compile(r"DeleteObjects request failed for key \S{1,2000}?: (.{0,300}?) \(code: (\w{1,100})\)", re.DOTALL)
+"""S3 answers that it deleted all but some of many objects, and obstore deletes one in that way too."""
+_NAMED = re.compile(r"not authorized to perform: ([a-z0-9-]{1,30}:\w{1,60})|does not have ([a-zA-Z.]{1,60}) access")
 _STATUS = re.compile(r"Server returned (?:non-2xx status code|error response): (\d{3}[^:\n]{0,50})")
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
 _METADATA = ("169.254.169.254", "169.254.170.2", "fd00:ec2::254", "metadata.google.internal", "metadata/identity")
@@ -27,6 +30,10 @@ class Failure:
     hint: str = ""
     lasting: bool = False
     """Whether every further request to the bucket would fail in the same way, and often as slowly."""
+    denied: bool = False
+    """Whether the store knows the caller and denies the request."""
+    right: str = ""
+    """The missing right, if the store named it."""
 
 
 def explain(error: Exception, family: str) -> Failure:
@@ -36,7 +43,7 @@ def explain(error: Exception, family: str) -> Failure:
     text = scrub(str(error))
     first = (text.splitlines() or [""])[0] or type(error).__name__
     if not family:
-        return Failure(first)
+        return Failure(first, denied=isinstance(error, PermissionError))
     first = _QUERY.sub("…", first)
     if provided := _PROVIDER.search(text):
         return Failure(f"the credentials cannot be had: {provided[1]}", credentials_hint(family), lasting=True)
@@ -44,8 +51,8 @@ def explain(error: Exception, family: str) -> Failure:
         return Failure("no credentials were found", credentials_hint(family), lasting=True)
     if any(name in text for name in _NO_BUCKET):
         return Failure("there is no such bucket", "check the location, and the endpoint if there is one", lasting=True)
-    if code := _CODE.search(text):
-        return _answered(code[1], code[2] or "", family)
+    if code := _code(text):
+        return _answered(*code, family)
     if "builder error" in text:
         hint = f"set stores.{family}.allow_http: true in tablectl.yaml, or use https"
         return Failure("the endpoint speaks plain HTTP, which is not allowed", hint, lasting=True)
@@ -56,7 +63,9 @@ def explain(error: Exception, family: str) -> Failure:
         hint = f"check the network, the proxy, and stores.{family} in tablectl.yaml"
         return Failure(f"{host[1] + host[2] if host else 'the store'} cannot be reached", hint, lasting=True)
     status = _STATUS.search(text)
-    return Failure(f"the store answered {status[1].strip()}" if status else first)
+    # An answer to HEAD has nothing but the status.
+    denied = status is not None and status[1].startswith("403")
+    return Failure(f"the store answered {status[1].strip()}" if status else first, denied=denied)
 
 
 def credentials_hint(family: str) -> str:
@@ -69,10 +78,19 @@ def credentials_hint(family: str) -> str:
     return f"{ways[family]}: see docs/object-stores.md"
 
 
+def _code(text: str) -> tuple[str, str] | None:
+    """The code and the message of an answer."""
+    if code := _CODE.search(text):
+        return code[1], code[2] or ""
+    bulk = _BULK.search(text)
+    return (bulk[2], bulk[1]) if bulk else None
+
+
 def _answered(code: str, message: str, family: str) -> Failure:
     told = f"{code}: {message}" if message and message != code else code
     if code in {"AccessDenied", "AllAccessDisabled", "AuthorizationPermissionMismatch", "AuthorizationFailure"}:
-        return Failure(f"permission denied ({told})")
+        named = _NAMED.search(message)
+        return Failure(f"permission denied ({told})", denied=True, right=(named[1] or named[2]) if named else "")
     if code in {"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "AuthenticationFailed"}:
         return Failure(f"the credentials are not accepted ({told})", credentials_hint(family), lasting=True)
     if code in {"PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"}:

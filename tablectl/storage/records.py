@@ -27,6 +27,7 @@ from tablectl.model.store_options import FAMILIES, PREFIXES
 from tablectl.storage.failures import explain
 from tablectl.storage.mounts import network_mount
 from tablectl.storage.object_stores import BucketError, Patience, StoreOptions, open_bucket
+from tablectl.storage.rights import missing_right
 
 FOLDER = "_tablectl"
 """The directory inside a table. VACUUM and readers skip names that begin with ``_``."""
@@ -92,7 +93,7 @@ class DiskRecords:
         path = self._folder / name
         aside = path.with_name(f".{uuid4().hex}")
         durable = not name.startswith(_GUARDS)
-        with _told("write", str(path)):
+        with self._told("write", name):
             try:
                 _write(aside, data, durable=durable)
                 path.hardlink_to(aside)
@@ -106,7 +107,7 @@ class DiskRecords:
 
     def read(self, name: str) -> bytes | None:
         """As ``RecordStore.read``."""
-        with _told("read", f"{self._folder}/{name}"):
+        with self._told("read", name):
             try:
                 return _read(self._folder / name)
             except FileNotFoundError:
@@ -116,15 +117,24 @@ class DiskRecords:
         """As ``RecordStore.names``."""
         top = self._folder / prefix.rpartition("/")[0]
         skip = len(str(self._folder)) + 1
-        with _told("list", str(top)):
+        with self._told("list", prefix.rpartition("/")[0]):
             found = (f"{base}/{file}"[skip:] for base, _, files in os.walk(top, onerror=_unless_gone) for file in files)
             whole = (name for name in found if not name.rpartition("/")[2].startswith("."))
             return tuple(sorted(name for name in whole if name.startswith(prefix)))
 
     def delete(self, name: str) -> None:
         """As ``RecordStore.delete``."""
-        with _told("delete", f"{self._folder}/{name}"):
-            (self._folder / name).unlink(missing_ok=True)
+        path = self._folder / name
+        with self._told("delete", name):
+            try:
+                path.unlink()
+            except FileNotFoundError:
+                # As a bucket does, which looks at the right before it looks for the record.
+                if path.parent.is_dir() and not os.access(path.parent, os.W_OK | os.X_OK):
+                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None
+
+    def _told(self, what: str, name: str) -> AbstractContextManager[None]:
+        return _told(what, str(self._folder), name)
 
 
 def _write(path: Path, data: bytes, *, durable: bool) -> None:
@@ -254,7 +264,7 @@ class ObjectRecords:
 
     def has(self, name: str) -> bool:
         """Whether the record exists. Cheaper than reading it."""
-        with self._told("look at", name):
+        with self._told("read", name):
             try:
                 self._store.head(self._path(name))
             except FileNotFoundError:
@@ -265,7 +275,7 @@ class ObjectRecords:
         return f"{self._folder}/{name}"
 
     def _told(self, what: str, name: str) -> AbstractContextManager[None]:
-        return _told(what, f"{self._place}/{name}", self._bucket.family)
+        return _told(what, self._place, name, self._bucket.family)
 
 
 def real_place(location: str) -> str:
@@ -390,12 +400,14 @@ def _client(
 
 
 @contextmanager
-def _told(what: str, place: str, family: str = "") -> Iterator[None]:
+def _told(what: str, folder: str, name: str, family: str = "") -> Iterator[None]:
     """Converts every failure of the store into a ``WindowError`` that names the place and a fix."""
     try:
         yield
     except (BaseError, OSError, ValueError) as error:
         failure = explain(error, family)
+        if failure.denied:
+            raise missing_right(what, folder, name, family, failure.right) from error
         raise WindowError(
-            f"cannot {what} the window's record {place}: {failure.reason}", failure.hint or _WAY_OUT
+            f"cannot {what} the window's record {folder}/{name}: {failure.reason}", failure.hint or _WAY_OUT
         ) from error

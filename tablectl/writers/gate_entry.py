@@ -25,7 +25,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.004, 1.0
 """Seconds between two looks at a gate: a short window shall delay a writer little."""
 _FIRST_REMINDER = 60.0
 
-_RIGHTS = "a writer needs to put, get, list and delete in the folder of the records"
+UNDELETED = "the guard of this write was not deleted, and an apply may wait for it to age"
 
 _log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
@@ -53,6 +53,8 @@ class StoredGuard:
         self._names: list[str] = []  # of the beats that may be there, also those whose answer was lost
         self._active = False
         self._unrecorded: tuple[LeaseRecord, str] | None = None
+        self.told_undeleted = False
+        """Whether the user was told that it cannot be deleted."""
 
     @property
     def id(self) -> str:
@@ -156,7 +158,6 @@ class _Watch:
     """When the store answered last."""
     problem: str = ""
     """Why the store does not answer, or does not take the record that the gate is dead."""
-    told: bool = False
 
     def sees(self, record: LeaseRecord, now: float) -> None:
         self.heard = now
@@ -287,11 +288,9 @@ class GateEntry:
         try:
             self.ask(self.guard.withdraw)
         except WindowError as error:
-            if not watch.told:
-                _log.warning(
-                    "%s: the guard of a waiting write cannot be deleted (%s): %s", self.table, _RIGHTS, error.message
-                )
-            watch.told = True
+            if not self.guard.told_undeleted:
+                _log.warning("%s: %s: %s", self.table, UNDELETED, error.message)
+            self.guard.told_undeleted = True
             with suppress(WindowError):
                 self.ask(self.guard.wait_here)
 

@@ -28,7 +28,7 @@ from tablectl.log.store import is_local
 from tablectl.model.errors import one_line
 from tablectl.storage.records import is_new, open_records, real_place
 from tablectl.version import __version__
-from tablectl.writers.gate_entry import GateEntry, GuardTimeout, StoredGuard
+from tablectl.writers.gate_entry import UNDELETED, GateEntry, GuardTimeout, StoredGuard
 from tablectl.writers.keepalive import GuardThread
 from tablectl.writers.options import GuardOptions, ModeName, Table, guard_options
 from tablectl.writers.wrappable import check_plain
@@ -226,8 +226,8 @@ class _Visit:
             if self._guard is not None:
                 self.attendant.ask(self._guard.withdraw)
         except Exception as error:  # noqa: BLE001  # see above
-            message = "the guard of this write was not deleted, and an apply may wait for it to age"
-            self.attendant.fail(f"{message}: {one_line(error)}")
+            if self._guard is None or not self._guard.told_undeleted:
+                self.attendant.fail(f"{UNDELETED}: {one_line(error)}")
         finally:
             self.attendant.dismiss()
 

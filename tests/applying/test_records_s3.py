@@ -15,9 +15,11 @@ from tablectl.applying.acquire import Held, acquire, break_lease, try_acquire
 from tablectl.applying.clock import SystemClock
 from tablectl.applying.lease import Lease, LeaseLost
 from tablectl.applying.lease_log import Gate, tail
+from tablectl.applying.rights import check_rights
 from tablectl.model.errors import WindowError
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.records import RecordStore, open_records
+from tablectl.storage.rights import MissingRightError
 from tests.applying.lease_fakes import FakeClock, claim
 from tests.s3 import S3Server
 
@@ -168,9 +170,9 @@ def test_each_thing_that_is_wrong_has_its_message(s3: S3Server, bucket: str, mon
     assert missing.message == (
         "cannot list the window's record s3://no-such-bucket/t/_tablectl/lease: there is no such bucket"
     )
-    with s3.faulty(denied=("_tablectl/lease",)):
+    with s3.faulty(refused=("list _tablectl/lease",)):
         denied = error(f"{bucket}/t")
-    assert "permission denied (AccessDenied: Access Denied)" in denied.message
+    assert denied.message.startswith("the right to list records is missing: s3:ListBucket on s3://")
     assert "set `state:`" in denied.hint
     start = time.monotonic()
     away = error(f"{bucket}/t", StoreOptions(families={"s3": {"endpoint": "http://127.0.0.1:9"}}))
@@ -195,3 +197,45 @@ def test_options_reach_the_records_as_they_reach_the_log(
     assert open_records("/lake/t", bucket, "key", options).create("lease/1.json", b"one")
     assert open_records(bucket, options=options).names("") == ()
     assert "AWS_ENDPOINT_URL" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("refused", "named"),
+    [
+        ("put _tablectl/lease", "s3:PutObject on {bucket}/lake/orders/_tablectl/lease/*"),
+        ("list _tablectl/lease", "s3:ListBucket on {bucket} (s3:prefix lake/orders/_tablectl/lease/*)"),
+        ("get _tablectl/lease", "s3:GetObject on {bucket}/lake/orders/_tablectl/lease/*"),
+        ("delete _tablectl/lease", "s3:DeleteObject on {bucket}/lake/orders/_tablectl/lease/*"),
+        ("list _tablectl/guards", "s3:ListBucket on {bucket} (s3:prefix lake/orders/_tablectl/guards/*)"),
+        ("get _tablectl/guards", "s3:GetObject on {bucket}/lake/orders/_tablectl/guards/*"),
+        ("delete _tablectl/guards", "s3:DeleteObject on {bucket}/lake/orders/_tablectl/guards/*"),
+    ],
+)
+def test_each_right_that_an_apply_lacks_is_named(
+    s3: S3Server, bucket: str, records: RecordStore, refused: str, named: str
+) -> None:
+    def begin() -> None:
+        assert isinstance(try_acquire(records, claim("ann"), SystemClock()), Lease)
+        check_rights(records)
+
+    with s3.faulty(refused=(refused,)), pytest.raises(MissingRightError) as missing:
+        begin()
+    assert missing.value.message.endswith(f" records is missing: {named.format(bucket=bucket)}")
+    assert "AccessDenied" not in str(missing.value)
+    assert "\n" not in missing.value.message
+    right = named.split(maxsplit=1)[0]
+    assert missing.value.hint.startswith(f"give whoever runs this {right} on {bucket}")
+
+
+def test_who_has_the_rights_is_checked_by_four_requests_that_change_nothing(s3: S3Server, records: RecordStore) -> None:
+    lease = try_acquire(records, claim("ann"), SystemClock())
+    assert isinstance(lease, Lease)
+    before = records.names("")
+    with s3.faulty() as faults:
+        check_rights(lease.store)
+    assert len(faults.seen) == 4
+    assert records.names("") == before
+
+
+def test_other_failures_of_a_store_are_no_missing_right(s3: S3Server) -> None:
+    check_rights(open_records("s3://no-such-bucket/t"))

@@ -127,7 +127,7 @@ def test_what_pages_give_to_the_action_are_inputs_of_it() -> None:
         for _, workflow in workflows_of_pages()
         for job in workflow["jobs"].values()
         for step in job["steps"]
-        if step["uses"].startswith("OWNER/tablectl@")
+        if step.get("uses", "").startswith("OWNER/tablectl@")
     ]
     assert {each["mode"] for each in used} == {"plan", "apply", "drift"}
     assert {key for each in used for key in each} <= set(ACTION["inputs"])

@@ -119,3 +119,39 @@ def test_wrong_options_are_problems_of_the_file(cli: Cli, orders: Mirror) -> Non
     assert result.code == 1
     assert "AWS_SECRET_ACCESS_KEY" in result.err
     assert "hunter2" not in result.err + result.out
+
+
+@pytest.mark.parametrize(
+    ("refused", "right"),
+    [
+        ("put _tablectl/lease", "s3:PutObject on {location}/_tablectl/lease/*"),
+        ("delete _tablectl/lease", "s3:DeleteObject on {location}/_tablectl/lease/*"),
+        ("list _tablectl/guards", "s3:ListBucket on {bucket} (s3:prefix lake/orders/_tablectl/guards/*)"),
+        ("delete _tablectl/guards", "s3:DeleteObject on {location}/_tablectl/guards/*"),
+    ],
+)
+def test_an_apply_that_lacks_a_right_shuts_no_gate_and_names_the_right(
+    cli: Cli, orders: Mirror, refused: str, right: str
+) -> None:
+    with Path("tablectl.yaml").open("a") as file:
+        file.write("window: {before: [touch hooked]}\n")
+    before = Logged(orders.folder).properties
+    with orders.server.faulty(refused=(refused,)) as faults:
+        ran = cli("apply", "--yes", "--format", "json")
+    (table,) = json.loads(ran.out)["tables"]
+    assert (ran.code, table["outcome"], table["commits"]) == (1, "failed", [])
+    assert right.format(location=orders.location, bucket=orders.bucket) in table["message"]
+    assert "AccessDenied" not in ran.out + ran.err
+    assert "docs/guards.md" in table["hint"]
+    assert Logged(orders.folder).properties == before
+    assert not Path("hooked").exists()
+    records = open_records(orders.location, options=StoreOptions({"s3": s3_options(orders)}))
+    kept = [json.loads(records.read(name) or b"") for name in records.names("lease/")]
+    assert {each["gate"] for each in kept} <= {"open"}
+    assert [each["kind"] for each in kept[-1:]] in ([], ["release"])
+    assert len(faults.seen) < 60
+    assert cli("apply", "--yes").code == 0, "with the right it goes on at once"
+
+
+def s3_options(orders: Mirror) -> dict[str, str]:
+    return {"endpoint": orders.server.url, "region": "eu-west-1", "allow_http": "true"}

@@ -79,6 +79,38 @@ def test_a_writer_that_may_not_write_records_writes_on(
     assert "goes on without a look at the gate" in warning
 
 
+@pytest.mark.parametrize(
+    ("refused", "right"),
+    [
+        ("put _tablectl/guards", "s3:PutObject on {orders}/_tablectl/guards/*"),
+        ("list _tablectl/lease", "s3:ListBucket on {bucket} (s3:prefix lake/orders/_tablectl/lease/*)"),
+        ("get _tablectl/lease", "s3:GetObject on {orders}/_tablectl/lease/*"),
+        ("delete _tablectl/guards", "s3:DeleteObject on {orders}/_tablectl/guards/*"),
+    ],
+)
+def test_a_writer_that_lacks_a_right_logs_one_line_that_names_it(
+    s3: S3Server, orders: str, bucket: str, caplog: pytest.LogCaptureFixture, refused: str, right: str
+) -> None:
+    lease_of(open_records(orders))
+    with s3.faulty(refused=(refused,)), tablectl.guard(None, orders):
+        pass
+    (warning,) = warnings(caplog)
+    assert warning.endswith(f" records is missing: {right.format(orders=orders, bucket=bucket)}")
+    assert "\n" not in warning
+
+
+def test_a_waiting_writer_that_may_not_delete_says_so_in_one_line(
+    s3: S3Server, orders: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    lease_of(open_records(orders)).gate(Gate.CLOSED)
+    waits = tablectl.guard(None, orders, timeout=0.2)
+    with s3.faulty(refused=("delete _tablectl/guards",)), pytest.raises(tablectl.GuardTimeout), waits:
+        pytest.fail("it went through")
+    assert "s3:DeleteObject" in warnings(caplog)[0]
+    assert all("s3:DeleteObject" in each and "\n" not in each for each in warnings(caplog))
+    assert len(warnings(caplog)) == 1
+
+
 @pytest.fixture
 def silent() -> Iterator[str]:
     """A server that takes connections and never answers."""
