@@ -216,3 +216,11 @@ def test_two_keys_that_lead_to_one_table_are_failures_of_both(tmp_path: Path) ->
     found = placed(f"  sales.*:\n  delta.`{tmp_path}/*`:\n", engine(t=str(path), u="/w/u"))
     assert list(where(found)) == ["sales.u"]
     assert list(failures(found)) == [f"delta.`{path}`", "sales.t"]
+
+
+def test_a_link_to_itself_stops_no_other_table(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    create(tmp_path / "good")
+    found = placed(f"  delta.`{tmp_path}/loop`:\n  delta.`{tmp_path}/good`:\n")
+    assert set(where(found).values()) == {f"{tmp_path}/loop", f"{tmp_path}/good"}
+    assert found.failures == ()

@@ -17,7 +17,7 @@ from typing import Any
 from tablectl.api import Engines, config_of, plan_bytes, policies_of_plan, read_plan, required_signers
 from tablectl.applying.acquire import break_lease
 from tablectl.applying.clock import SystemClock
-from tablectl.applying.lease_log import LeaseRecord, tail
+from tablectl.applying.lease_log import UNREADABLE, LeaseRecord, tail
 from tablectl.applying.owner import current_owner
 from tablectl.applying.run_report import RunReport
 from tablectl.cli.output import Format, Output, write_file
@@ -374,6 +374,10 @@ def window_show_command(table: str, request: CommandRequest, out: Output, form: 
         out.result(f"{table}: no apply has ever held it\n")
     elif record.held:
         out.result(f"{table}: held by {record}\n")
+        if record.kind == UNREADABLE:
+            out.note(
+                "its last record cannot be read: applies and writers wait for it, and then take the holder for dead"
+            )
         out.note(f"to free it: tablectl window break {shlex.quote(table)} --epoch {record.epoch} --reason …")
     else:
         how = "broken" if record.kind == "break" else "released"

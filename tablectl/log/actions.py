@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from tablectl.delta.protocol import Protocol
-from tablectl.log.budget import PATH_LENGTH, check_json
+from tablectl.log.budget import FEATURE_LENGTH, FEATURES, PATH_LENGTH, BudgetError, check_json
 from tablectl.model.table import AppTransaction
 
 CLUSTERING = "delta.clustering"
@@ -120,7 +120,10 @@ def parse_protocol(value: object) -> Protocol:
 
 def _features(action: dict[str, Any], key: str) -> frozenset[str]:
     """A feature list. The protocol requires it even if it is empty."""
-    return frozenset(expect_texts(action.get(key), key))
+    names = expect_texts(action.get(key), key)
+    if len(names) > FEATURES or any(len(name) > FEATURE_LENGTH for name in names):
+        raise BudgetError(f"{key} has more than {FEATURES:,} names, or one of more than {FEATURE_LENGTH} characters")
+    return frozenset(names)
 
 
 def parse_metadata(value: object) -> Metadata:

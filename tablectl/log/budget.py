@@ -16,6 +16,10 @@ ACTION_BYTES = 32 << 20
 """The maximum size of all actions in one commit that do not concern files."""
 DOMAINS = 10_000
 """The maximum number of domains of one table."""
+FEATURES = 1_000
+"""The maximum number of table features in a protocol, which reports list; Delta has about thirty."""
+FEATURE_LENGTH = 200
+"""The maximum length of a feature's name in characters."""
 PATH_LENGTH = 1 << 16
 """The maximum length of a data file's path, in characters."""
 HINT_BYTES = 1 << 20

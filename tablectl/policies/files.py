@@ -75,6 +75,9 @@ def read_bytes(path: Path, problems: list[Problem], missing: bytes | None = None
         problems.append(too_large(file))
         return None
     except FileNotFoundError:
+        if path.is_symlink():  # somebody wants a file here: what it says must not fall away unseen
+            problems.append(Problem(file, 0, 0, "a link that leads nowhere"))
+            return None
         if missing is None:
             problems.append(Problem(file, 0, 0, "no such file or directory"))
         return missing

@@ -7,6 +7,7 @@ the options ``acdirmin`` and ``lookupcache``.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -51,7 +52,7 @@ def network_mount(place: str) -> str:
 @lru_cache(maxsize=256)
 def _of_device(_device: int, place: str) -> str:
     """Cached by device and place: a mount that changes at a place changes its device."""
-    return network_kind(str(Path(place).resolve()), _mounts())
+    return network_kind(os.path.realpath(place), _mounts())
 
 
 def network_kind(place: str, mounts: Mapping[str, str]) -> str:

@@ -283,7 +283,8 @@ def real_place(location: str) -> str:
     as two tables.
     """
     place = canonical_location(location)
-    return str(Path(place).resolve()) if place.startswith("/") else place
+    # Not `Path.resolve`, which raises where a link leads to itself: that table cannot be read, and all others can.
+    return os.path.realpath(place) if place.startswith("/") else place
 
 
 def open_records(

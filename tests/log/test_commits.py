@@ -214,6 +214,8 @@ def test_files_are_parsed_only_when_asked_for() -> None:
         ([{"protocol": {"minReaderVersion": True, "minWriterVersion": 2}}], 1),
         ([{"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": "x"}}], 1),
         ([{"protocol": {"minReaderVersion": 1, "minWriterVersion": 7}}], 1),
+        ([{"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": [*map(str, range(1001))]}}], 1),
+        ([{"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["f" * 201]}}], 1),
         ([{"domainMetadata": {"domain": "d", "removed": "no"}}], 1),
         ([ADD, {"txn": {"appId": "a", "version": "1"}}], 2),
         ([{"txn": {"appId": None, "version": 1}}], 1),

@@ -373,3 +373,11 @@ def test_arbitrary_bytes_are_a_config_or_an_input_error(tmp_path: Path, data: by
         (tmp_path / FILE).write_bytes(prefix + data)
         with suppress(InputError, UsageError):
             load_config(tmp_path, {}, "dev")
+
+
+def test_a_link_that_leads_nowhere_is_not_the_same_as_no_file(root: Path) -> None:
+    """Its calendar, its limits and its masks would be gone without a word."""
+    (root / "tablectl.yaml").symlink_to(root / "gone.yaml")
+    with pytest.raises(InputError) as caught:
+        load_config(root, {})
+    assert [str(each) for each in caught.value.problems] == ["tablectl.yaml: a link that leads nowhere"]
