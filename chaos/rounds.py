@@ -70,7 +70,9 @@ class Round:
         self.outcome = Outcome({})
         self.state: str | None = None
         self.watch: Watch | None = None
-        self.writers = harness.writers
+        self.writers = [each for each in harness.writers if each.kind in scenario.kinds]
+        self._left: list[Strike] = []
+        """Faults still to be done."""
         self.commands: list[Command] = []
         """All that were started: whatever breaks off the round, they end with it."""
 
@@ -194,6 +196,12 @@ class Round:
     # The faults ----------------------------------------------------------------------------------------------------
 
     def _disturb(self) -> None:
+        self._left = list(self.scenario.strikes)
+        while self._left:
+            self._strike(self._left.pop(0))
+
+    def _strike(self, strike: Strike) -> None:
+        """A run of the command and a fault done to it. Where nothing is left to do, no further fault follows."""
         act = {
             "kill": self._kill,
             "pause": self._pause,
@@ -201,14 +209,14 @@ class Round:
             "store": self._cut,
             "server": self._kill_server,
         }
-        for strike in self.scenario.strikes:
-            command, number = self._apply()
-            if self._await(strike, command):
-                self.hits += 1
-                act[self.scenario.fault](strike, command, number)
-            else:
-                self.missed += 1
-                self._ended(command, number, disturbed=False)
+        command, number = self._apply()
+        if self._await(strike, command):
+            self.hits += 1
+            act[self.scenario.fault](strike, command, number)
+        else:
+            self.missed += 1
+            if self._ended(command, number, disturbed=False) == 0:
+                self._left.clear()
 
     def _await(self, strike: Strike, command: Command) -> bool:
         """Wait for the moment of a strike; False where the run ended before it."""
@@ -236,10 +244,10 @@ class Round:
         self._ended(command, number, disturbed=True)
         if strike.how == "later":
             self._note_waits(self._probe(FREE + 30)(), FREE, "after the kill")
-            return
-        successor, following = self._apply()
-        self._ended(successor, following, disturbed=False)
-        self._check_takeover(killed)
+        elif not self._left:  # else the run that the next fault is done to follows at once
+            successor, following = self._apply()
+            self._ended(successor, following, disturbed=False)
+            self._check_takeover(killed)
 
     def _check_takeover(self, killed: float) -> None:
         """Who begins at once after a kill has the lease when it was free in time."""
@@ -248,7 +256,9 @@ class Round:
         for place in self.tables:
             at = self.watch.acquired(place.name).get(run)
             if at is not None:
-                self._note_waits({place.name: at - killed}, FREE + START_UP, "for the lease after the kill")
+                self._note_waits(
+                    {place.name: at - killed}, FREE + START_UP * self.harness.patience, "for the lease after the kill"
+                )
 
     def _pause(self, strike: Strike, command: Command, number: int) -> None:
         command.send(signal.SIGSTOP)
@@ -258,6 +268,8 @@ class Round:
             elif strike.how == "later":
                 self._note_waits(self._probe(FREE + 30)(), FREE, "behind a paused run")
                 time.sleep(strike.lasts)
+            elif self._left:
+                self._strike(self._left.pop(0))
             else:
                 successor, following = self._apply()
                 self._ended(successor, following, disturbed=False)
@@ -354,6 +366,7 @@ class Round:
                 for s in scenario.strikes
             ],
             "records": "bucket" if scenario.in_bucket else "disk",
+            "writers": list(scenario.kinds),
             "tables": [f"{each.kind} on {each.template}" for each in scenario.tables],
             "exits": [each.code for each in self.told],
             "attempts": {word: sum(a.told == word for a in attempts) for word in ("ok", "failed", "unknown")},
