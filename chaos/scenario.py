@@ -181,7 +181,7 @@ class Scenario:
     writers: int
     """Seed of the writers."""
     kinds: tuple[str, ...] = ("append", "rewrite")
-    """Kinds of the writers: appends and rewrites always, a stream or OPTIMIZE in half of the rounds each."""
+    """Kinds of the writers: appends and rewrites always, a stream in a third of the rounds, else OPTIMIZE."""
 
 
 def choose(seed: int, only: Fault | None = None) -> Scenario:
@@ -193,7 +193,7 @@ def choose(seed: int, only: Fault | None = None) -> Scenario:
     in_bucket = chosen.random() < 0.25 or fault == "store"
     writers = chosen.randrange(1 << 30)
     strikes = tuple(_strike(fault, chosen) for _ in range(chosen.randint(*TIMES[fault])))
-    kinds = ("append", "rewrite", chosen.choice(["stream", "optimize"]))
+    kinds = ("append", "rewrite", chosen.choice(["stream", "optimize", "optimize"]))
     return Scenario(seed, fault, tables, in_bucket, strikes, writers, kinds)
 
 

@@ -81,7 +81,8 @@ class Work:
                 failures += 1
                 # The server is gone, or not there again yet: what an attempt was told is in the journal already.
                 print(f"{type(error).__name__}: {str(error)[:300]}", file=sys.stderr, flush=True)
-                self.stop.wait(min(2.0 * failures, 15.0))
+                # A stream starts a Python process in the server each time, which a busy machine gives up after 10 s.
+                self.stop.wait(15.0 * failures if self.kind == "stream" else min(2.0 * failures, 15.0))
             finally:
                 if session is not None:
                     with suppress(Exception):
