@@ -105,8 +105,9 @@ class Watch:
             self._known.add(name)
             with suppress(ValueError):
                 body = json.loads(text)
-                parts = (str(body.get(key, "")) for key in ("run", "kind", "gate"))
-                self.seen.append(Seen(self._table(name), time.time(), *parts, statement=bool(body.get("running"))))
+                run, kind, gate = (str(body.get(key, "")) for key in ("run", "kind", "gate"))
+                statement = bool(body.get("running"))
+                self.seen.append(Seen(self._table(name), time.time(), run, kind, gate, statement))
 
     def _on_disk(self) -> Iterator[tuple[str, str]]:
         for place in self.tables:
