@@ -28,7 +28,9 @@ def main() -> int:
     if asked.mode == "summary":
         print(results.summary(results.read(asked.results)))
         return 0
-    first = asked.seed if asked.seed is not None else results.next_seed(asked.results, asked.mode)
+    modes = {asked.mode, "races"} if "races" in (asked.only or ()) else {asked.mode}
+    unused = max(results.next_seed(asked.results, mode) for mode in modes)
+    first = asked.seed if asked.seed is not None else unused
     deadline = time.monotonic() + asked.seconds if asked.seconds else None
     rounds = asked.rounds or (1 << 30 if deadline else 10)
     broken = 0
