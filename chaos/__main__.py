@@ -28,7 +28,9 @@ def main() -> int:
     if asked.mode == "summary":
         print(results.summary(results.read(asked.results)))
         return 0
-    first = asked.seed if asked.seed is not None else results.next_seed(asked.results, asked.mode)
+    modes = {asked.mode, "races"} if "races" in (asked.only or ()) else {asked.mode}
+    unused = max(results.next_seed(asked.results, mode) for mode in modes)
+    first = asked.seed if asked.seed is not None else unused
     deadline = time.monotonic() + asked.seconds if asked.seconds else None
     rounds = asked.rounds or (1 << 30 if deadline else 10)
     broken = 0
@@ -43,12 +45,14 @@ def main() -> int:
 
 def _one(harness: Harness, asked: argparse.Namespace, seed: int) -> bool:
     """A round, its line and its words; its folder stays where it broke a promise."""
-    folder = asked.work / f"{asked.mode}-{seed}"
+    fault = asked.only[seed % len(asked.only)] if asked.only else None
+    mode = "races" if "races" in (asked.mode, fault) else "faults"
+    folder = asked.work / f"{mode}-{seed}"
     run: Callable[[], Outcome]
-    if asked.mode == "races":
+    if mode == "races":
         run = lambda: race(harness, seed, folder)  # noqa: E731
     else:
-        run = lambda: Round(harness, choose(seed, asked.only), folder).run()  # noqa: E731
+        run = lambda: Round(harness, choose(seed, fault), folder).run()  # noqa: E731
     outcome = run()
     results.append(asked.results, outcome.facts, outcome.violations)
     _say(seed, outcome)
@@ -56,9 +60,8 @@ def _one(harness: Harness, asked: argparse.Namespace, seed: int) -> bool:
         if not asked.keep:
             shutil.rmtree(folder, ignore_errors=True)
         return False
-    only = f" --only {asked.only}" if asked.only else ""
-    mode = " races" if asked.mode == "races" else ""
-    print(f"  kept: {folder}\n  again: python -m chaos{mode} --seed {seed} --rounds 1{only}", flush=True)
+    only = f" --only {fault}" if fault and mode == "faults" else ""
+    print(f"  kept: {folder}\n  again: python -m chaos {mode} --seed {seed} --rounds 1{only}", flush=True)
     return True
 
 
@@ -83,7 +86,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, help="how many (default: 10, or as --seconds allows)")
     parser.add_argument("--seconds", type=float, help="begin no round after so many seconds")
     parser.add_argument("--seed", type=int, help="of the first round (default: the first unused one)")
-    parser.add_argument("--only", choices=FAULTS, help="this fault in every round")
+    parser.add_argument(
+        "--only", nargs="+", choices=(*FAULTS, "races"), help="this fault in every round; of several, each in turn"
+    )
     parser.add_argument("--patience", type=float, default=1.0, help="factor for time limits that are no promises")
     parser.add_argument("--keep", action="store_true", help="keep the folders of all rounds")
     parser.add_argument("--work", type=Path, default=ROOT / ".chaos", help="where tables and logs lie meanwhile")

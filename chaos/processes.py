@@ -61,7 +61,7 @@ class Writer:
 
     def __init__(self, kind: str, number: int, folder: Path, environ: Mapping[str, str]) -> None:
         self.number = number
-        self._kind = kind
+        self.kind = kind
         self._folder = folder
         self._environ = environ
         self._answers: queue.Queue[str] = queue.Queue()
@@ -97,7 +97,7 @@ class Writer:
     def _start(self) -> None:
         with (self._folder / f"writer-{self.number}.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-W", "ignore", "-m", "chaos.writer", self._kind, str(self.number)],
+                [sys.executable, "-W", "ignore", "-m", "chaos.writer", self.kind, str(self.number)],
                 cwd=self._folder,
                 env={**self._environ, "PYTHONPATH": str(ROOT)},
                 stdin=subprocess.PIPE,

@@ -57,8 +57,9 @@ class Race(Round):
             self.outcome.wrong("finish", f"plan {number} ended with {code}")
         return code == 0
 
-    def _plan_of(self, number: int) -> str:
-        return "plan.json" if self._equal else f"plan-{number}.json"
+    def _plan_of(self, number: int) -> tuple[str, str]:
+        """A racer's plan, and the policies that it is compared with."""
+        return ("plan.json", "policies") if self._equal else (f"plan-{number}.json", f"policies-{number}")
 
     def _disturb(self) -> None:
         """All applies at once; none of them is disturbed by anything else."""
@@ -67,7 +68,7 @@ class Race(Round):
         for number, start in sorted(enumerate(self._starts, start=1), key=lambda each: each[1]):
             time.sleep(max(began + start - time.monotonic(), 0.0))
             self.told.append(Told(-9))
-            arguments = ["apply", self._plan_of(number), "--yes", "--remote", self.harness.remote]
+            arguments = ["apply", *self._plan_of(number), "--yes", "--remote", self.harness.remote]
             arguments += ["--wait", self._wait, "--report", f"report-{len(self.told)}.json"]
             running.append((self._command(*arguments, log=f"apply-{len(self.told)}.log"), len(self.told)))
         for command, number in running:

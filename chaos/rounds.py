@@ -6,7 +6,7 @@ import json
 import shutil
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,8 @@ START_UP = 6.0
 """Seconds that a command may take before it looks at the first lease, on a busy machine."""
 _DRAIN = 60
 _REST = 60.0
+_SEEN = 0.5
+"""Seconds in which the watch has seen all records that were put before."""
 
 
 @dataclass
@@ -70,7 +72,9 @@ class Round:
         self.outcome = Outcome({})
         self.state: str | None = None
         self.watch: Watch | None = None
-        self.writers = harness.writers
+        self.writers = [each for each in harness.writers if each.kind in scenario.kinds]
+        self._left: list[Strike] = []
+        """Faults still to be done."""
         self.commands: list[Command] = []
         """All that were started: whatever breaks off the round, they end with it."""
 
@@ -194,6 +198,12 @@ class Round:
     # The faults ----------------------------------------------------------------------------------------------------
 
     def _disturb(self) -> None:
+        self._left = list(self.scenario.strikes)
+        while self._left:
+            self._strike(self._left.pop(0))
+
+    def _strike(self, strike: Strike) -> None:
+        """A run of the command and a fault done to it. Where nothing is left to do, no further fault follows."""
         act = {
             "kill": self._kill,
             "pause": self._pause,
@@ -201,14 +211,14 @@ class Round:
             "store": self._cut,
             "server": self._kill_server,
         }
-        for strike in self.scenario.strikes:
-            command, number = self._apply()
-            if self._await(strike, command):
-                self.hits += 1
-                act[self.scenario.fault](strike, command, number)
-            else:
-                self.missed += 1
-                self._ended(command, number, disturbed=False)
+        command, number = self._apply()
+        if self._await(strike, command):
+            self.hits += 1
+            act[self.scenario.fault](strike, command, number)
+        else:
+            self.missed += 1
+            if self._ended(command, number, disturbed=False) == 0:
+                self._left.clear()
 
     def _await(self, strike: Strike, command: Command) -> bool:
         """Wait for the moment of a strike; False where the run ended before it."""
@@ -235,11 +245,11 @@ class Round:
         killed = time.time()
         self._ended(command, number, disturbed=True)
         if strike.how == "later":
-            self._note_waits(self._probe(FREE + 30)(), FREE, "after the kill")
-            return
-        successor, following = self._apply()
-        self._ended(successor, following, disturbed=False)
-        self._check_takeover(killed)
+            self._wait_until_free("after the kill")
+        elif not self._left:  # else the run that the next fault is done to follows at once
+            successor, following = self._apply()
+            self._ended(successor, following, disturbed=False)
+            self._check_takeover(killed)
 
     def _check_takeover(self, killed: float) -> None:
         """Who begins at once after a kill has the lease when it was free in time."""
@@ -248,7 +258,9 @@ class Round:
         for place in self.tables:
             at = self.watch.acquired(place.name).get(run)
             if at is not None:
-                self._note_waits({place.name: at - killed}, FREE + START_UP, "for the lease after the kill")
+                self._note_waits(
+                    {place.name: at - killed}, FREE + START_UP * self.harness.patience, "for the lease after the kill"
+                )
 
     def _pause(self, strike: Strike, command: Command, number: int) -> None:
         command.send(signal.SIGSTOP)
@@ -256,8 +268,10 @@ class Round:
             if strike.how == "short":
                 time.sleep(min(1.0 + strike.lasts, TTL * 0.6))
             elif strike.how == "later":
-                self._note_waits(self._probe(FREE + 30)(), FREE, "behind a paused run")
+                self._wait_until_free("behind a paused run")
                 time.sleep(strike.lasts)
+            elif self._left:
+                self._strike(self._left.pop(0))
             else:
                 successor, following = self._apply()
                 self._ended(successor, following, disturbed=False)
@@ -271,7 +285,8 @@ class Round:
         engine = self.scenario.fault == "cut"
         proxy = self.harness.engine_proxy if engine else self.harness.store_proxy
         limit = ENGINE_DEAD + TTL + SLACK if engine else FREE
-        result = self._probe(limit + 60) if strike.lasts > limit else None
+        # A run cut off from its records cannot say that its statement has ended.
+        result = self._probe(limit + 60, set() if engine else self._in_flight()) if strike.lasts > limit else None
         began = time.monotonic()
         proxy.set("refuse" if strike.how == "refuse" else "hold")
         try:
@@ -295,8 +310,19 @@ class Round:
         self._ended(command, number, disturbed=True)
         self._note_waits(waited, limit, "behind a run whose server had died")
 
-    def _probe(self, limit: float) -> Any:
-        return Probe(tuple(self.tables), self.state, limit).start()
+    def _wait_until_free(self, what: str) -> None:
+        """Until writers may go on: in time, where no statement was left in the engine. That one the next run ends."""
+        began = time.monotonic()
+        self._note_waits(self._probe(FREE + 30, self._in_flight())(), FREE, what)
+        time.sleep(max(began + FREE - time.monotonic(), 0.0))
+
+    def _in_flight(self) -> set[str]:
+        assert self.watch is not None
+        time.sleep(_SEEN)
+        return self.watch.in_flight()
+
+    def _probe(self, limit: float, without: Collection[str] = ()) -> Any:
+        return Probe(tuple(each for each in self.tables if each.name not in without), self.state, limit).start()
 
     def _note_waits(self, waited: Mapping[str, float], limit: float, what: str) -> None:
         for table, seconds in waited.items():
@@ -354,6 +380,7 @@ class Round:
                 for s in scenario.strikes
             ],
             "records": "bucket" if scenario.in_bucket else "disk",
+            "writers": list(scenario.kinds),
             "tables": [f"{each.kind} on {each.template}" for each in scenario.tables],
             "exits": [each.code for each in self.told],
             "attempts": {word: sum(a.told == word for a in attempts) for word in ("ok", "failed", "unknown")},

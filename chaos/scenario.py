@@ -15,6 +15,15 @@ Fault = Literal["none", "kill", "pause", "cut", "server", "store"]
 FAULTS: tuple[Fault, ...] = get_args(Fault)
 WEIGHTS: Mapping[Fault, int] = {"none": 1, "kill": 8, "pause": 4, "cut": 3, "server": 2, "store": 3}
 """How often each fault is chosen; ``none`` checks the harness."""
+TIMES: Mapping[Fault, tuple[int, int]] = {
+    "none": (0, 0),
+    "kill": (2, 5),
+    "pause": (1, 3),
+    "cut": (1, 2),
+    "server": (1, 2),
+    "store": (1, 2),
+}
+"""The least and the greatest number of faults in a round: its first minute, in which the writers begin, costs most."""
 Moment = Literal["start", "lease", "closed", "commit"]
 """What the fault waits for before its delay: the process, its first lease record, a closed gate, its first commit."""
 _DELAYS: Mapping[Moment, float] = {"start": 6.0, "lease": 3.0, "closed": 1.5, "commit": 0.6}
@@ -171,6 +180,8 @@ class Scenario:
     """One for each time that the command is disturbed."""
     writers: int
     """Seed of the writers."""
+    kinds: tuple[str, ...] = ("append", "rewrite")
+    """Kinds of the writers: appends and rewrites always, a stream in a third of the rounds, else OPTIMIZE."""
 
 
 def choose(seed: int, only: Fault | None = None) -> Scenario:
@@ -181,8 +192,9 @@ def choose(seed: int, only: Fault | None = None) -> Scenario:
     fault = only or drawn
     in_bucket = chosen.random() < 0.25 or fault == "store"
     writers = chosen.randrange(1 << 30)
-    times = chosen.choice([1, 1, 2]) if fault == "kill" else 0 if fault == "none" else 1
-    return Scenario(seed, fault, tables, in_bucket, tuple(_strike(fault, chosen) for _ in range(times)), writers)
+    strikes = tuple(_strike(fault, chosen) for _ in range(chosen.randint(*TIMES[fault])))
+    kinds = ("append", "rewrite", chosen.choice(["stream", "optimize", "optimize"]))
+    return Scenario(seed, fault, tables, in_bucket, strikes, writers, kinds)
 
 
 def _with_more(pending: Pending, chosen: random.Random) -> Pending:

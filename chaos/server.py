@@ -48,6 +48,8 @@ class Server:
         conf = {
             "spark.master": "local[3]",
             "spark.driver.memory": "2g",
+            # A server lives for minutes: the optimizing compiler would cost more than it gains.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "spark.jars.packages": packages(),
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",

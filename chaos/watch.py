@@ -26,6 +26,8 @@ class Seen:
     run: str
     kind: str
     gate: str
+    statement: bool = False
+    """Whether a statement may run on in the engine: writers wait for its bound as well."""
 
 
 class Bucket:
@@ -74,6 +76,11 @@ class Watch:
                 found.setdefault(each.run, each.at)
         return found
 
+    def in_flight(self) -> set[str]:
+        """The tables whose newest record says that a statement may run."""
+        newest = {each.table: each.statement for each in list(self.seen)}
+        return {table for table, statement in newest.items() if statement}
+
     def lost(self, table: str) -> dict[str, str]:
         """Runs that another run took the lease from: which one, by which."""
         found: dict[str, str] = {}
@@ -98,8 +105,9 @@ class Watch:
             self._known.add(name)
             with suppress(ValueError):
                 body = json.loads(text)
-                parts = (str(body.get(key, "")) for key in ("run", "kind", "gate"))
-                self.seen.append(Seen(self._table(name), time.time(), *parts))
+                run, kind, gate = (str(body.get(key, "")) for key in ("run", "kind", "gate"))
+                statement = bool(body.get("running"))
+                self.seen.append(Seen(self._table(name), time.time(), run, kind, gate, statement))
 
     def _on_disk(self) -> Iterator[tuple[str, str]]:
         for place in self.tables:

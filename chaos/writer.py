@@ -32,8 +32,10 @@ KINDS: tuple[Kind, ...] = ("append", "rewrite", "stream", "optimize")
 GUARD_TTL = 10.0
 """Seconds: so an apply soon passes a guard whose server was killed."""
 ROWS = 10
-LONGEST_WAIT = 150.0
-"""Seconds at a gate, after which something is wrong. More than the longest that a round lets one be shut for."""
+LONGEST_WAIT = 900.0
+"""Seconds at a gate, after which something is wrong. Each of five killed runs takes the gate over shut, so a writer may
+wait for them all; one that still waits at the end of a round is noticed by then.
+"""
 _USER = "spark.databricks.delta.commitInfo.userMetadata"
 _STREAM_IDS = 1_000_000
 """Ids of one query; each query begins with a multiple of it."""
@@ -81,7 +83,8 @@ class Work:
                 failures += 1
                 # The server is gone, or not there again yet: what an attempt was told is in the journal already.
                 print(f"{type(error).__name__}: {str(error)[:300]}", file=sys.stderr, flush=True)
-                self.stop.wait(min(2.0 * failures, 15.0))
+                # A stream starts a Python process in the server each time, which a busy machine gives up after 10 s.
+                self.stop.wait(15.0 * failures if self.kind == "stream" else min(2.0 * failures, 15.0))
             finally:
                 if session is not None:
                     with suppress(Exception):

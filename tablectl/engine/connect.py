@@ -22,7 +22,11 @@ CLOSE_LIMIT = 10.0
 _ADDRESS = re.compile(r"connect ([^ ]{1,300}) ([0-9a-f-]{36}) ([^ ]{0,200})")
 _GONE = ("INVALID_HANDLE.SESSION_CHANGED", "INVALID_HANDLE.SESSION_NOT_FOUND", "INVALID_HANDLE.SESSION_CLOSED")
 """How a server says that it knows nothing of a session any more: no operation of it runs."""
-_FINAL = frozenset({"SUCCEEDED", "FAILED", "CANCELLED"})
+_OVER = frozenset({"TERMINATING", "SUCCEEDED", "FAILED", "CANCELLED", "UNKNOWN"})
+"""States in which nothing of an operation runs. TERMINATING: it has finished, failed or was cancelled, and its client
+has not taken the result (``SparkConnectGetStatusHandler.scala``); of a client that is gone the server keeps that for
+minutes. UNKNOWN: the server has forgotten the operation; it keeps all that runs.
+"""
 
 
 def is_connect(session: Any) -> bool:
@@ -88,7 +92,7 @@ class ConnectLink:
             if mine and not known:
                 return False
             # Of a run that died every operation is waited for; of our own session only those that were interrupted.
-            return _any_running(client, sorted(known) if mine else [])
+            return any_running(client, sorted(known) if mine else [])
         except Exception as error:  # noqa: BLE001  # whatever gRPC raises is the engine's answer
             return False if engine_error(error).condition in _GONE else None
 
@@ -133,7 +137,7 @@ class ConnectLink:
             raise
 
 
-def _any_running(client: Any, operations: list[str]) -> bool | None:
+def any_running(client: Any, operations: list[str]) -> bool | None:
     """By ``GetStatus``, which servers have since Spark 4.2; ``None`` where it is not known."""
     statuses = getattr(client, "_get_operation_statuses", None)
     if statuses is None:
@@ -141,8 +145,7 @@ def _any_running(client: Any, operations: list[str]) -> bool | None:
     found = statuses(operations or None).operation_statuses
     names = (str(type(each).OperationState.Name(each.state)).removeprefix("OPERATION_STATE_") for each in found)
     states = set(names)
-    # What a server has forgotten is "UNKNOWN": it keeps all that runs.
-    return bool(states - _FINAL - {"UNKNOWN"})
+    return bool(states - _OVER)
 
 
 def _policy(alive: Callable[[], bool]) -> Any:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.scenario import FAULTS, KINDS, TEMPLATES, allowed, choose, copy_table, policy_text
+from chaos.scenario import FAULTS, KINDS, TEMPLATES, TIMES, allowed, choose, copy_table, policy_text
 from tablectl.model.errors import TablectlError
 from tablectl.policies.policy_document import load_specs
 from tests.chaos.logs import HandMade
@@ -26,6 +26,12 @@ def test_a_hundred_seeds_cover_every_fault_kind_and_template() -> None:
 
 def test_a_fault_of_the_store_has_its_records_in_the_bucket() -> None:
     assert all(choose(seed, "store").in_bucket for seed in range(20))
+
+
+def test_a_round_has_as_many_faults_as_its_kind_may_have() -> None:
+    for fault in FAULTS:
+        counts = {len(choose(seed, fault).strikes) for seed in range(100)}
+        assert (min(counts), max(counts)) == TIMES[fault]
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -13,10 +13,8 @@ from typing import Any
 
 import pytest
 
-from tablectl.engine.connect import shown
+from tablectl.engine.connect import any_running, shown
 from tablectl.log.reader import read_commits
-
-pytestmark = pytest.mark.spark
 
 SLOW = "INSERT INTO {table} SELECT id FROM range(1) WHERE java_method('java.lang.Thread', 'sleep', 20000L) IS NULL"
 """Twenty seconds, then a commit."""
@@ -69,6 +67,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.spark
 def test_another_client_ends_what_carries_our_tag_and_nothing_else(
     spark: Any, connect_url: str, tmp_path: Path
 ) -> None:
@@ -111,6 +110,7 @@ sys.stdout.flush()
 """
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("how", ["cut", "freeze"])
 def test_a_server_that_does_not_answer_is_given_up_soon(
     spark: Any, connect_port: int, tmp_path: Path, how: str
@@ -129,3 +129,29 @@ def test_a_server_that_does_not_answer_is_given_up_soon(
 )
 def test_an_address_is_shown_without_its_token(url: str, text: str) -> None:
     assert shown(url) == text
+
+
+class Server:
+    """Answers ``GetStatus`` as Spark 4.2 does: by its own protobuf messages."""
+
+    def __init__(self, *states: str) -> None:
+        self._states = states
+
+    def _get_operation_statuses(self, _operations: list[str] | None) -> Any:
+        from pyspark.sql.connect.proto import GetStatusResponse  # slow to import
+
+        one = GetStatusResponse.OperationStatus
+        listed = [
+            one(operation_id=each, state=one.OperationState.Value(f"OPERATION_STATE_{each}")) for each in self._states
+        ]
+        return GetStatusResponse(operation_statuses=listed)
+
+
+@pytest.mark.parametrize("state", ["SUCCEEDED", "FAILED", "CANCELLED", "TERMINATING", "UNKNOWN"])
+def test_an_operation_whose_result_a_dead_client_never_took_does_not_run(state: str) -> None:
+    assert any_running(Server(state), []) is False
+    assert any_running(Server(state, "RUNNING"), []) is True
+
+
+def test_a_server_before_spark_4_2_cannot_tell_what_runs() -> None:
+    assert any_running(object(), []) is None
