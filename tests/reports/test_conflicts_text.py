@@ -67,7 +67,7 @@ def test_colours_change_nothing_else(found: ConflictReport) -> None:
 
 def test_every_pair_that_fails_is_in_the_long_form(found: ConflictReport) -> None:
     said = conflicts_text(found, Style(width=100), everything=True)
-    assert "RESTORE takes the next version or fails" in said
+    assert "RESTORE takes the next version, or it fails" in said
     assert "ADD CONSTRAINT" in said
 
 
@@ -79,8 +79,8 @@ def test_names_cannot_paint_the_terminal(live: Live) -> None:
 def test_several_clients_have_a_part_each(live: Live) -> None:
     clients = (Client("delta-spark", (3, 2, 0)), Client("delta-spark", (4, 4, 0)))
     said = conflicts_text(conflict_report(live(clients=clients), Policy(deletion_vectors="enabled"), "oss"), Style())
-    assert "Where Delta Spark 3.2.0 loses, at Serializable (not set):" in said
-    assert "Where Delta Spark 4.4.0 loses, at Serializable (not set):" in said
+    assert "When Delta Spark 3.2.0 commits second, at Serializable (not set):" in said
+    assert "When Delta Spark 4.4.0 commits second, at Serializable (not set):" in said
 
 
 def test_no_policy_and_nothing_to_change(live: Live) -> None:
