@@ -57,7 +57,10 @@ def test_a_policy_that_apply_refuses(cli: Cli, repo: Repository) -> None:
 
 def test_clients_come_from_the_log(cli: Cli, repo: Repository) -> None:
     repo.table("orders", client=ENGINE)
-    assert "When Databricks 14.3 commits second, at WriteSerializable (not set):" in cli("conflicts", repo.name("orders")).out
+    assert (
+        "When Databricks 14.3 commits second, at WriteSerializable (not set):"
+        in cli("conflicts", repo.name("orders")).out
+    )
 
 
 @pytest.mark.parametrize(

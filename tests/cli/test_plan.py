@@ -45,7 +45,7 @@ def test_a_table_that_deltalake_alone_writes_is_not_taken_from_it(cli: Cli, repo
     repo.policies({"r": f"{{{policy}}}"})
     refused = cli("plan")
     assert refused.code == 3
-    assert "the only client that wrote the table lately" in " ".join(refused.out.split())
+    assert "the only client that recently wrote the table" in " ".join(refused.out.split())
     assert "allow: [lockout]" in " ".join(refused.out.split())
     repo.policies({"r": f"{{{policy}, allow: [lockout]}}"})
     allowed = cli("plan")

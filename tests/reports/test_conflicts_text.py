@@ -1,4 +1,4 @@
-"""Who fails whom as people read it. Golden files: see ``conftest.py``."""
+"""Which operations conflict as people read it. Golden files: see ``conftest.py``."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_several_clients_have_a_part_each(live: Live) -> None:
 def test_no_policy_and_nothing_to_change(live: Live) -> None:
     assert conflicts_text(conflict_report(live(), None, "oss"), Style()).endswith("No policy speaks for this table.\n")
     said = conflicts_text(conflict_report(live(), Policy(isolation="default"), "oss"), Style())
-    assert said.endswith("The table is as its policy asks: nothing changes.\n")
+    assert said.endswith("The table matches its policy: no changes.\n")
 
 
 def test_for_machines(found: ConflictReport, databricks: ConflictReport) -> None:

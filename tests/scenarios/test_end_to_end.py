@@ -220,7 +220,8 @@ def test_write_serializable_is_refused_in_words_unless_the_table_has_it(
     policies(f"\n  delta.`{table}`:\n    isolation: WriteSerializable\n")
     refused = cli("plan")
     assert refused.code == 3
-    assert "open-source Delta sets no isolation level but Serializable" in refused.out.replace("\n             ", " ")
+    said = refused.out.replace("\n             ", " ")
+    assert "open-source Delta can set only the isolation level Serializable" in said
 
     from deltalake import DeltaTable
 

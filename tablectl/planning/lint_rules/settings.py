@@ -75,13 +75,13 @@ def tombstones_short(subject: LintedState) -> Iterator[RuleFinding]:
     kept = subject.meaning(TOMBSTONES_KEY, _TOMBSTONES_DEFAULT)
     if isinstance(kept, int) and kept < _WEEK:
         text = subject.value(TOMBSTONES_KEY) or _TOMBSTONES_DEFAULT
-        yield RuleFinding("L006", f"deleted files are kept {_span(text)} only", _line(TOMBSTONES_KEY))
+        yield RuleFinding("L006", f"deleted files are kept {_span(text)}", _line(TOMBSTONES_KEY))
 
 
 def log_never_cleaned(subject: LintedState) -> Iterator[RuleFinding]:
     """L016: the log is never cleaned up."""
     if (subject.value(CLEANUP_KEY) or "").lower() == "false":
-        yield RuleFinding("L016", f"{CLEANUP_KEY} is off: the log grows for ever", _line(CLEANUP_KEY))
+        yield RuleFinding("L016", f"{CLEANUP_KEY} is off: the log grows without limit", _line(CLEANUP_KEY))
 
 
 def clustering_rewrites_nothing(subject: LintedState) -> Iterator[RuleFinding]:
