@@ -83,5 +83,6 @@ def test_a_source_names_a_public_page(name: str) -> None:
 @pytest.mark.parametrize(("word", "name"), [("free", "safe"), ("Closed", "blocking"), ("rewrite", "rewrite")])
 def test_a_phase_is_known_by_both_of_its_names(word: str, name: str) -> None:
     found = find_term(word)
-    assert found and found.name == name
+    assert found is not None
+    assert found.name == name
     assert find_term(name) == found

@@ -155,7 +155,7 @@ def test_on_databricks_nothing_that_changes_metadata_is_free(effect: CommitEffec
         (_VECTORS, _basis("unknown"), "an unknown client writes this table"),
         (_VECTORS, _basis(), "the table's history names no writer"),
         (_AGAIN, _basis("delta-spark 4.4.0"), "only the clustering domain changes"),
-        (_AGAIN, _basis("delta-spark 4.4.0", overwrites=True, clustered=True), "overwritten whole"),
+        (_AGAIN, _basis("delta-spark 4.4.0", overwrites=True, clustered=True), "the history has full overwrites"),
         (_AGAIN, _basis("databricks 16.4"), "Databricks 16.4 writes this table: .* it may fail"),
         (CommitEffect(removes=("a",)), _basis("delta-spark 4.4.0"), "removing a property conflicts"),
         (

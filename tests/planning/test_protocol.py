@@ -77,7 +77,7 @@ def test_a_client_that_is_locked_out_is_a_refusal_at_the_change_that_does_it(liv
         "(source: trino.io: table features of the Delta Lake connector, and release notes, by release; "
         "as of 2025-11-30)"
     )
-    assert refusal.way_out.startswith("upgrade it to 454 and say so under `clients`")
+    assert refusal.way_out.startswith("upgrade it to 454 and change its version under `clients`")
     assert plan.statements == ()
     assert plan.protocol_after == plan.basis.protocol
     assert {"P001", "P002"} <= {each.code for each in plan.findings}, "what was asked for is told"
@@ -107,8 +107,10 @@ def test_what_is_not_documented_is_found_and_never_guessed(live: Callable[..., L
 def test_a_writer_of_the_history_that_is_locked_out(live: Callable[..., LiveTable]) -> None:
     plan = planned(live(clients=(Client("delta-spark", (2, 2, 0)), Client("delta-spark", (4, 4, 0)))))
     assert [each.message for each in plan.findings if each.code == "P004"] == [
-        "Delta Spark 2.2.0 recently wrote the table, and it reads tables with deletionVectors only since Delta "
-        "Lake 2.3.0"
+        (
+            "Delta Spark 2.2.0 recently wrote the table, and it reads tables with deletionVectors only since Delta "
+            "Lake 2.3.0"
+        )
     ]
 
 
@@ -190,7 +192,7 @@ def test_a_table_that_only_an_unknown_client_writes_is_refused(live: Callable[..
     (refusal,) = planned(live(clients=(Client("unknown"),))).refusals
     assert refusal.reason == (
         "it locks out an unknown client, the only client that recently wrote the table: "
-        "nothing is known here of whether it writes tables with deletionVectors"
+        "it is unknown whether it writes tables with deletionVectors"
     )
 
 

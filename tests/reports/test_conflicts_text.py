@@ -46,7 +46,7 @@ def test_one_operation(found: ConflictReport, golden: Golden) -> None:
 
 
 def test_an_operation_that_the_table_cannot_take(found: ConflictReport) -> None:
-    assert "such a table cannot take it, or is so already" in conflicts_text(found, Style(), about="vectors-off")
+    assert "this table cannot take it, or already has it" in conflicts_text(found, Style(), about="vectors-off")
 
 
 @pytest.mark.parametrize("width", [60, 80, 100])
@@ -84,7 +84,7 @@ def test_several_clients_have_a_part_each(live: Live) -> None:
 
 
 def test_no_policy_and_nothing_to_change(live: Live) -> None:
-    assert conflicts_text(conflict_report(live(), None, "oss"), Style()).endswith("No policy speaks for this table.\n")
+    assert conflicts_text(conflict_report(live(), None, "oss"), Style()).endswith("No policy covers this table.\n")
     said = conflicts_text(conflict_report(live(), Policy(isolation="default"), "oss"), Style())
     assert said.endswith("The table matches its policy: no changes.\n")
 

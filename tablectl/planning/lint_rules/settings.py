@@ -75,7 +75,7 @@ def tombstones_short(subject: LintedState) -> Iterator[RuleFinding]:
     kept = subject.meaning(TOMBSTONES_KEY, _TOMBSTONES_DEFAULT)
     if isinstance(kept, int) and kept < _WEEK:
         text = subject.value(TOMBSTONES_KEY) or _TOMBSTONES_DEFAULT
-        yield RuleFinding("L006", f"deleted files are kept {_span(text)}", _line(TOMBSTONES_KEY))
+        yield RuleFinding("L006", f"deleted files are kept {_span(text)} only", _line(TOMBSTONES_KEY))
 
 
 def log_never_cleaned(subject: LintedState) -> Iterator[RuleFinding]:
