@@ -28,7 +28,7 @@ GATES: Mapping[Phase, Gate] = MappingProxyType(
 )
 """The gate that a statement of each phase needs at least."""
 
-_FREE_FAILS = "a write that changes the schema, once, with MetadataChangedException"
+_FREE_FAILS = "concurrent writes that change the schema fail once (MetadataChangedException)"
 
 _STUCK = 2.0
 """Seconds after which a writer that waits at another gate is not waited for at a gate that stays shut."""

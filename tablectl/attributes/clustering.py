@@ -149,7 +149,7 @@ def _optimize(change: Change, basis: Basis) -> Step:
         files_at_most=total.files - shielded.files,
         bytes_at_most=total.bytes - shielded.bytes,
     )
-    note = "the files as rewritten, with the same rows"
+    note = "the rewritten files, with the same rows"
     return Step(OptimizeData(full), needs=(_DOMAIN,), undo_note=note, rewrite=cost if basis.marks else None)
 
 

@@ -34,7 +34,7 @@ class ColumnMapping:
     shape = ValueType(
         name=name,
         description="`name`: columns can be renamed and dropped. `none`: data files have the columns' own names; "
-        "to take a mapping away rewrites the table, and is refused without `rewrite: allowed`.",
+        "removing a mapping rewrites the table, and is refused without `rewrite: allowed`.",
         words=get_args(ColumnMappingValue),
     )
 
@@ -64,9 +64,9 @@ class ColumnMapping:
         on = SetProperties(((MAPPING_KEY, "name"),))
         if change.after == "name":
             kept = "" if basis.protocol.protocol().has(_FEATURE) else ", and the protocol feature columnMapping"
-            note = f"the names in the data files, which to take back rewrites them all{kept}"
+            note = f"the names in the data files (undoing that rewrites all of them){kept}"
             return Action(change, (Step(on, needs=(_MANIFEST_KEY,), undo=RemoveMapping(), undo_note=note),))
-        note = "the protocol feature columnMapping, and the files as rewritten, with the same rows"
+        note = "the protocol feature columnMapping, and the rewritten files, with the same rows"
         undo = put_back(MAPPING_KEY, basis) if change.before == "name" else None
         return Action(change, (Step(RemoveMapping(), needs=_ICEBERG_KEYS, undo=undo, undo_note=note),))
 
@@ -110,10 +110,10 @@ def _against_removal(change: Change, live: LiveTable, target: ChangeTarget) -> I
         yield Refusal(
             change=change.id,
             reason=f"the table is clustered by {_some(renamed)}, which has another name in the data files: Delta would "
-            "keep that name for the clustering, and nothing could optimize or cluster the table again",
+            "keep that name for the clustering, and the table could not be optimized or clustered again",
             way_out="apply `clustering: none` first, then `column_mapping: none`, then the clustering",
         )
-    refused = why_no_rewrite(change.id, "taking the column mapping away", live, target)
+    refused = why_no_rewrite(change.id, "removing the column mapping", live, target)
     if refused:
         yield refused
 

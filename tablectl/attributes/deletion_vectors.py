@@ -41,7 +41,7 @@ class DeletionVectors:
     shape = ValueType(
         name=name,
         description="`enabled`: new deletes may write deletion vectors. `disabled`: no new ones. "
-        "`purged`: no new ones, and none left in the current version. `dropped`: readers need not know of them at all.",
+        "`purged`: no new ones, and none left in the current version. `dropped`: readers do not need to support them.",
         words=get_args(DeletionVectorsValue),
     )
 
@@ -84,7 +84,7 @@ class DeletionVectors:
         if change.after == "enabled" and any(_is_true(target.property(live, key)) for key in _ICEBERG_KEYS):
             return Refusal(
                 change=change.id,
-                reason="the table is, or shall be, readable as Iceberg, whose readers do not know deletion vectors",
+                reason="the table is, or would be, readable as Iceberg, whose readers do not know deletion vectors",
                 way_out="declare `uniform: none` too, or leave deletion vectors off",
                 condition="DELTA_ICEBERG_COMPAT_VIOLATION.DELETION_VECTORS_SHOULD_BE_DISABLED",
             )
@@ -101,7 +101,7 @@ class DeletionVectors:
             return Action(
                 change, (Step(on, needs=(MANIFEST_KEY, *_ICEBERG_KEYS), undo=put_back(KEY, basis), undo_note=note),)
             )
-        rewritten = "the files as rewritten, with the same rows"
+        rewritten = "the rewritten files, with the same rows"
         purges = change.after in {"purged", "dropped"}
         steps: list[Step] = []
         if change.before == "enabled":
@@ -135,7 +135,7 @@ def _drops(change: Change, basis: Basis) -> Iterable[Step]:
     if truncate:
         # The purge of the same plan has not run yet, so the waiting time is still unknown.
         due = 0 if change.before in {"enabled", "disabled"} else basis.truncation or None
-    lost = f"history cut off: no time travel or RESTORE to versions older than {RETENTION}, a day unless set"
+    lost = f"truncated history: no time travel or RESTORE to versions older than {RETENTION}, a day unless set"
     if change.before != PROTECTED:
         stays = f"the protocol feature {PROTECTION} and delta.requireCheckpointProtectionBeforeVersion"
         undo = SetProperties(((f"delta.feature.{FEATURE}", "supported"),))

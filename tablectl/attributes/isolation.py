@@ -56,8 +56,8 @@ class Isolation:
         if target.dialect == "oss" and change.after == "WriteSerializable":
             return Refusal(
                 change=change.id,
-                reason="open-source Delta sets no isolation level but Serializable; "
-                "it only honours a WriteSerializable that another engine stored",
+                reason="open-source Delta can set only the isolation level Serializable; "
+                "it honours a WriteSerializable that another engine stored",
                 way_out="declare `isolation: Serializable` or `default`; "
                 "or set the level from Databricks, after which this policy holds",
             )

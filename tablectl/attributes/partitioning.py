@@ -47,7 +47,7 @@ _KEPT = frozenset(
 )
 """Features whose effects the rewrite was measured to keep (docs/partitioning.md)."""
 _EXPLICIT = "delta.identity.allowExplicitInsert"
-_HARMLESS = "declare the partitioning that the table has"
+_HARMLESS = "declare the current partitioning"
 
 
 class Partitioning:
@@ -107,7 +107,11 @@ def _problems(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator
     if large is not None:
         yield large.reason, large.way_out, large.condition
     if target.dialect == "databricks":
-        yield "what a rewrite keeps is measured on open-source Delta only", f"{_HARMLESS}, or rewrite it yourself", ""
+        yield (
+            "what a rewrite preserves was tested on open-source Delta only",
+            f"{_HARMLESS}, or rewrite it yourself",
+            "",
+        )
     yield from _bad_columns(change, live)
     yield from _lost(live, target)
 
@@ -130,14 +134,14 @@ def _bad_columns(change: Change, live: LiveTable) -> Iterator[_Problem]:
         yield "a column is named twice", "name each column once", ""
     if len(names) == len(live.schema.fields):
         condition = "DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION"
-        yield "no column would be left beside the partition columns", "name fewer columns", condition
+        yield "no column would remain besides the partition columns", "name fewer columns", condition
 
 
 def _lost(live: LiveTable, target: ChangeTarget) -> Iterator[_Problem]:
     """What the rewrite would lose or change although no policy declares it (docs/partitioning.md)."""
     if live.clustering and not any(isinstance(each, ClusterBy) for each in target.operations):
         columns = ", ".join(column_text(path) for path in live.clustering)
-        yield f"the table is clustered by {columns}, which a rewrite ends", "declare `clustering: none` too", ""
+        yield f"the table is clustered by {columns}, which a rewrite removes", "declare `clustering: none` too", ""
     if (target.property(live, APPEND_ONLY) or "").lower() == "true":
         way_out = f"declare {APPEND_ONLY}: null under `properties`"
         yield "the table is append-only: Delta takes no overwrite", way_out, "DELTA_CANNOT_MODIFY_APPEND_ONLY"
@@ -145,7 +149,7 @@ def _lost(live: LiveTable, target: ChangeTarget) -> Iterator[_Problem]:
         yield "row tracking is on, and the rewritten rows would get new row ids", "turn row tracking off first", ""
     unknown = sorted((live.protocol.reader_features | live.protocol.writer_features) - _KEPT)
     if unknown:
-        yield f"whether a rewrite keeps what {unknown[0]} stands for is not known", f"{_HARMLESS}, or drop it first", ""
+        yield f"it is unknown whether a rewrite preserves {unknown[0]}", f"{_HARMLESS}, or drop it first", ""
     try:
         described = columns_of(live.schema.text)
     except ValueError as error:
@@ -161,9 +165,9 @@ def _lost_of(column: Column) -> Iterator[_Problem]:
         way_out = f"DROP NOT NULL and add a constraint CHECK ({name} IS NOT NULL), which a rewrite keeps"
         yield f"column {name} is NOT NULL, which Delta drops in a rewrite and cannot set again", way_out, ""
     elif not column.nullable:
-        yield f"{name} holds no NULL by its type, which a rewrite loses", _HARMLESS, ""
+        yield f"{name} is NOT NULL by its type, which a rewrite drops", _HARMLESS, ""
     if "delta.identity.start" in column.metadata and column.metadata.get(_EXPLICIT) is not True:
-        reason = f"column {name} is GENERATED ALWAYS AS IDENTITY: Delta lets nobody write its values again"
+        reason = f"column {name} is GENERATED ALWAYS AS IDENTITY: Delta does not allow writing its values again"
         yield reason, _HARMLESS, "DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED"
 
 

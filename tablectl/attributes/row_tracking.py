@@ -73,8 +73,8 @@ class RowTracking:
         on = SetProperties(((KEY, "true"),))
         off = SetProperties(((KEY, "false"),))
         if change.after == "disabled":
-            ids = "the ids of rows that are rewritten meanwhile are others"
-            note = f"{_STAYS}; turned on again, {ids}"
+            ids = "rows that were rewritten in between have new ids"
+            note = f"{_STAYS}; after turning it on again, {ids}"
             return Action(change, (Step(off, undo=put_back(KEY, basis), undo_note=note),))
         note = "" if basis.protocol.protocol().has(_FEATURE) else _STAYS
         enable = Step(on, needs=(SUSPENDED_KEY,), undo=put_back(KEY, basis), undo_note=note)
@@ -83,7 +83,7 @@ class RowTracking:
         return Action(change, (Step(UnsetProperties((SUSPENDED_KEY,)), undo_note=_SUSPENSION), enable))
 
 
-_SUSPENSION = "that new files get row ids again"
+_SUSPENSION = "new files get row ids again"
 
 
 def _is_true(value: str | None) -> bool:

@@ -115,7 +115,7 @@ def _stays(version: int, basis: Basis) -> str:
     if basis.writes_vectors:
         parts.append("deletion vectors off")
     if version > 1:
-        parts.append("the files as rewritten, with the same rows")
+        parts.append("the rewritten files, with the same rows")
     return ", ".join(parts)
 
 

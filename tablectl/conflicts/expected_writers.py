@@ -73,7 +73,7 @@ def _of_client(client: Client, traffic: ExpectedWriters) -> Iterator[WriterProfi
         # An overwrite empties the clustering of a clustered table, and writes none elsewhere (delta-1.4).
         domains = (CLUSTERING_DOMAIN,) if traffic.clustered else ()
         overwrite = replace(rewriting, kind=Kind.OVERWRITE, domains=domains)
-        yield WriterProfile(Kind.OVERWRITE, overwrite, "the table is overwritten whole now and then")
+        yield WriterProfile(Kind.OVERWRITE, overwrite, "the history has full overwrites")
     if traffic.identity:
         because = "the table has identity columns, whose inserts carry metadata"
         yield WriterProfile("INSERT that draws identity values", replace(append, metadata=True), because)

@@ -12,8 +12,8 @@ from tablectl.conflicts.rules.databricks import NOT_DOCUMENTED, row_level
 from tablectl.conflicts.rules.delta_spark import RELEASES
 from tablectl.conflicts.transactions import Level
 
-BY_APPLY = "run it by `tablectl apply`: writers with a guard wait for it"
-IN_TURN = "run one after the other, or let the one that fails run again (tablectl.retry_on_conflict)"
+BY_APPLY = "run it with `tablectl apply`: guarded writers wait for it"
+IN_TURN = "run one after the other, or retry the one that fails (tablectl.retry_on_conflict)"
 """What always helps, and is not said of each pair."""
 _BY_TABLECTL = frozenset(
     each.key
@@ -40,7 +40,7 @@ def _found(cell: Cell, setting: ConflictContext) -> Iterator[str]:
             yield "partition by a column that both filter by, and name it with literals in both conditions"
     plain = (_without_zorder(cell.winner), _without_zorder(cell.loser))
     if plain != (cell.winner, cell.loser) and decide_pair(setting, *plain).meeting.survives:
-        yield "leave ZORDER BY out"
+        yield "remove ZORDER BY"
     yield from _newer(cell, setting)
     if setting.client.engine == "databricks":
         yield from _on_databricks(cell, setting)
@@ -54,8 +54,8 @@ def _apart(cell: Cell, setting: ConflictContext) -> str:
     if "restore" in (cell.loser.key, cell.winner.key):
         return "restore a version with the same schema and settings"
     if setting.partitioned:
-        return "name the partition columns with literals in both conditions, so that the two keep to different ones"
-    return "let the two keep to different files"
+        return "name the partition columns with literals in both conditions, so that they use different partitions"
+    return "make the two use different files"
 
 
 def _without_zorder(each: TableOperation) -> TableOperation:

@@ -37,7 +37,7 @@ class Term:
         return f"{self.name} ({self.conflict.exception})" if self.conflict else self.name
 
 
-_AGAIN = "run the statement again: it then begins from the newer version (tablectl.retry_on_conflict)"
+_AGAIN = "retry the statement: it then starts from the newer version (tablectl.retry_on_conflict)"
 _APART = "name partition columns with literals in the conditions of both, and partition the table by them"
 
 _CONFLICTS: Mapping[Conflict, tuple[str, tuple[str, ...], str]] = MappingProxyType(
@@ -45,8 +45,8 @@ _CONFLICTS: Mapping[Conflict, tuple[str, tuple[str, ...], str]] = MappingProxyTy
         Conflict.APPEND: (
             (
                 "While the statement ran, another commit added files where the statement reads: in a partition that"
-                " its conditions admit, anywhere on a table without partitions. It may have missed rows, so it may "
-                "not commit."
+                " its conditions admit, anywhere on a table without partitions. It may have missed rows, so it "
+                "fails."
             ),
             (
                 _APART,
@@ -58,7 +58,7 @@ _CONFLICTS: Mapping[Conflict, tuple[str, tuple[str, ...], str]] = MappingProxyTy
                     "on Databricks: deletion vectors for row-level concurrency, or isolation: WriteSerializable "
                     "where the other is an INSERT that reads nothing"
                 ),
-                "run OPTIMIZE and REORG when no UPDATE, DELETE or MERGE runs: their files count as added ones",
+                "run OPTIMIZE and REORG while no UPDATE, DELETE or MERGE runs: their files count as added ones",
                 _AGAIN,
             ),
             "delta-3, D64",
@@ -69,8 +69,8 @@ _CONFLICTS: Mapping[Conflict, tuple[str, tuple[str, ...], str]] = MappingProxyTy
             "delta-3, D65",
         ),
         Conflict.DELETE_DELETE: (
-            "Both statements remove or rewrite one file. Typical of two compactions at once.",
-            ("let one job alone compact a table", _APART, _AGAIN),
+            "Both statements remove or rewrite the same file. Typical of two compactions at the same time.",
+            ("let only one job compact a table", _APART, _AGAIN),
             "delta-3, D66",
         ),
         Conflict.METADATA_CHANGED: (
@@ -79,13 +79,13 @@ _CONFLICTS: Mapping[Conflict, tuple[str, tuple[str, ...], str]] = MappingProxyTy
                 "Delta Spark adopts some of these since 4.1; Delta Kernel, delta-rs and Databricks adopt none."
             ),
             (
-                "change tables by `tablectl apply`, and put writes under tablectl.guard: they wait for each other",
+                "change tables with `tablectl apply`, and use tablectl.guard around writes: they wait for each other",
                 (
                     "upgrade writers to Delta Spark 4.3, which adopt deletion vectors, row tracking, checkpoint "
                     "policy v2 and in-commit timestamps"
                 ),
                 (
-                    "keep schema evolution and identity columns out of jobs that run side by side: each of their "
+                    "keep schema evolution and identity columns out of concurrent jobs: each of their "
                     "writes changes metadata"
                 ),
                 _AGAIN,
@@ -95,7 +95,7 @@ _CONFLICTS: Mapping[Conflict, tuple[str, tuple[str, ...], str]] = MappingProxyTy
         Conflict.PROTOCOL_CHANGED: (
             (
                 "While the statement ran, another commit changed the table's protocol: a feature left it, or both "
-                "changed it, or several created or replaced one table at once. Delta Kernel, delta-rs and "
+                "changed it, or several created or replaced one table at the same time. Delta Kernel, delta-rs and "
                 "Databricks fail on each change of the protocol."
             ),
             (
@@ -120,14 +120,14 @@ _CONFLICTS: Mapping[Conflict, tuple[str, tuple[str, ...], str]] = MappingProxyTy
         Conflict.WRITE: (
             (
                 "A commit that must be the very next one found another in its place: RESTORE, CLONE and CONVERT "
-                "give way to whatever commits. Delta Kernel says it of removed files and domains too."
+                "fail after any other commit. Delta Kernel says it of removed files and domains too."
             ),
-            ("run it while nobody writes", _AGAIN),
+            ("run it while no one writes", _AGAIN),
             "delta-2.5",
         ),
         Conflict.UNSUPPORTED: (
             "The other commit added a feature to the table that this client cannot write.",
-            ("upgrade the client before the table", "or take the feature from the table by DROP FEATURE"),
+            ("upgrade the client before the table", "or remove the feature from the table with DROP FEATURE"),
             "delta-2.1",
         ),
         Conflict.REVALIDATION: (
@@ -136,7 +136,7 @@ _CONFLICTS: Mapping[Conflict, tuple[str, tuple[str, ...], str]] = MappingProxyTy
             "delta-1.15, delta-2.1",
         ),
         Conflict.BACKFILL: (
-            "Row tracking was being turned on and taken away at once.",
+            "Row tracking was being enabled and dropped at the same time.",
             ("run one of the two", _AGAIN),
             "delta-1.6",
         ),
@@ -147,8 +147,8 @@ _LEVELS: Mapping[Level, tuple[str, tuple[str, ...], str]] = MappingProxyType(
         Level.SERIALIZABLE: (
             (
                 "Reads and writes are as if one statement had run after the other, in the order of the table's "
-                "history. A statement fails if files were added where it reads, be it by an INSERT that reads "
-                "nothing. Open-source Delta takes it where no level is set, and can set no other."
+                "history. A statement fails if files were added where it reads, even by an INSERT that reads "
+                "nothing. Open-source Delta uses it where no level is set, and can set no other."
             ),
             ("to pin it: isolation: Serializable",),
             "delta-1.2, D7, D12",
@@ -156,20 +156,20 @@ _LEVELS: Mapping[Level, tuple[str, tuple[str, ...], str]] = MappingProxyType(
         Level.WRITE_SERIALIZABLE: (
             (
                 "Writes are as if one had run after the other, but not always in the order of the history: an "
-                "INSERT that reads nothing is in nobody's way, so a statement that began before it may commit after"
-                " it without having seen its rows. Databricks takes it where no level is set. Open-source Delta "
+                "INSERT that reads nothing conflicts with nothing, so a statement that began before it may commit after"
+                " it without having seen its rows. Databricks uses it where no level is set. Open-source Delta "
                 "cannot set it, and honours it where another engine stored it."
             ),
             (
-                "to rule the reordering out: isolation: Serializable, under which such a statement fails once",
-                "what already is an UPDATE, DELETE or MERGE conflicts at both levels alike",
+                "to prevent the reordering: isolation: Serializable, under which such a statement fails once",
+                "UPDATE, DELETE and MERGE conflict with each other at both levels",
             ),
             "delta-1.2, delta-3, D6, D8, D9",
         ),
         Level.SNAPSHOT: (
             (
                 "The level of a commit that changes no row: OPTIMIZE, REORG and the row tracking backfill. Delta "
-                "chooses it for that commit, whatever the table's level. Files that others added do not concern it;"
+                "chooses it for that commit, whatever the table's level. Files that others added do not conflict;"
                 " files that it rewrites must still be there. No table can be set to it."
             ),
             ("there is nothing to set; `commitInfo.isolationLevel` in the history says which commits used it",),
@@ -191,7 +191,7 @@ _STREAMS: Mapping[str, tuple[str, tuple[str, ...], str]] = MappingProxyType(
         ),
         "DELTA_SCHEMA_CHANGED_WITH_VERSION": (
             "A stream that reads the table met new columns.",
-            ("let it restart: from its checkpoint it goes on with the new schema",),
+            ("let it restart: it continues from its checkpoint with the new schema",),
             "delta-6",
         ),
         "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG": (
@@ -211,31 +211,62 @@ _STREAMS: Mapping[str, tuple[str, tuple[str, ...], str]] = MappingProxyType(
         ),
     }
 )
+_PHASES: Mapping[str, tuple[str, tuple[str, ...], str]] = MappingProxyType(
+    {
+        "safe": (
+            (
+                "A phase of an apply. Its statements conflict with no write that the table's history gives reason to "
+                "expect: concurrent writes continue. Plan files and JSON call it free."
+            ),
+            ("only writers that change the schema wait",),
+            "docs/window.md",
+        ),
+        "rewrite": (
+            (
+                "A phase of an apply. Its statements rewrite data files without changing rows: concurrent UPDATE, "
+                "DELETE and MERGE fail once, appends continue."
+            ),
+            ("put tablectl.guard around writes: an apply waits for them, and they wait for it",),
+            "docs/window.md",
+        ),
+        "blocking": (
+            (
+                "A phase of an apply. Its statements change metadata or the protocol, so all concurrent writes fail "
+                "once. Plan files and JSON call it closed."
+            ),
+            ("put tablectl.guard around writes: an apply waits for them, and they wait for it",),
+            "docs/window.md",
+        ),
+    }
+)
+_SYNONYMS: Mapping[str, str] = MappingProxyType({"free": "safe", "closed": "blocking"})
+"""What plan files call a phase, by the word that people read."""
 _PARTS: Mapping[str, str] = MappingProxyType(
     {
-        "ALLOTTED_TIME_EXCEEDED": "Row-level resolution took longer than it may: run it again.",
-        "CHANGE_TYPE_COLUMN": "A column named _change_type hinders detection by row: rename it.",
+        "ALLOTTED_TIME_EXCEEDED": "Row-level resolution exceeded its time limit: retry.",
+        "CHANGE_TYPE_COLUMN": "A column named _change_type prevents row-level detection: rename it.",
         "EMPTY_READ_PREDICATES": "The statement has no condition, so it read the whole table: give it one.",
         "METADATA_CHANGE": "The other commit changed metadata too.",
-        "PARTITIONED_TABLE_WITHOUT_MERGE_SOURCE": "The table is partitioned, which excludes detection by row here.",
-        "PREDICATES_NEED_REWRITE": "The conditions cannot be checked by row: make them plainer (D44).",
+        "PARTITIONED_TABLE_WITHOUT_MERGE_SOURCE": "The table is partitioned, which excludes row-level detection here.",
+        "PREDICATES_NEED_REWRITE": "The conditions cannot be checked by row: simplify them (D44).",
         "PROTOCOL_CHANGE": "The other commit upgraded the protocol too.",
-        "ROW_LEVEL_CHANGES": "Both touched the same rows: row-level concurrency was at work, and could not help.",
-        "WHOLE_TABLE_READ": "The statement read the whole table: narrow it by a condition.",
+        "ROW_LEVEL_CHANGES": "Both changed the same rows: row-level concurrency cannot resolve that.",
+        "WHOLE_TABLE_READ": "The statement read the whole table: narrow it with a condition.",
         "WHOLE_TABLE_REPLACE": "The other commit replaced all rows.",
         "WITHOUT_HINT": "The file lies in no partition.",
-        "WITH_PARTITION_HINT": "The message names the partition in which the two met.",
+        "WITH_PARTITION_HINT": "The message names the partition in which the conflict happened.",
     }
 )
 
 
 def find_term(text: str) -> Term | None:
-    """The topic of an exception, an error class with or without its part, an isolation level, or a source (``D25``).
+    """The topic of an exception, an error class with or without its part, an isolation level, a phase, or a source.
 
-       ``None`` for what is none of these.
+    ``None`` for what is none of these.
     Letter case, brackets around a class and packages before an exception do not matter.
     """
     word = text.strip().strip("[]").casefold()
+    word = _SYNONYMS.get(word, word)
     class_, _, part = word.partition(".")
     for topic in _topics():
         conflict = topic.conflict
@@ -281,5 +312,5 @@ def _topics() -> Iterator[Term]:
         yield Term(conflict.value, meaning, ways, source, conflict)
     for level, (meaning, ways, source) in _LEVELS.items():
         yield Term(level.value, meaning, ways, source, level=level)
-    for name, (meaning, ways, source) in _STREAMS.items():
+    for name, (meaning, ways, source) in (*_STREAMS.items(), *_PHASES.items()):
         yield Term(name, meaning, ways, source)

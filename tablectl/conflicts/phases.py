@@ -1,7 +1,7 @@
-"""The phase of a statement, and who in flight loses to it: both follow from the commits it makes (docs/window.md).
+"""The phase of a statement, and which concurrent writes fail: both follow from the commits it makes (docs/window.md).
 
 The conflict rules are asked for every writer that the table's history gives reason to expect. A commit is free when
-all of them survive; it belongs to the rewrite phase when it writes files anew and every append survives.
+all of them continue; it belongs to the rewrite phase when it rewrites files and every append continues.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from tablectl.conflicts.statement_commits import commits_of
 from tablectl.conflicts.transactions import CommittedTransaction, ConflictOutcome
 from tablectl.model.plan import Basis, CommitEffect, Phase
 
-_NO_WRITER = "the table's history names no writer, so none is known to survive it"
-_UNDOCUMENTED = "an error that nobody documents"
+_NO_WRITER = "the table's history names no writer, so every concurrent write may conflict"
+_UNDOCUMENTED = "an undocumented error"
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseVerdict:
-    """A phase, why, and who in flight would fail if nobody waited."""
+    """A phase, why, and which concurrent writes would fail if they did not wait."""
 
     phase: Phase
     reason: str
@@ -48,7 +48,7 @@ def phase_of(effect: CommitEffect, basis: Basis, dialect: str) -> PhaseVerdict:
     casualties = _casualties(forecasts)
     if effect.rewrites_files and not any(each.writer.appends for each in failing):
         return PhaseVerdict(
-            Phase.REWRITE, "it writes data files anew, rows unchanged: no append loses to that", casualties
+            Phase.REWRITE, "it rewrites data files without changing rows: appends do not conflict", casualties
         )
     return PhaseVerdict(Phase.CLOSED, _why_closed(made, failing, basis, dialect), casualties)
 
@@ -66,13 +66,13 @@ def _forecast(made: tuple[CommittedTransaction, ...], traffic: ExpectedWriters) 
 
 def _why_free(made: Sequence[CommittedTransaction], basis: Basis) -> str:
     if all(winner.metadata is None and winner.protocol is None for winner in made):
-        return "only the clustering domain changes, which no data write in flight loses to"
+        return "only the clustering domain changes, which conflicts with no data write"
     clients = ", ".join(client.text() for client in basis.client_list())
-    return f"writes in flight adopt this change and go on; its latest writers: {clients}"
+    return f"concurrent writes adopt this change and continue; latest writers: {clients}"
 
 
 def _why_closed(made: Sequence[CommittedTransaction], failing: Sequence[Forecast], basis: Basis, dialect: str) -> str:
-    """The most telling of the failures: the dialect's, what nobody survives, what this table adds, what a client is."""
+    """The most telling failure: the dialect's, one of every client, one of this table, one of a client."""
     first = failing[0]
     client = first.writer.loser.client
     if client.engine == dialect:
@@ -85,12 +85,12 @@ def _why_closed(made: Sequence[CommittedTransaction], failing: Sequence[Forecast
     if not basis.clients:
         return _NO_WRITER
     if client.engine == "unknown":
-        return "an unknown client writes this table, and counts as the strictest"
+        return "an unknown client writes this table; tablectl assumes the strictest conflict checks"
     return f"{client.text()} writes this table: {first.outcome.reason}"
 
 
 def _casualties(forecasts: Sequence[Forecast]) -> str:
-    """Who fails and how, in one line: ``every other write in flight but OPTIMIZE, once, with …Exception``."""
+    """Who fails and how: ``all concurrent writes except OPTIMIZE fail once (MetadataChangedException)``."""
     ways: dict[str, list[str]] = {each.writer.name: [] for each in forecasts}
     for each in forecasts:
         if not each.outcome.survives:
@@ -99,14 +99,15 @@ def _casualties(forecasts: Sequence[Forecast]) -> str:
     for name, ends in ways.items():
         if ends:
             groups.setdefault(" or ".join(dict.fromkeys(ends)), []).append(name)
-    return "; ".join(f"{_who(names, list(ways))}, once, with {ends}" for ends, names in groups.items())
+    return "; ".join(f"{_who(names, list(ways))} once ({ends})" for ends, names in groups.items())
 
 
 def _who(names: list[str], everyone: list[str]) -> str:
     others = [name for name in everyone if name not in names]
     if not others:
-        return "every other write in flight"
+        return "all concurrent writes fail"
     if len(others) == 1 and len(names) > 1:
-        return f"every other write in flight but {others[0]}"
-    listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
-    return f"{listed} in flight"
+        return f"all concurrent writes except {others[0]} fail"
+    if len(names) == 1:
+        return f"concurrent {names[0]} fails"
+    return f"concurrent {', '.join(names[:-1])} and {names[-1]} fail"

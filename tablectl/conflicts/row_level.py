@@ -17,14 +17,14 @@ _LIMITS: Mapping[str, str] = MappingProxyType(
         "D41": "the runtime is not known: it begins with 13.3 for clustered tables, with 14.2 for others",
         "D42": "the table is partitioned",
         "D43": "deletion vectors are off",
-        "D44": "the conditions use structs, arrays, maps, subqueries or what is not deterministic",
+        "D44": "the conditions use structs, arrays, maps, subqueries or nondeterministic expressions",
         "D45": "on 14.2 a MERGE needs Photon and a filter on its target",
         "D47": "the runtime is older than 13.3",
-        "D48": "runtime 13.3 has it for clustered tables alone",
+        "D48": "runtime 13.3 has it for clustered tables only",
         "D49": "runtimes 14.0 and 14.1 have it for clustered tables, and for others where the preview is on",
         "D50": "the table has no deletion vectors",
         "D51": "the table has no deletion vectors",
-        "D99": "runtimes before 14.2 without Photon have it for DELETE alone",
+        "D99": "runtimes before 14.2 without Photon have it for DELETE only",
     }
 )
 

@@ -10,9 +10,9 @@ with Delta Spark 4.4, where all other free changes leave older handles as they w
 
 
 def stale_handles(effect: CommitEffect) -> str:
-    """What fails through a ``DeltaTable`` that was made before a statement of this effect, for people; or nothing."""
+    """Which operations of an old ``DeltaTable`` object fail after a statement of this effect, or nothing."""
     if effect.repartitions:
-        return "everything fails through a DeltaTable or DataFrame that was made before: make it anew, inside the guard"
+        return "re-create `DeltaTable` and DataFrame objects after this change, inside the guard; old ones fail"
     if not any((key.lower(), value.lower()) in _BREAKS for key, value in effect.sets):
         return ""
-    return "merge, update and delete fail through a DeltaTable that was made before: make it anew, inside the guard"
+    return "re-create `DeltaTable` objects after this change, inside the guard; old ones fail on merge/update/delete"

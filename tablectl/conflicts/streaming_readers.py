@@ -59,7 +59,7 @@ def stopped_readers(made: Sequence[CommittedTransaction]) -> tuple[ReaderKind, .
     return tuple(stopped)
 
 
-_UNTOUCHED = ReaderStop(ReaderEffect.GOES_ON, "it only sees rows, and none changed", "delta-6")
+_UNTOUCHED = ReaderStop(ReaderEffect.GOES_ON, "it reads only rows, and no row changed", "delta-6")
 
 
 def _one(winner: CommittedTransaction, dialect: str, *, tracked: bool) -> ReaderStop:

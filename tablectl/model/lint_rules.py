@@ -76,8 +76,8 @@ _RULES: Sequence[LintRule] = (
         breaks="Clients that do not know the features named can no longer read the table once the plan is applied.",
         why="A reader must know every reader feature of a table's protocol, whether its data uses it or not. "
         "Turning the property off again leaves the feature in the protocol.",
-        way_out="Upgrade readers first. Declare `clients:` with the versions that must go on, and tablectl refuses a "
-        "change that locks one of them out; `allowed_features:` refuses every feature that is not in it.",
+        way_out="Upgrade readers first. Declare `clients:` with the versions that must keep working, and tablectl "
+        "refuses a change that locks one of them out; `allowed_features:` refuses every feature that is not in it.",
         source="delta-1.0, delta-1.13",
         seen=("plan",),
     ),
@@ -89,7 +89,7 @@ _RULES: Sequence[LintRule] = (
         breaks="Clients that do not know the features named can no longer write the table once the plan is applied.",
         why="A writer must know every feature of a table's protocol. Turning the property off again leaves the feature "
         "in the protocol.",
-        way_out="Upgrade writers first. Declare `clients:` with the versions that must go on.",
+        way_out="Upgrade writers first. Declare `clients:` with the versions that must keep working.",
         source="delta-1.0, delta-1.13",
         seen=("plan",),
     ),
@@ -98,10 +98,10 @@ _RULES: Sequence[LintRule] = (
         name="ClientNotDocumented",
         severity="warning",
         title="Whether a client knows a feature is not documented",
-        breaks="Perhaps nothing, perhaps the client: nothing was checked.",
+        breaks="Possibly the client: its support was not checked.",
         why="`clients:` names it, the plan adds the feature, and no documentation that tablectl was made from says "
-        "whether that version knows it. An unknown is never taken for a yes.",
-        way_out="Try it on a copy of the table, or ask its makers. Then set this code to `ignore` with what you found "
+        "whether that version knows it. tablectl never assumes support.",
+        way_out="Test it on a copy of the table, or ask its vendor. Then set this code to `ignore` with what you found "
         "as the reason, or take the client off `clients:`.",
         source="the table of clients in this page",
         seen=("plan",),
@@ -110,11 +110,11 @@ _RULES: Sequence[LintRule] = (
         code="P004",
         name="WriterLockedOut",
         severity="warning",
-        title="A client that wrote the table lately does not know the new protocol",
+        title="A recent writer does not support the new protocol",
         breaks="The next write of that client fails, with an unsupported feature or an invalid protocol version.",
         why="The history's last 20 commits name the client and its version, and by its documentation, or by a probe, "
         "that version does not know a feature that the plan adds. A version newer than the newest one known counts as "
-        "that one. Of a client of unknown kind nothing is known. Where every writer of the table is locked out, the "
+        "that one. About a client of unknown kind nothing is known. Where every writer of the table is locked out, the "
         "plan is refused, unless the policy says `allow: [lockout]`.",
         way_out="Upgrade that job before the apply, or leave the feature off. Under `clients:` it would be a refusal.",
         source="the table of clients in this page; delta-2.1",
@@ -151,7 +151,7 @@ _RULES: Sequence[LintRule] = (
         code="L001",
         name="ClusteringBesidePartitioning",
         severity="error",
-        title="Clustering beside partitioning",
+        title="Clustering and partitioning together",
         breaks="The plan is refused: `DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED`.",
         why="Delta clusters only tables without partitions. A policy that declares both is an error of its own.",
         way_out="Declare one of the two, and the other as `none`. To go from partitions to clustering, declare "
@@ -163,7 +163,7 @@ _RULES: Sequence[LintRule] = (
         code="L002",
         name="VectorsBesideManifests",
         severity="error",
-        title="Deletion vectors beside symlink manifests",
+        title="Deletion vectors with symlink manifests",
         breaks="Delta refuses the two together, and readers of manifests would see deleted rows.",
         why="A manifest lists whole files and cannot say that a row in one is deleted.",
         way_out="Declare `delta.compatibility.symlinkFormatManifest.enabled: false`, or `deletion_vectors: purged`.",
@@ -174,7 +174,7 @@ _RULES: Sequence[LintRule] = (
         code="L003",
         name="VectorsBesideUniForm",
         severity="error",
-        title="Deletion vectors beside UniForm v1 or v2",
+        title="Deletion vectors with UniForm v1 or v2",
         breaks="Delta refuses it: `DELTA_ICEBERG_COMPAT_VIOLATION`. Iceberg clients would see deleted rows.",
         why="Iceberg compatibility 1 and 2 have no way to name deleted rows. Version 3 has.",
         way_out="Declare `deletion_vectors: purged`, or `uniform: none`.",
@@ -200,7 +200,7 @@ _RULES: Sequence[LintRule] = (
         name="LogShorterThanTombstones",
         severity="warning",
         title="The log is kept for a shorter time than deleted files",
-        breaks="Deleted files are kept and paid for that no version can be read with any more. Delta refuses the "
+        breaks="Storage holds deleted files that no readable version needs. Delta refuses the "
         "setting where its check of the two is on.",
         why="Time travel needs the log and the files. `delta.logRetentionDuration` (30 days) bounds the one, "
         "`delta.deletedFileRetentionDuration` (1 week) the other.",
@@ -254,7 +254,7 @@ _RULES: Sequence[LintRule] = (
         breaks="At Serializable, every append that commits while an UPDATE, DELETE, MERGE or INSERT … SELECT from the "
         "table runs makes that one fail with ConcurrentAppendException.",
         why="Of the last 20 commits at least 5 only appended, and others read the table. Under WriteSerializable a "
-        "blind append fails nobody.",
+        "blind append conflicts with nothing.",
         way_out="Where the order of history matters, keep the level: partition by what statements filter on, name the "
         "partitions by literals, and retry. On Databricks `isolation: WriteSerializable` lets appends pass; "
         "open-source Delta cannot set it.",
@@ -265,11 +265,11 @@ _RULES: Sequence[LintRule] = (
         name="IdentityBesideWriters",
         severity="warning",
         title="Identity columns with concurrent writers",
-        breaks="Inserts that draw identity values fail each other with MetadataChangedException, and every ALTER.",
-        why="Each of them commits the new high-water mark as metadata, and two metadata changes never merge. "
+        breaks="Inserts that draw identity values fail each other and every ALTER with MetadataChangedException.",
+        why="Each of them commits the new high-water mark as metadata, and two metadata changes always conflict. "
         "Databricks supports no concurrent transactions on such tables at all. The history shows transactions that "
         "others committed under.",
-        way_out="Let one job alone insert, or give up the identity column for a UUID or a hash of the key.",
+        way_out="Let only one job insert, or replace the identity column with a UUID or a hash of the key.",
         source="delta-1.12; D23",
     ),
     LintRule(
@@ -287,12 +287,12 @@ _RULES: Sequence[LintRule] = (
         code="L012",
         name="StreamsForgotten",
         severity="warning",
-        title="Streams are forgotten while they rest",
+        title="Delta forgets idle streams",
         breaks="A stream that writes nothing for longer is not recognised when it comes back: a batch that was "
         "written already may be written again.",
         why="The table remembers the last batch of each stream as a `txn` action. "
         "`delta.setTransactionRetentionDuration` lets it forget them.",
-        way_out="Set it longer than any stream may rest (weeks, not hours), or leave it unset.",
+        way_out="Set it longer than any stream may be idle (weeks, not hours), or leave it unset.",
         source="delta-1.9, delta-6",
     ),
     LintRule(
@@ -300,8 +300,7 @@ _RULES: Sequence[LintRule] = (
         name="OverwritesClearClustering",
         severity="warning",
         title="Overwrites clear the clustering",
-        breaks="The next full overwrite leaves the table clustered by nothing, and the policy drifts with each of "
-        "them.",
+        breaks="The next full overwrite removes the clustering columns, and each one is drift from the policy.",
         why="`INSERT OVERWRITE` and `mode('overwrite')` without a condition write an empty list of clustering columns. "
         "The history has such overwrites.",
         way_out="Let that job name the columns (`clusterBy`), or overwrite by DELETE and INSERT, or by `replaceWhere`.",
@@ -311,7 +310,7 @@ _RULES: Sequence[LintRule] = (
         code="L014",
         name="IsolationMeansTwoThings",
         severity="warning",
-        title="An isolation level that two engines read in two ways",
+        title="An isolation level that two engines read differently",
         breaks="Writers of one table run at two levels: what one of them rules out, another lets pass.",
         why="Where `delta.isolationLevel` is not set, open-source Delta takes Serializable and Databricks "
         "WriteSerializable. The history has writers of both.",
@@ -322,13 +321,13 @@ _RULES: Sequence[LintRule] = (
         code="L015",
         name="AutoCompactionBesideRewrites",
         severity="note",
-        title="Auto compaction beside statements that rewrite rows",
+        title="Auto compaction with statements that rewrite rows",
         breaks="UPDATE, DELETE and MERGE in flight fail with ConcurrentAppendException or ConcurrentDeleteRead"
         "Exception when a compaction commits first.",
-        why="A compaction adds and removes files like any rewrite, and runs after writes, at no time of your choosing. "
+        why="A compaction adds and removes files like any rewrite, and runs after writes, at times you do not choose. "
         "The history has statements that rewrite rows.",
         way_out="Turn `delta.autoOptimize.autoCompact` off and run OPTIMIZE when those statements do not, or partition "
-        "so that they do not meet.",
+        "so that they touch different partitions.",
         source="delta-2.6, delta-3; D34",
     ),
     LintRule(
@@ -336,7 +335,7 @@ _RULES: Sequence[LintRule] = (
         name="LogNeverCleaned",
         severity="note",
         title="The log is never cleaned",
-        breaks="`_delta_log` grows for ever: every listing of it, and with it every first read of the table, gets "
+        breaks="`_delta_log` grows without limit: every listing of it, and with it every first read of the table, gets "
         "slower.",
         why="`delta.enableExpiredLogCleanup` is false.",
         way_out="Leave it on and lengthen `delta.logRetentionDuration` as far as time travel is needed.",
@@ -347,7 +346,7 @@ _RULES: Sequence[LintRule] = (
         code="L017",
         name="ClusteringRewritesNothing",
         severity="note",
-        title="New clustering columns move no data",
+        title="New clustering columns do not rewrite data",
         breaks="Nothing fails; queries get no faster until data is clustered.",
         why="`CLUSTER BY` commits the columns and leaves every file as it is. OPTIMIZE clusters new files, and only "
         "OPTIMIZE FULL those that were clustered by other columns.",
@@ -360,8 +359,8 @@ _RULES: Sequence[LintRule] = (
         name="ClientDataOld",
         severity="note",
         title="What is known of a client is older than 180 days",
-        breaks="Nothing by itself: a newer release of the client may know more features than tablectl takes it to "
-        "know, and a change is refused that it could take.",
+        breaks="Nothing by itself: a newer release of the client may know more features than tablectl knows "
+        "of, and tablectl may refuse a change that it supports.",
         why="`clients:` or the history names the client, and the table's newest commit is more than 180 days younger "
         "than the newest day in the client's entry. The commit's own timestamp is the clock: lint reads no other.",
         way_out="Upgrade tablectl. In its repository, `make probe-clients` tries the newest releases and rewrites the "

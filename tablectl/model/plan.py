@@ -35,6 +35,11 @@ class Phase(StrEnum):
         """The position in run order. A higher rank is stricter."""
         return list(Phase).index(self)
 
+    @property
+    def word(self) -> str:
+        """What people read: ``safe``, ``rewrite`` or ``blocking``. Plan files, leases and stamps hold the value."""
+        return {"free": "safe", "closed": "blocking"}.get(self.value, self.value)
+
 
 def strictest(*phases: Phase) -> Phase:
     """The latest of some phases."""

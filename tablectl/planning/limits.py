@@ -33,7 +33,7 @@ class PlanLimits:
         if unknown:
             raise LimitError(
                 f"how much the plan rewrites of {unknown[0]} is not known, and at most {self.bytes:,} bytes may be",
-                "apply that table by itself, without a limit on bytes",
+                "apply that table alone, without a limit on bytes",
             )
         total = sum(size or 0 for size in sizes.values())
         if total > self.bytes:
@@ -42,7 +42,7 @@ class PlanLimits:
             )
 
 
-_WAY_OUT = "select fewer tables, or raise the limit if so much is meant"
+_WAY_OUT = "select fewer tables, or raise the limit if that is intended"
 
 
 def rewritten_bytes(statements: Sequence[Statement]) -> int | None:

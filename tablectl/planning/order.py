@@ -163,7 +163,7 @@ def _statement(group: list[_Unit], phase: Phase, basis: Basis, table: TableName,
     backfill = backfill_of(effect, basis)
     batches = {Kind.BACKFILL: backfill.commits_at_most} if backfill else {}
     first = group[0].step
-    later = "" if verdict.phase is phase else f"; {phase} because it must come after what it needs"
+    later = "" if verdict.phase is phase else "; runs in this phase because it depends on an earlier statement"
     return Statement(
         id=first.id or f"{phase}-{_slug(operation)}",
         verb=_verb(operation),

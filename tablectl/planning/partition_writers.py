@@ -20,9 +20,9 @@ def partition_refusals(changes: Sequence[Change], basis: Basis) -> tuple[Refusal
     return (
         Refusal(
             change=change.id,
-            reason=f"writers of the table fail after it, on every run: {_text(writers)}",
+            reason=f"existing writers of the table would fail on every run: {_text(writers)}",
             way_out="take `partitionBy` out of their code (a write that names no columns takes those of the table), "
-            f"then consent with `allow: [{CONSENT}]`; commits that were made before stay in the look-back",
+            f"then consent with `allow: [{CONSENT}]`; commits made before the fix still count",
             condition="DELTA_METADATA_MISMATCH",
         ),
     )
@@ -31,7 +31,9 @@ def partition_refusals(changes: Sequence[Change], basis: Basis) -> tuple[Refusal
 def partition_findings(changes: Sequence[Change], basis: Basis) -> Iterator[RuleFinding]:
     """P006: the same, if the policy consents."""
     if _changed(changes) is not None and basis.partition_writers and CONSENT in basis.options.allow:
-        yield RuleFinding("P006", f"writers of the table fail after it, on every run: {_text(basis.partition_writers)}")
+        yield RuleFinding(
+            "P006", f"existing writers of the table will fail on every run: {_text(basis.partition_writers)}"
+        )
 
 
 def _changed(changes: Sequence[Change]) -> Change | None:

@@ -82,7 +82,7 @@ def protocol_findings(
     if _only_writers(before, after, basis) and "lockout" not in basis.options.allow:
         return  # the refusal names them
     for writer, judged in _judged_writers(before, after, basis):
-        yield RuleFinding("P004", f"{writer.text()} wrote the table lately, and {_loss(judged)}")
+        yield RuleFinding("P004", f"{writer.text()} recently wrote the table, and {_loss(judged)}")
 
 
 _Judged = tuple[Client, LockedOut | Unknown]
@@ -117,16 +117,16 @@ def _lockout(locked: Sequence[_Judged], changes: Sequence[Change], basis: Basis)
     only = "the only client that" if len(locked) == 1 else "the only clients that"
     return Refusal(
         change=_cause(feature, changes, basis),
-        reason=f"it locks out {names}, {only} wrote the table lately: {_loss(judged)}{cited}",
-        way_out=f"leave out what needs {feature}, move the writer to a client that writes such tables, or, where it is "
-        "to stop, consent with `allow: [lockout]`",
+        reason=f"it locks out {names}, {only} recently wrote the table: {_loss(judged)}{cited}",
+        way_out=f"leave out what needs {feature}, move the writer to a client that writes such tables, or, if it may "
+        "stop, consent with `allow: [lockout]`",
     )
 
 
 def _loss(judged: LockedOut | Unknown) -> str:
     if isinstance(judged, LockedOut):
         return _lack(judged)
-    return f"nothing is known here of whether it writes tables with {' and '.join(judged.features)}"
+    return f"it is unknown whether it writes tables with {' and '.join(judged.features)}"
 
 
 def _turns_vectors_off(statements: Sequence[Statement], basis: Basis) -> bool:
@@ -153,7 +153,7 @@ def _wrong_rows(name: str, version: str, why: str, changes: Sequence[Change]) ->
         change=change,
         reason=f"{name} {version} would read wrong rows: {why}",
         way_out="purge first, with vectors still on: run REORG TABLE … APPLY (PURGE), let a checkpoint be written, and "
-        f"plan again; or take {name} off `clients`",
+        f"plan again; or remove {name} from `clients`",
     )
 
 
@@ -171,20 +171,20 @@ def protocol_raise(before: Protocol, after: Protocol) -> Iterator[RuleFinding]:
 
 def _locked_out(found: LockedOut, changes: Sequence[Change], basis: Basis) -> Refusal:
     data, since = found.data, found.answer.since
-    upgrade = f"upgrade it to {since} and say so under `clients`, " if since else ""
+    upgrade = f"upgrade it to {since} and change its version under `clients`, " if since else ""
     wrong = found.answer.knows is ClientFeatures.WRONG
     loss = f"would {found.access} wrong rows" if wrong else f"could no longer {found.access} the table"
     return Refusal(
         change=_cause(found.feature, changes, basis),
         reason=f"{found.client} {found.version} {loss}: {_lack(found)} (source: {data.cited})",
-        way_out=f"{upgrade}leave out what needs {found.feature}, or take {found.client} off `clients`",
+        way_out=f"{upgrade}leave out what needs {found.feature}, or remove {found.client} from `clients`",
     )
 
 
 def _lack(found: LockedOut) -> str:
     """``it writes tables with deletionVectors only since Trino 454``."""
     data, answer = found.data, found.answer
-    newest = f"; {data.version} {found.version} is newer than what is known here, and counts as {answer.newest}"
+    newest = f"; {data.version} {found.version} is newer than the known versions, and counts as {answer.newest}"
     newer = newest if answer.newest else ""
     if answer.why:
         return answer.why + newer
@@ -199,7 +199,7 @@ def _lack(found: LockedOut) -> str:
 def _unknown_text(found: Unknown) -> str:
     what = " and ".join(found.features)
     if found.data is None:
-        return f"nothing is documented here of {found.client}: whether it knows {what} was not checked"
+        return f"{found.client} is not in the table of clients: whether it knows {what} was not checked"
     why = f": {found.why}" if found.why else ""
     return f"whether {found.client} {found.version} knows {what} is not documented{why}"
 

@@ -1,4 +1,4 @@
-"""Who fails whom on a table, for machines: every pair of operations, with reason, source and ways out."""
+"""Which operations conflict on a table, for machines: every pair of operations, with reason, source and ways out."""
 
 from __future__ import annotations
 

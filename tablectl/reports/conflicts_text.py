@@ -1,4 +1,4 @@
-"""Who fails whom on a table, as text: a grid of what people do every day, the reasons, and what the policy changes."""
+"""Which operations conflict on a table, as text: a grid of operations, the reasons, what a policy changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COLOURS = {
 }
 _WORDS = {
     CellVerdict.COMMITS: "commits",
-    CellVerdict.DEPENDS: "fails where the two meet",
+    CellVerdict.DEPENDS: "fails on the same data",
     CellVerdict.UNKNOWN: "not documented",
     CellVerdict.FAILS: "fails",
 }
@@ -59,7 +59,7 @@ def _view(view: ContextComparison, style: Style, *, everything: bool, about: str
     setting = view.live.setting
     who = " and ".join(client.text() for client in view.clients)
     level = f"{setting.level}{'' if setting.stored_level else ' (not set)'}"
-    lines = wrapped(f"Where {who} loses, at {level}:", 0, style, "bold")
+    lines = wrapped(f"When {who} commits second, at {level}:", 0, style, "bold")
     if about:
         return [*lines, *_about(view.live, about, style)]
     if everything:
@@ -86,7 +86,7 @@ def _everyday(found: Matrix) -> list[TableOperation]:
 
 
 def _grid(found: Matrix, rows: Sequence[TableOperation], letters: Mapping[str, str], style: Style) -> list[str]:
-    """Rows lose, columns win: a row's letter stands over its column."""
+    """Rows commit second, columns commit first: a row's letter stands over its column."""
     pad = max(len(each.name) for each in rows) + 4
     head = f"  {'in flight'.ljust(pad)}{' '.join(letters.values())}"
     also = "  commits first"
@@ -147,14 +147,14 @@ def pairs_lines(
     *,
     may: bool = False,
 ) -> list[str]:
-    """``c d lose to a b``, and ``what`` after it: losers with the same winners in one line."""
+    """``c d fail if a b commits first``, and ``what`` after it: losers with the same winners in one line."""
     alike: dict[tuple[TableOperation, ...], list[TableOperation]] = {}
     for loser, winners in pairs.items():
         alike.setdefault(tuple(winners), []).append(loser)
     lines: list[str] = []
     for winners, losers in alike.items():
-        verb = "may lose to" if may else "loses to" if len(losers) == 1 else "lose to"
-        lines += wrapped(f"{listed(losers)} {verb} {listed(winners)}{what}", 4, style, "cyan")
+        verb = "may fail" if may else "fails" if len(losers) == 1 else "fail"
+        lines += wrapped(f"{listed(losers)} {verb} if {listed(winners)} commits first{what}", 4, style, "cyan")
     return lines
 
 
@@ -180,7 +180,7 @@ def _together(title: str, every: Sequence[TableOperation], operations: Sequence[
     if not inside or len(inside) < _MOST * len(every):
         return inside
     missing = [each.name for each in every if each not in operations]
-    return [f"{title} (but {', '.join(missing)})" if missing else title]
+    return [f"{title} (except {', '.join(missing)})" if missing else title]
 
 
 def _statements(found: Matrix, losers: Sequence[TableOperation], letters: Mapping[str, str], style: Style) -> list[str]:
@@ -189,7 +189,7 @@ def _statements(found: Matrix, losers: Sequence[TableOperation], letters: Mappin
     for winner in found.winners:
         if winner not in losers:
             groups.setdefault(_harm([found.cell(each.key, winner.key) for each in losers], letters), []).append(winner)
-    lines = [style.paint("Statements that change the table, beside one of these:", "bold")]
+    lines = [style.paint("Statements that change the table, while one of these runs:", "bold")]
     for (harm, _, worst), winners in sorted(groups.items(), key=lambda each: each[0][1]):
         first, *rest = wrapped(harm, 4, style)
         lines += [f"  {style.paint(worst.mark, _COLOURS[worst], 'bold')} {first.strip()}", *rest]
@@ -198,7 +198,7 @@ def _statements(found: Matrix, losers: Sequence[TableOperation], letters: Mappin
 
 
 def _harm(cells: Sequence[Cell], letters: Mapping[str, str]) -> tuple[str, int, CellVerdict]:
-    """``all but i j fail: MetadataChangedException``, how many of the cells that are, and the worst verdict."""
+    """``all except i j fail: MetadataChangedException``, how many of the cells that are, and the worst verdict."""
     harmed = [cell for cell in cells if cell.verdict is not CellVerdict.COMMITS]
     if not harmed:
         return "none of them fails", 0, CellVerdict.COMMITS
@@ -206,7 +206,7 @@ def _harm(cells: Sequence[Cell], letters: Mapping[str, str]) -> tuple[str, int, 
     for verdict in reversed(list(CellVerdict)[1:]):
         mine = [cell for cell in harmed if cell.verdict is verdict]
         if mine:
-            what = {CellVerdict.FAILS: "fail", CellVerdict.UNKNOWN: "may fail"}.get(verdict, "fail where they meet")
+            what = {CellVerdict.FAILS: "fail", CellVerdict.UNKNOWN: "may fail"}.get(verdict, "fail on the same data")
             names = dict.fromkeys(cell.meeting.conflict.exception for cell in mine if cell.meeting.conflict)
             how = f": {' or '.join(names)}" if names else f": {mine[0].meeting.reason}"
             parts.append(f"{_who(mine, cells, letters)} {what}{how}")
@@ -219,7 +219,7 @@ def _who(mine: Sequence[Cell], every: Sequence[Cell], letters: Mapping[str, str]
     if not spared:
         return "all"
     if len(spared) < len(mine):
-        return f"all but {' '.join(spared)}"
+        return f"all except {' '.join(spared)}"
     return " ".join(letters[cell.loser.key] for cell in mine)
 
 
@@ -232,7 +232,9 @@ def _readers(found: Matrix, style: Style) -> list[str]:
     listed = in_words(found)
     lines = [style.paint("A stream that reads the table:", "bold")]
     for stop, operations in sorted(by_stop.items(), key=lambda each: each[0].effect.rank):
-        what = {ReaderEffect.GOES_ON: "goes on at", ReaderEffect.RESTARTS: "restarts at"}.get(stop.effect, "ends at")
+        what = {ReaderEffect.GOES_ON: "continues after", ReaderEffect.RESTARTS: "restarts after"}.get(
+            stop.effect, "stops after"
+        )
         lines += wrapped(f"{what} {listed(operations)}", 2, style)
         if stop.effect is not ReaderEffect.GOES_ON:
             condition = f"{stop.condition}: " if stop.condition else ""
@@ -256,7 +258,7 @@ def _row_level(setting: ConflictContext, style: Style) -> list[str]:
 def _about(found: Matrix, key: str, style: Style) -> list[str]:
     """Everything about one operation, in both roles."""
     if not any(key == each.key for each in found.winners):
-        return ["  such a table cannot take it, or is so already"]
+        return ["  this table cannot take it, or already has it"]
     lines: list[str] = []
     for losing in (True, False):
         mine = [cell for cell in found.cells if key == (cell.loser if losing else cell.winner).key]
@@ -266,7 +268,7 @@ def _about(found: Matrix, key: str, style: Style) -> list[str]:
         name = (mine[0].loser if losing else mine[0].winner).name
         lines += ["", style.paint(f"{name} in flight" if losing else f"{name} commits first", "bold")]
         if spared:
-            what = "it commits beside" if losing else "it harms none of"
+            what = "it commits alongside" if losing else "it conflicts with none of"
             lines += wrapped(f"{what} {in_words(found)(spared)}", 2, style)
         lines += reason_lines(mine, found.setting, in_words(found), style)
     return lines
@@ -274,16 +276,18 @@ def _about(found: Matrix, key: str, style: Style) -> list[str]:
 
 def _policy(outlook: ConflictReport, style: Style, *, everything: bool, about: str) -> list[str]:
     if not outlook.declared:
-        return [style.paint("No policy speaks for this table.", "dim")]
+        return [style.paint("No policy covers this table.", "dim")]
     if not outlook.changes:
-        return [style.paint("The table is as its policy asks: nothing changes.", "dim")]
+        return [style.paint("The table matches its policy: no changes.", "dim")]
     lines = [style.paint("What the policy changes:", "bold")]
     for change in outlook.changes:
         refused = "  (apply refuses it)" if change.id in outlook.refused else ""
         lines += wrapped(f"{change.id}: {value_text(change.before)} → {value_text(change.after)}{refused}", 2, style)
     for view in outlook.views:
         if len(outlook.views) > 1:
-            lines += wrapped(f"where {' and '.join(client.text() for client in view.clients)} loses:", 2, style, "bold")
+            lines += wrapped(
+                f"when {' and '.join(client.text() for client in view.clients)} commits second:", 2, style, "bold"
+            )
         lines += [*_differences(view, style, everything=everything, about=about), *_row_level_change(view, style)]
     return lines
 

@@ -39,6 +39,6 @@ def _table(drift: TableDrift) -> str:
         rows.append((code(change.id), code(value_text(change.after)), code(value_text(change.before)), place))
         said = "; ".join(f"{label} {text}" for label, text in origin_facts(each.origin, drift))
         facts += [(change.id, said)] if said else []
-    summary = f"{code(drift.spec.name.text)}: {plural(len(rows), 'value')} not as declared"
-    found = table(["what", "declared", "found", "declared at"], rows)
+    summary = f"{code(drift.spec.name.text)}: {plural(len(rows), 'value')} drifted"
+    found = table(["Setting", "Declared", "Found", "Policy"], rows)
     return details(summary, f"<p>version {drift.live.version}</p>\n{found}", items([*facts, *table_facts(drift)]))

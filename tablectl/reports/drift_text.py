@@ -44,9 +44,7 @@ def _table(table: TableDrift, style: Style) -> list[str]:
     ]
     for difference in table.differences:
         lines += _difference(difference, table, style)
-    for label, text in table_facts(table):
-        lines += style.prose(label, text, 4)
-    return lines
+    return lines + style.facts(table_facts(table), 4)
 
 
 def _difference(difference: Difference, table: TableDrift, style: Style) -> list[str]:
@@ -65,14 +63,14 @@ def origin_facts(origin: Origin, table: TableDrift) -> list[tuple[str, str]]:
         return [("since", _since(origin, origin.commit)), ("by", _by(origin.commit))]
     if table.trouble:
         return []
-    return [("since", f"before version {origin.before}, where the history in reach begins")]
+    return [("since", f"before version {origin.before}, the oldest one in the history")]
 
 
 def table_facts(table: TableDrift) -> list[tuple[str, str]]:
     """What is known of a table beside its differences, as labels and prose."""
     facts = [("applied", f"last by tablectl in {_commit(table.applied)}")] if table.applied else []
     loose = changes_loose((each.change for each in table.differences), table.live.marks)
-    facts += [("loose", f"{loose} is not clustered by the declared columns")] if loose else []
+    facts += [("unclustered", f"{loose} is not clustered by the declared columns")] if loose else []
     return facts + ([("error", f"its history cannot be read: {table.trouble}")] if table.trouble else [])
 
 
@@ -85,7 +83,7 @@ def _commit(commit: Commit) -> str:
     """``version 13, 2026-11-21 11:00:00 UTC: WRITE mode Overwrite, of run 0f3a (plan 81c2…)``."""
     when = f", {at}" if (at := time_text(commit.timestamp)) else ""
     shown = [f"{name} {_cut(commit.parameters[name])}" for name in _PARAMETERS if _told(commit, name)]
-    what = " ".join([commit.operation or "an operation without a name", *shown])
+    what = " ".join([commit.operation or "unknown operation", *shown])
     return f"version {commit.version}{when}: {what}{_stamped(commit)}"
 
 
@@ -100,7 +98,7 @@ def _stamped(commit: Commit) -> str:
 
 def _by(commit: Commit) -> str:
     """Who, with which client, from which job."""
-    return ", ".join([commit.user or "nobody named", f"with {commit.client.text()}", *_job(commit)])
+    return ", ".join([f"{commit.user or 'unknown user'} ({commit.client.text()})", *_job(commit)])
 
 
 def _job(commit: Commit) -> list[str]:
@@ -119,9 +117,7 @@ def _cut(text: str) -> str:
 def _summary(drift: Drift, style: Style) -> list[str]:
     if not drift.tables and not drift.failures:
         return [
-            style.paint(
-                f"{titled('No drift', drift.env)}: {plural(len(drift.as_declared), 'table')} as declared.", "green"
-            )
+            style.paint(f"{titled('No drift', drift.env)}: {plural(len(drift.as_declared), 'table')} checked.", "green")
         ]
     return style.sentence(
         titled("Drift", drift.env), [style.paint(part, colour) for part, colour in drift_parts(drift)]
@@ -135,7 +131,7 @@ def adoption_text(adoption: Adoption, before: Mapping[str, str], style: Style) -
         old, new = (text.splitlines(keepends=True) for text in (before[file], adoption.texts[file]))
         lines += [_diff_line(line.rstrip("\r\n"), style) for line in unified_diff(old, new, file, file)]
     for wish, why in adoption.left:
-        lines += style.prose("left", f"{wish.id} of {wish.table.text} ({_at(wish.source)}): {why}", 0)
+        lines += style.prose("skipped", f"{wish.id} of {wish.table.text} ({_at(wish.source)}): {why}", 0)
     return "\n".join(lines) + "\n"
 
 

@@ -30,7 +30,7 @@ from tablectl.reports.style import plural
 from tablectl.reports.timeline import timeline
 from tablectl.reports.wording import (
     GOOD,
-    HARMS,
+    PHASE_EFFECTS,
     PlanVerdict,
     drift_verdict,
     facts_text,
@@ -52,7 +52,7 @@ _CODE = re.compile(r"`([^`]+)`")
 
 
 def plan_html(plan: Plan, context: Context) -> str:
-    """The whole plan. What needs somebody comes first."""
+    """The whole plan. What needs attention comes first."""
     refused = [table for table in plan.tables if table.refusals]
     tables = [*refused, *(table for table in plan.tables if table.applies)]
     return _page(
@@ -69,7 +69,7 @@ def plan_html(plan: Plan, context: Context) -> str:
 
 
 def run_html(report: RunReport, context: Context) -> str:
-    """The whole run, each table with its timeline. What needs somebody comes first."""
+    """The whole run, each table with its timeline. What needs attention comes first."""
     wrong = [table for table in report.tables if table.outcome not in GOOD]
     tables = [*wrong, *(table for table in report.tables if table.outcome in GOOD)]
     planned = {table.name: table for table in context.plan.tables} if context.plan else {}
@@ -143,7 +143,7 @@ def _environment() -> Environment:
         findings=shown_findings,
         origin_facts=origin_facts,
         table_facts=table_facts,
-        harms=HARMS,
+        effects=PHASE_EFFECTS,
         measures=measures,
         phases=_phases,
         plural=plural,
@@ -197,12 +197,12 @@ def _kind_of_run(run: TableRun) -> str:
 
 
 def _made(change: Change, run: TableRun) -> str:
-    """What became of a change of the plan."""
+    """The result of a change of the plan."""
     if change.id in run.later:
-        return "made, and changed by others since"
+        return "applied, then changed by others"
     if change.id in run.changed:
-        return "made"
-    return "was so already" if change.id in run.already else "not made"
+        return "applied"
+    return "unchanged" if change.id in run.already else "not applied"
 
 
 def _protocols(before: ProtocolFact, after: ProtocolFact) -> list[Mapping[str, Any]]:

@@ -13,7 +13,7 @@ from tablectl.reports.style import Style
 
 SILENCE = (
     "In tablectl.yaml: `lint: {{{code}: {{severity: ignore, reason: …}}}}`. Other severities (error, warning, note) "
-    "need no reason, and `tables: [glob, …]` says for which tables it is so. An error leaves its table out of the plan."
+    "need no reason, and `tables: [glob, …]` limits it to some tables. An error leaves its table out of the plan."
 )
 
 
@@ -21,10 +21,10 @@ def code_text(rule: LintRule, severity: str, reason: str, style: Style) -> str:
     """The page of a code."""
     lines = [style.paint(f"{rule.code} {rule.title}", "bold")]
     taken = f"here {severity}" + (f": {reason}" if reason else "") if severity != rule.severity else ""
-    lines += wrapped(f"{rule.severity}, looked for by {_listed(rule.seen)}{f'; {taken}' if taken else ''}", 2, style)
-    for title, text in (("What breaks", rule.breaks), ("Why", rule.why), ("Way out", rule.way_out)):
+    lines += wrapped(f"{rule.severity}, checked by {_listed(rule.seen)}{f'; {taken}' if taken else ''}", 2, style)
+    for title, text in (("What breaks", rule.breaks), ("Why", rule.why), ("How to fix", rule.way_out)):
         lines += ["", style.paint(title, "bold"), *wrapped(text, 2, style)]
-    lines += ["", style.paint("To take it otherwise", "bold"), *wrapped(SILENCE.format(code=rule.code), 2, style)]
+    lines += ["", style.paint("To change its severity", "bold"), *wrapped(SILENCE.format(code=rule.code), 2, style)]
     return "\n".join([*lines, "", *wrapped(f"Source: {rule.source}.", 2, style)]) + "\n"
 
 
@@ -39,14 +39,14 @@ def _listed(names: Sequence[str]) -> str:
 
 _HEAD = """# What lint finds
 
-Each finding has a code that never changes its meaning. `tablectl explain CODE` prints what stands here. This page is
-written from the rules: `python -m tests.reports.publish`.
+Each finding has a code that never changes its meaning. `tablectl explain CODE` prints the same text. This page is
+generated from the rules by `python -m tests.reports.publish`.
 
-`tablectl validate` looks at policies alone, `tablectl plan` at the tables that it changes, as they will be, and
-`tablectl lint` at all tables, be there anything to change or not. Only `lint` reads how the files of partitioned tables
-lie in their partitions, since that takes the whole log; of a table with more than 200,000 files it does not.
+`tablectl validate` checks policies alone. `tablectl plan` checks the tables that it changes, in their planned state.
+`tablectl lint` checks every table, whether or not the plan would change it. Only `lint` reads how files are spread over
+partitions, because that takes the whole log; it skips this for tables with more than 200,000 files.
 
-How grave a finding is, a repository says in `tablectl.yaml`:
+A repository sets the severity of each finding in `tablectl.yaml`:
 
 ```yaml
 lint:
@@ -55,26 +55,26 @@ lint:
   L009: {severity: warning, tables: ["lake.finance.*"]}
 ```
 
-What is ignored needs a reason. It is not shown to people, stays in JSON, and is a suppressed result with that reason in
-SARIF.
+An ignored finding needs a reason. Text reports leave it out, JSON keeps it, and SARIF has it as a suppressed result
+with that reason.
 
-| code | what | severity | looked for by |
+| code | what | severity | checked by |
 | --- | --- | --- | --- |
 """
 
 _CLIENTS_HEAD = """
 ## Clients
 
-What `clients:` of a policy, and the writers in a table's history, are compared with. Versions are those that first
-read, or write, a table with the feature, by the client's documentation; a feature that is not listed is one that the
-client does not know in the versions named as covered, and one of which nothing is documented here otherwise. What was
-tried on real tables comes before what is documented, for the release that was tried and newer ones; a version newer
-than all that is known counts as the newest known. Raising the protocol past a client that `clients:` names is a
-refusal, and the finding P003 where nothing is documented. Raising it past every writer in the history is a refusal
-without `allow: [lockout]`, and P004 where another writer goes on. A client that could not write a table before does
-not lose it.
+tablectl compares this data with the `clients:` of a policy and with the writers in a table's history. A version is the
+first one that reads, or writes, a table with the feature, by the client's documentation. In the versions named as
+covered, the client does not know features that are not listed; outside of them, nothing is documented here. Results
+of tests on real tables take precedence over documentation, for the tested release and newer ones. A version newer than
+all known ones counts as the newest known one. A protocol upgrade that a client in `clients:` does not support is a
+refusal, and the finding P003 where nothing is documented. An upgrade that no writer in the history supports is a
+refusal without `allow: [lockout]`, and P004 where another writer continues. A client that could not write a table
+before the upgrade does not count.
 
-The data is `tablectl/delta/clients.json`; `make probe-clients` tries the newest releases and rewrites their part
+The data is `tablectl/delta/clients.json`; `make probe-clients` tests the newest releases and updates their part
 of it.
 """
 
@@ -104,7 +104,7 @@ def _section(rule: LintRule) -> str:
         "",
         f"**Why.** {rule.why}",
         "",
-        f"**Way out.** {rule.way_out}",
+        f"**How to fix.** {rule.way_out}",
         "",
         f"Source: {rule.source}.",
     ]
@@ -131,7 +131,7 @@ def _client(data: ClientData) -> str:
 
 def _probe(data: ClientData, probe: Probe) -> Iterator[str]:
     """What was tried, an outcome a line."""
-    yield f"* {data.version} {probe.version} was tried on {probe.date}, on tables made by {probe.tables}"
+    yield f"* {data.version} {probe.version} was tested on {probe.date}, on tables made by {probe.tables}"
     interfaces = sorted({name for each in probe.reads.values() for name in each})
     for interface in interfaces:
         by = {feature: each[interface][0] for feature, each in probe.reads.items() if interface in each}

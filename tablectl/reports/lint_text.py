@@ -24,12 +24,12 @@ def lint_text(linted: Linted, style: Style) -> str:
 
 def _summary(linted: Linted, style: Style) -> str:
     everything = [each for table in linted.tables for each in table.findings]
-    looked = f"{plural(len(linted.tables), 'table')} looked at"
+    looked = f"{plural(len(linted.tables), 'table')} checked"
     if linted.failures:
         looked += f", {len(linted.failures)} not readable"
     if not everything:
         return style.paint(f"Nothing found: {looked}.", *(() if linted.failures else ("green",)))
-    return f"{counted(everything)}; {looked}. `tablectl explain {everything[0].code}` tells why, and the way out."
+    return f"{counted(everything)}; {looked}. `tablectl explain {everything[0].code}` says why and how to fix it."
 
 
 def lint_json(linted: Linted) -> dict[str, Any]:

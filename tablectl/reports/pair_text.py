@@ -62,7 +62,7 @@ def _footprint(prints: Footprint, meeting: Comparison, style: Style) -> list[str
     lines = style.prose("reads", "the whole table" if reads == EVERYWHERE else reads, 4)
     lines += style.prose("writes", _writes(prints, meeting.subject), 4)
     for part, why in prints.passed_over if meeting.subject.partition_columns else ():
-        lines += _wrap(f"{_cut(part)} narrows nothing: {why}", 13, style, "dim")
+        lines += _wrap(f"{_cut(part)} is not used: {why}", 13, style, "dim")
     return lines
 
 
@@ -91,37 +91,37 @@ def _fate(who: str, fate: PairOutcome, style: Style) -> list[str]:
 def _ways(ways: Suggestions, pair: StatementPair, style: Style) -> list[str]:
     if pair.apart:
         return []
-    lines = ["", style.paint("What would keep them apart:", "bold")]
+    lines = ["", style.paint("How to avoid the conflict:", "bold")]
     for each in ways.rewrites:
         lines += _rewrite(each, style)
     for index, partitioning in enumerate(ways.partitionings):
         lines += _wrap(_partitioning(partitioning, first=index == 0 and not ways.rewrites), 2, style)
     if not ways.rewrites and not ways.partitionings:
-        lines += _wrap(f"nothing that was found: {IN_TURN}", 2, style)
+        lines += _wrap(f"no rewrite was found: {IN_TURN}", 2, style)
     return lines
 
 
 def _rewrite(each: RewrittenStatement, style: Style) -> list[str]:
-    condition = f", only if {each.only_if}" if each.only_if else ", which does the same as before"
-    lines = _wrap(f"{each.index + 1} written so{condition}:", 2, style)
+    condition = f", only if {each.only_if}" if each.only_if else ", with the same result"
+    lines = _wrap(f"{each.index + 1} rewritten{condition}:", 2, style)
     return [*lines, *_wrap(each.sql, 4, style, "cyan")]
 
 
 def _partitioning(each: SuggestedPartitioning, *, first: bool) -> str:
     instead = " instead of clustering" if each.unclustered else ""
     opening = "" if first else "or "
-    return f"{opening}PARTITIONED BY ({', '.join(each.columns)}){instead}: both would commit as they stand"
+    return f"{opening}PARTITIONED BY ({', '.join(each.columns)}){instead}: both would commit unchanged"
 
 
 def _assumed(meeting: Comparison) -> Iterator[str]:
-    yield "Said of statements that both change rows; one that changes none does no harm."
+    yield "This holds for statements that both change rows; a statement that changes none conflicts with nothing."
     others = dict.fromkeys(name for view in meeting.views for name in _others(view.pair))
     if others:
         names = list(others)
         verb = "is taken for another table, not a view" if len(names) == 1 else "are taken for other tables, not views"
         yield f"{', '.join(names)} {verb} of this one."
     if meeting.assumed:
-        yield "No client in the table's history is known to run SQL: the newest Delta Spark stands for all."
+        yield "No client in the table's history is known to run SQL: this answer assumes the newest Delta Spark."
 
 
 def _others(pair: StatementPair) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""A plan as a comment on a pull request: the verdict in one line, then what waits and whom it harms, details folded."""
+"""A plan as a comment on a pull request: the verdict in one line, then changes and conflicts, details folded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tablectl.reports.context import Context
 from tablectl.reports.markdown import code, details, fence, fitted, items, table, words
 from tablectl.reports.style import plural
 from tablectl.reports.wording import (
-    HARMS,
+    PHASE_EFFECTS,
     PlanVerdict,
     facts_text,
     features_text,
@@ -107,7 +107,7 @@ def failure_details(failure: TableFailure, how: str) -> str:
 
 
 def _refused(planned: TablePlan, context: Context) -> str:
-    summary = f"⛔ {code(planned.name)}: refused, the whole table is left as it is"
+    summary = f"⛔ {code(planned.name)}: refused, nothing on this table changes"
     found = items(_findings(planned))
     return details(summary, _changes(planned, context), *map(_refusal, planned.refusals), *([found] if found else []))
 
@@ -116,7 +116,7 @@ def _refusal(refusal: Refusal) -> str:
     said = [("why", refusal.reason)]
     if refusal.condition:
         said.append(("error", refusal.condition))
-    return f"<p>{code(refusal.change)}</p>\n{items([*said, ('way out', refusal.way_out)])}"
+    return f"<p>{code(refusal.change)}</p>\n{items([*said, ('fix', refusal.way_out)])}"
 
 
 def _table(planned: TablePlan, context: Context) -> str:
@@ -125,16 +125,16 @@ def _table(planned: TablePlan, context: Context) -> str:
     for phase in Phase:
         statements = [statement for statement in planned.statements if statement.phase is phase]
         if statements:
-            parts += [f"<p><b>{phase}</b>: {HARMS[phase]}</p>", *map(_statement, statements)]
+            parts += [f"<p><b>{phase.word.upper()}</b> - {PHASE_EFFECTS[phase]}</p>", *map(_statement, statements)]
     parts.append(items(_after(planned)))
     if len(planned.undo) > 1:
-        parts.append(details("what takes all of it back, in this order", fence(*planned.undo)))
+        parts.append(details("Rollback (run in this order)", fence(*planned.undo)))
     return details(f"{code(planned.name)}: {counts}", *parts)
 
 
 def _changes(planned: TablePlan, context: Context) -> str:
     places = [context.place(planned.name, change.id) for change in planned.changes]
-    head = ["what", "is", "shall be", *(["declared at"] if any(places) else [])]
+    head = ["Setting", "Current", "Desired", *(["Policy"] if any(places) else [])]
     rows = (
         [*_change(change), *([code(place) if place else ""] if any(places) else [])]
         for change, place in zip(planned.changes, places, strict=True)
@@ -149,7 +149,7 @@ def _change(change: Change) -> list[str]:
 def _statement(statement: Statement) -> str:
     facts = statement_facts(statement)
     if statement.undo_note:
-        facts.append(("stays", statement.undo_note))
+        facts.append(("not undone", statement.undo_note))
     undo = [details("undo", fence(*statement.undo))] if statement.undo else []
     parts = [f"{fence(statement.sql)}\n{items(facts)}", *undo]
     return "\n\n".join(parts)
@@ -163,7 +163,7 @@ def _after(planned: TablePlan) -> list[tuple[str, str]]:
     if features := features_text(planned):
         said.append(("features", features))
     if loose := table_loose(planned):
-        said.append(("loose", f"{loose} is not clustered by these columns"))
+        said.append(("unclustered", f"{loose} is not clustered by these columns"))
     if readers := table_readers(planned):
         said.append(("readers", readers))
     return said + _findings(planned)

@@ -7,8 +7,8 @@ from tablectl.model.plan import Change, Phase, Plan, Refusal, Statement, TableFa
 from tablectl.model.text import printable, value_text
 from tablectl.reports.style import Style
 from tablectl.reports.wording import (
-    HARMS,
-    all_as_declared,
+    PHASE_EFFECTS,
+    all_unchanged,
     facts_text,
     features_text,
     plan_parts,
@@ -43,14 +43,17 @@ def _table(table: TablePlan, style: Style) -> list[str]:
     lines = [f"{mark} {style.paint(printable(table.name), 'bold')}", style.paint(f"  {facts_text(table)}", "dim")]
     lines += _changes(table.changes, style)
     if table.refusals:
-        lines += ["", style.paint("  refused: the whole table is left as it is", "red")]
+        lines += ["", style.paint("  refused: nothing on this table changes", "red")]
         for refusal in table.refusals:
             lines += _refusal(refusal, style)
         return [*lines, *_findings(table, style)]
     for phase in Phase:
         statements = [statement for statement in table.statements if statement.phase is phase]
         if statements:
-            lines += ["", f"  {style.paint(phase, 'cyan', 'bold')}  {style.paint(HARMS[phase], 'dim')}"]
+            lines += [
+                "",
+                f"  {style.paint(phase.word.upper(), 'cyan', 'bold')} - {style.paint(PHASE_EFFECTS[phase], 'dim')}",
+            ]
         for index, statement in enumerate(statements):
             lines += [""] * bool(index) + _statement(statement, style)
     return [*lines, *_after(table, style)]
@@ -74,13 +77,17 @@ def _changes(changes: tuple[Change, ...], style: Style) -> list[str]:
 
 def _statement(statement: Statement, style: Style) -> list[str]:
     lines = ["    " + style.paint(line, "bold") for line in read_code(statement.sql).shown()]
-    for label, text in statement_facts(statement):
-        lines += style.prose(label, text, 6)
+    facts = statement_facts(statement)
+    note = [("not undone", statement.undo_note)] if statement.undo_note else []
+    pad = max([8, *(len(label) for label, _ in [*facts, *note])])
+    for label, text in facts:
+        lines += style.prose(label, text, 6, pad)
     for index, undo in enumerate(statement.undo):
         first, *rest = read_code(undo).shown()
-        lines += [f"      {'undo' if index == 0 else '':<9}{first}", *(f"{'':15}{line}" for line in rest)]
-    if statement.undo_note:
-        lines += style.prose("stays", statement.undo_note, 6)
+        label = "undo" if index == 0 else ""
+        lines += [f"      {label.ljust(pad)} {first}", *(f"{'':{pad + 7}}{line}" for line in rest)]
+    for label, text in note:
+        lines += style.prose(label, text, 6, pad)
     return lines
 
 
@@ -88,28 +95,30 @@ def _refusal(refusal: Refusal, style: Style) -> list[str]:
     lines = ["    " + style.paint(printable(refusal.change), "bold"), *style.prose("why", refusal.reason, 6)]
     if refusal.condition:
         lines += style.prose("error", refusal.condition, 6)
-    return lines + style.prose("way out", refusal.way_out, 6)
+    return lines + style.prose("fix", refusal.way_out, 6)
 
 
 def _after(table: TablePlan, style: Style) -> list[str]:
-    lines: list[str] = []
+    facts: list[tuple[str, str]] = []
     before, after = table.basis.protocol.protocol(), table.protocol_after.protocol()
     if before != after:
-        lines += ["", *style.prose("protocol", f"{before.text()} → {after.text()}", 2)]
+        facts.append(("protocol", f"{before.text()} → {after.text()}"))
     if features := features_text(table):
-        lines += style.prose("features", features, 2)
+        facts.append(("features", features))
     if loose := table_loose(table):
-        lines += style.prose("loose", f"{loose} is not clustered by these columns", 2)
+        facts.append(("unclustered", f"{loose} is not clustered by these columns"))
     if readers := table_readers(table):
-        lines += style.prose("readers", readers, 2)
-    return lines + _findings(table, style)
+        facts.append(("readers", readers))
+    facts += _found(table)
+    return ["", *style.facts(facts, 2)] if facts else []
 
 
 def _findings(table: TablePlan, style: Style) -> list[str]:
-    lines: list[str] = []
-    for finding in shown_findings(table):
-        lines += style.prose(finding.code, f"{finding.severity}: {finding.message}", 2)
-    return lines
+    return style.facts(_found(table), 2)
+
+
+def _found(table: TablePlan) -> list[tuple[str, str]]:
+    return [(each.code, f"{each.severity}: {each.message}") for each in shown_findings(table)]
 
 
 def failure_lines(failure: TableFailure, style: Style) -> list[str]:
@@ -122,7 +131,8 @@ def failure_lines(failure: TableFailure, style: Style) -> list[str]:
 def _summary(plan: Plan, style: Style) -> list[str]:
     parts = plan_parts(plan)
     if not parts:
-        return [style.paint(f"{titled('Nothing to do', plan.env)}: {all_as_declared(plan)}.", "green")]
+        unchanged = all_unchanged(plan)
+        return [style.paint(f"{titled('No changes', plan.env)}. {unchanged[:1].upper()}{unchanged[1:]}.", "green")]
     return style.sentence(
         titled("Plan", plan.env), [style.paint(part.text, "red") if part.bad else part.text for part in parts]
     )

@@ -20,9 +20,9 @@ def about_key_text(about: PropertyExplanation, style: Style) -> str:
     if about.changes:
         lines += ["", style.paint("On a plain table, among writers with the newest Delta Spark", "bold")]
     for what, verdict in about.changes:
-        lines += wrapped(f"to {what} it is a commit of the {verdict.phase} phase: {verdict.reason}", 2, style)
+        lines += wrapped(f"to {what} it is a {verdict.phase.word} commit: {verdict.reason}", 2, style)
         if verdict.fails:
-            lines += wrapped(f"fails {verdict.fails}", 4, style)
+            lines += wrapped(f"impact: {verdict.fails}", 4, style)
     if about.codes:
         codes = ", ".join(about.codes)
         lines += ["", *wrapped(f"Findings about it: {codes} (`tablectl explain {about.codes[0]}`).", 0, style)]
@@ -32,12 +32,12 @@ def about_key_text(about: PropertyExplanation, style: Style) -> str:
 def _facts(about: PropertyExplanation) -> list[str]:
     if about.refused:
         reason, hint = about.refused
-        return [f"No policy can name it: {reason}.", *([f"Way out: {hint}."] if hint else [])]
+        return [f"No policy can name it: {reason}.", *([f"How to fix: {hint}."] if hint else [])]
     if about.attribute:
         return [f"Declared by the attribute `{about.attribute}:`. {about.description}"]
     facts = [f"Declared under `properties:`. {about.description}"]
     if len(about.dialects) == 1:
-        facts.append(f"Known to {_NAMES[about.dialects[0]]} alone.")
+        facts.append(f"Only {_NAMES[about.dialects[0]]} knows it.")
     if about.default is not None:
         facts.append(f"Where it is not set, every engine takes {about.default}.")
     if about.feature:

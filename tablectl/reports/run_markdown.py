@@ -1,4 +1,4 @@
-"""A run as a comment on a pull request: the verdict in one line, then what needs somebody, details folded."""
+"""A run as a comment on a pull request: the verdict in one line, then what needs attention, details folded."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def run_markdown(report: RunReport, context: Context) -> str:
 
 def _head(report: RunReport) -> str:
     lines = [verdict_line(titled("Apply", report.env), run_verdict(report))]
-    said = [("went on", f"over writers: {report.proceed}")] if report.proceed else []
-    said += [("override", f"of the calendar: {report.override}")] if report.override else []
+    said = [("proceeded", f"despite active writers: {report.proceed}")] if report.proceed else []
+    said += [("override", f"calendar: {report.override}")] if report.override else []
     said += [("note", note[:1000]) for note in report.notes[:10]]
     return "\n\n".join([*lines, *([items(said)] if said else [])])
 
@@ -49,7 +49,7 @@ def _table(run: TableRun) -> str:
 
 
 def _statement(statement: StatementRun) -> str:
-    facts = [(str(statement.phase), span_text(statement.milliseconds))]
+    facts = [(statement.phase.word, span_text(statement.milliseconds))]
     if statement.error:
         facts.append(("failed", statement.error))
     return f"{fence(statement.sql)}\n{items(facts)}"

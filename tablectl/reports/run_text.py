@@ -39,9 +39,9 @@ def run_text(report: RunReport, style: Style) -> str:
         lines += [f"{style.paint('x', 'red', 'bold')} {style.paint(printable(failure.name), 'bold')}"]
         lines += [*style.prose("error", failure.message, 4), *style.prose("hint", failure.hint, 4), ""]
     if report.proceed:
-        lines += [*style.prose("went on", f"over writers: {report.proceed}", 0), ""]
+        lines += [*style.prose("proceeded", f"despite active writers: {report.proceed}", 0), ""]
     if report.override:
-        lines += [*style.prose("override", f"of the calendar: {report.override}", 0), ""]
+        lines += [*style.prose("override", f"calendar: {report.override}", 0), ""]
     return "\n".join([*lines, _summary(report, style)]) + "\n"
 
 
@@ -66,7 +66,7 @@ def _table(table: TableRun, style: Style) -> list[str]:
     for note in table.notes:
         lines += style.prose("note", note, 4)
     for change in table.later:
-        lines += style.prose("note", f"{change} was applied and verified, and changed by others since", 4)
+        lines += style.prose("note", f"{change} was applied and verified, then changed by others", 4)
     return lines
 
 
@@ -75,7 +75,7 @@ def _statements(table: TableRun, style: Style) -> list[str]:
     for statement in table.statements:
         state = span_text(statement.milliseconds) if not statement.error else style.paint("failed", "red")
         shown = read_code(statement.sql).shown()
-        lines += [f"    {statement.phase:<8} {state}", *(f"      {line}" for line in shown)]
+        lines += [f"    {statement.phase.word:<8} {state}", *(f"      {line}" for line in shown)]
     return lines
 
 
@@ -93,7 +93,7 @@ def _commits(table: TableRun) -> str:
 
 
 def _risks(table: TableRun, style: Style) -> list[str]:
-    """Whom the run may have failed: those with the same reason together."""
+    """Which writers may have failed: those with the same reason together."""
     lines: list[str] = []
     for (reason, fails), group in groupby(table.casualties, key=lambda each: (each.reason, each.fails)):
         names = [casualty.writer for casualty in group]

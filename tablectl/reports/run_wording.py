@@ -15,9 +15,9 @@ def measures(run: TableRun) -> Facts:
     """How long what took, and what was saved."""
     times = [
         (run.window_ms, "the gate was closed for {}"),
-        (run.exposed_ms, "{} lay between the first commit that fails writers and the last"),
-        (run.rewrite_ms, "data were written anew for {}"),
-        (run.drain_ms, "writers were waited for {}"),
+        (run.exposed_ms, "{} from the first blocking commit to the last"),
+        (run.rewrite_ms, "data was rewritten for {}"),
+        (run.drain_ms, "waited {} for writers"),
     ]
     facts = [("time", words.format(span_text(spent))) for spent, words in times if spent]
     made, separate = run.metadata_commits, run.separate_commits
@@ -27,7 +27,7 @@ def measures(run: TableRun) -> Facts:
 
 
 def remarks(run: TableRun) -> Facts:
-    """Whom the run may have failed, who came back, and what else people must know of."""
+    """Which writers may have failed, which came back, and what else people must know."""
     facts: Facts = []
     for (reason, fails), group in groupby(run.casualties, key=lambda each: (each.reason, each.fails)):
         facts.append(("risk", risk_text(", ".join(each.writer for each in group), reason, fails)))
@@ -36,7 +36,7 @@ def remarks(run: TableRun) -> Facts:
         silent = [silent_text(writer) for writer in run.writers if not writer.back]
         facts.append(("writers", "; ".join([f"{back} of {len(run.writers)} came back", *silent])))
     facts += [("others", f"version {each.version}{late_text(each)}") for each in run.foreign if each.run]
-    facts += [("note", f"the after-hook {each} is owed") for each in run.owed]
+    facts += [("note", f"the after-hook {each} has not run yet") for each in run.owed]
     facts += [("note", note) for note in run.notes]
-    facts += [("note", f"{each} was applied and verified, and changed by others since") for each in run.later]
+    facts += [("note", f"{each} was applied and verified, then changed by others") for each in run.later]
     return facts

@@ -52,7 +52,7 @@ class SarifRule:
     @classmethod
     def of(cls, code: LintRule) -> SarifRule:
         """The rule of a code of lint, its page and all."""
-        page = f"{code.breaks}\n\n**Why.** {code.why}\n\n**Way out.** {code.way_out}\n\nSource: {code.source}."
+        page = f"{code.breaks}\n\n**Why.** {code.why}\n\n**How to fix.** {code.way_out}\n\nSource: {code.source}."
         return cls(code.code, code.name, code.severity, code.title, page)
 
 
@@ -63,79 +63,78 @@ RULES: Mapping[str, SarifRule] = {
             "invalid",
             "Invalid",
             "error",
-            "The file says something that cannot be",
-            "Policies and configuration are checked before any table is read. The message says what is wrong, and the "
-            "way out.",
+            "The file is not valid",
+            "Policies and configuration are checked before any table is read. The message says what is wrong and "
+            "how to fix it.",
         ),
         SarifRule(
             "refused",
             "Refused",
             "error",
             "The table cannot take a change",
-            "The whole table is left as it is, and the others are applied. The message says why, and the way out.",
+            "Nothing on this table changes; other tables are applied. The message says why and how to fix it.",
         ),
         SarifRule(
             "unreadable",
             "Unreadable",
             "error",
             "The table cannot be read",
-            "Nothing is planned for a table whose log cannot be read. Check its name, its location, and the rights of "
-            "whoever plans.",
+            "Nothing is planned for a table whose log cannot be read. Check its name, its location, and the "
+            "permissions of the plan job.",
         ),
         SarifRule(
             "pending",
             "Pending",
             "note",
             "The table differs from its policy",
-            "`tablectl apply` makes it so. `tablectl plan` shows the statements, why, and whom they harm.",
+            "`tablectl apply` makes the change. `tablectl plan` shows the statements, the reasons and the conflicts.",
         ),
         SarifRule(
             "drift",
             "Drift",
             "warning",
-            "The table is not as declared",
-            "Somebody changed it, or it was never as declared. `tablectl apply` makes it as declared, "
-            "`tablectl drift --adopt` writes what it has into the policy.",
+            "The table differs from its policy",
+            "It was changed outside tablectl, or the policy was never applied. `tablectl apply` restores the declared "
+            "values; `tablectl drift --adopt` writes the live values into the policy.",
         ),
         SarifRule(
             "stale",
             "Stale",
             "error",
             "The table changed since the plan",
-            "Somebody changed what the plan took for granted, and nothing more was done. Plan again, and have the new "
-            "plan reviewed.",
+            "A value that the plan depends on was changed, so the apply stopped at this table. Plan again, and "
+            "have the new plan reviewed.",
         ),
         SarifRule(
             "window",
             "WindowNotOpened",
             "error",
             "The window could not be opened",
-            "Another apply holds the table, its writers did not end in time, a hook failed, or the calendar does not "
-            "allow it now. Run the same command again, or with `--wait MINUTES`.",
+            "Another apply holds the table, its writers did not finish in time, a hook failed, or the calendar does "
+            "not allow it now. Run the same command again, or with `--wait MINUTES`.",
         ),
         SarifRule(
             "failed",
             "Failed",
             "error",
             "The apply failed",
-            "A statement, the lease or a reading failed, or the table does not read as declared. The same command goes "
-            "on from the table as it is then.",
+            "A statement, the lease or a read failed, or the table did not verify. Run the same command again: it "
+            "continues from the current state of the table.",
         ),
         SarifRule(
             "undone",
             "Undone",
             "warning",
-            "Somebody took a change back",
-            "The change was applied and verified, and others have changed it since. `tablectl plan` shows what is so "
-            "now.",
+            "An applied change was reverted",
+            "The change was applied and verified, then others changed it. `tablectl plan` shows the current value.",
         ),
         SarifRule(
             "casualty",
-            "Casualty",
+            "PossibleFailure",
             "warning",
             "A writer may have failed",
-            "It was not waited for to its end, or has no guard. It fails once, its data right; run it again. "
-            "`tablectl.guard` around a write keeps an apply from failing it.",
+            "The apply did not wait for it, or it has no guard. It fails once, and its data stays correct; run it "
+            "again. `tablectl.guard` around a write makes an apply wait for it.",
         ),
     )
 } | {code: SarifRule.of(rule) for code, rule in CODES.items()}
@@ -185,7 +184,7 @@ def plan_sarif(plan: Plan, context: Context) -> str:
 
 
 def run_sarif(report: RunReport, context: Context) -> str:
-    """What did not come out as declared, whom the run may have failed, and what others took back."""
+    """What was not applied, which writers may have failed, and what others reverted."""
     return _log(_of_run(report), context, _category("apply", report.env), failed=report.exit_code is not ExitCode.DONE)
 
 
@@ -223,7 +222,7 @@ def _of_drift(drift: Drift) -> Iterator[SarifResult]:
         for each in table.differences:
             said = "".join(f"; {label} {text}" for label, text in origin_facts(each.origin, table))
             declared, found = value_text(each.change.after), value_text(each.change.before)
-            message = f"{each.change.id} is declared {declared} and is {found}{said}"
+            message = f"{each.change.id}: declared {declared}, found {found}{said}"
             yield SarifResult("drift", table.spec.name.text, each.change.id, message)
 
 
@@ -244,7 +243,7 @@ def _of_table(table: TablePlan) -> Iterator[SarifResult]:
     yield from (_of_finding(each, table.name) for each in table.findings)
     if not table.refusals:
         for change in table.changes:
-            message = f"{change.id} is {value_text(change.before)} and shall be {value_text(change.after)}"
+            message = f"{change.id}: {value_text(change.before)} → {value_text(change.after)}"
             yield SarifResult("pending", table.name, change.id, message)
 
 
@@ -265,7 +264,7 @@ def _of_table_run(run: TableRun) -> Iterator[SarifResult]:
         said = f"{outcome_text(run)}: {run.message}" if run.message else outcome_text(run)
         yield SarifResult(_OF_OUTCOMES.get(run.outcome, "failed"), run.name, "", _with_hint(said, run.hint))
     for change in run.later:
-        yield SarifResult("undone", run.name, change, f"{change} was applied and verified, and changed by others since")
+        yield SarifResult("undone", run.name, change, f"{change} was applied and verified, then changed by others")
     for each in run.casualties:
         yield SarifResult("casualty", run.name, "", risk_text(each.writer, each.reason, each.fails))
     for commit in run.foreign:
@@ -278,7 +277,7 @@ def _of_failure(failure: TableFailure) -> SarifResult:
 
 
 def _with_hint(message: str, hint: str) -> str:
-    return f"{message}\nWay out: {hint}" if hint else message
+    return f"{message}\nFix: {hint}" if hint else message
 
 
 def _category(verb: str, env: str = "") -> str:

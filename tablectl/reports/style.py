@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -29,9 +29,9 @@ class Style:
             return text
         return f"\x1b[{';'.join(_CODES[name] for name in names)}m{text}\x1b[0m"
 
-    def prose(self, label: str, text: str, indent: int) -> list[str]:
-        """``label`` and wrapped text beside it, continued under the text."""
-        first = " " * indent + label.ljust(8) + " "
+    def prose(self, label: str, text: str, indent: int, pad: int = 8) -> list[str]:
+        """``label``, padded to a width, and wrapped text next to it, continued under the text."""
+        first = " " * indent + label.ljust(pad) + " "
         return textwrap.wrap(
             printable(text),
             max(self.width, indent + 30),
@@ -40,6 +40,11 @@ class Style:
             break_long_words=False,
             break_on_hyphens=False,
         )
+
+    def facts(self, pairs: Sequence[tuple[str, str]], indent: int) -> list[str]:
+        """Labels and texts, the texts in one column."""
+        pad = max([8, *(len(label) for label, _ in pairs)])
+        return [line for label, text in pairs for line in self.prose(label, text, indent, pad)]
 
     def sentence(self, opening: str, parts: list[str]) -> list[str]:
         """A bold word and a list, wrapped between its entries: colours do not count as width."""

@@ -14,7 +14,7 @@ from tablectl.reports.style import Style
 
 
 def topic_text(view: TermExplanation, style: Style) -> str:
-    """What it means, what causes it, an example where it has one, and the ways out."""
+    """What it means, what causes it, an example where it has one, and how to fix it."""
     topic = view.topic
     lines = [style.paint(topic.title, "bold"), *wrapped(topic.detail, 2, style)]
     lines += wrapped(f"{topic.meaning} ({topic.source})", 2, style)
@@ -27,7 +27,7 @@ def topic_text(view: TermExplanation, style: Style) -> str:
     if view.example:
         lines += ["", *_example(view.example, style)]
     if topic.ways:
-        lines += ["", style.paint("Ways out" if topic.level is None else "And then", "bold")]
+        lines += ["", style.paint("How to fix" if topic.level is None else "Notes", "bold")]
     for way in topic.ways:
         first, *rest = wrapped(way, 4, style)
         lines += [f"  - {first.strip()}", *rest]
@@ -36,7 +36,7 @@ def topic_text(view: TermExplanation, style: Style) -> str:
 
 def _place(place: TermContext, style: Style) -> list[str]:
     lines = wrapped(f"{place.title}, at {place.setting.level}:", 2, style)
-    for verdict, what in ((CellVerdict.FAILS, ""), (CellVerdict.DEPENDS, " where the two meet")):
+    for verdict, what in ((CellVerdict.FAILS, ""), (CellVerdict.DEPENDS, ", on the same data")):
         pairs: dict[Any, list[Any]] = {}
         for cell in place.cells:
             if cell.verdict is verdict:
@@ -48,13 +48,13 @@ def _place(place: TermContext, style: Style) -> list[str]:
 def _example(example: AnomalyExample, style: Style) -> list[str]:
     now, next_ = example.version + 1, example.version + 2
     steps = (
-        (f"one begins, and reads version {example.version}:", example.delete),
-        (f"another commits version {now}:", example.insert),
+        (f"the first statement begins and reads version {example.version}:", example.delete),
+        (f"a second statement commits version {now}:", example.insert),
     )
-    lines = [style.paint(f"An order that no history gives, with {example.client.text()}", "bold")]
+    lines = [style.paint(f"An order that the history cannot explain, with {example.client.text()}", "bold")]
     for number, (what, sql) in enumerate(steps, 1):
         lines += [f"  {number}  {what}", f"     {style.paint(printable(sql), 'cyan')}"]
-    lines.append(f"  3  the first wants to commit version {next_}")
+    lines.append(f"  3  the first statement tries to commit version {next_}")
     for level, outcome in example.outcomes:
         lines += [f"     {style.paint(f'at {level}', 'bold')}"]
         if outcome.survives:

@@ -153,7 +153,7 @@ def _events(run: TableRun, commits: list[tuple[CommitRun, bool]]) -> tuple[Timel
             if statement.error
             else span_text(statement.milliseconds)
         )
-        text = f"{statement.id} ({statement.phase}), {ended}"
+        text = f"{statement.id} ({statement.phase.word}), {ended}"
         found.append(TimelineEvent(statement.at, _clock(statement.at), "statement", text))
     for commit, ours in commits:
         kind: Literal["commit of this run", "commit of others"] = "commit of this run" if ours else "commit of others"

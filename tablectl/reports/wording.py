@@ -29,39 +29,39 @@ from tablectl.model.text import printable, time_text
 from tablectl.planning.drift import Drift
 from tablectl.reports.style import plural, size_text
 
-HARMS: Mapping[Phase, str] = MappingProxyType(
+PHASE_EFFECTS: Mapping[Phase, str] = MappingProxyType(
     {
-        Phase.FREE: "no write in flight is harmed",
-        Phase.REWRITE: "writes that read the table are harmed, appends are not",
-        Phase.CLOSED: "every write in flight is harmed",
+        Phase.FREE: "concurrent writes continue",
+        Phase.REWRITE: "concurrent UPDATE/DELETE/MERGE fail once; appends continue",
+        Phase.CLOSED: "all concurrent writes fail once",
     }
 )
 """What the statements of a phase do to writers that have no guard."""
 
 _OUTCOMES = {
     RunOutcome.APPLIED: "applied and verified",
-    RunOutcome.ALREADY: "already as declared, no commit made",
+    RunOutcome.ALREADY: "unchanged, no commit needed",
     RunOutcome.WAITING: "waiting",
-    RunOutcome.STALE: "stale, left alone",
-    RunOutcome.REFUSED: "refused, left alone",
-    RunOutcome.HELD: "held by another apply, left alone",
-    RunOutcome.NOT_DRAINED: "writers did not end in time, left alone",
-    RunOutcome.HOOK_FAILED: "a hook failed, left alone",
-    RunOutcome.OUTSIDE: "outside the calendar, left alone",
+    RunOutcome.STALE: "stale, not changed",
+    RunOutcome.REFUSED: "refused, not changed",
+    RunOutcome.HELD: "locked by another apply, not changed",
+    RunOutcome.NOT_DRAINED: "writers did not finish in time, not changed",
+    RunOutcome.HOOK_FAILED: "a hook failed, not changed",
+    RunOutcome.OUTSIDE: "outside the calendar, not changed",
     RunOutcome.FAILED: "failed",
     RunOutcome.UNVERIFIED: "not verified",
-    RunOutcome.ELSEWHERE: "a statement went to another table",
-    RunOutcome.UNKNOWN: "what became of a statement is unknown",
+    RunOutcome.ELSEWHERE: "a statement changed another table",
+    RunOutcome.UNKNOWN: "the result of a statement is unknown",
     RunOutcome.LEASE_LOST: "the lease was lost",
-    RunOutcome.SUCCEEDED: "as declared, by another run of the same plan",
+    RunOutcome.SUCCEEDED: "applied by another run of the same plan",
     RunOutcome.INTERRUPTED: "interrupted",
 }
 
 _LEAVES: Mapping[Leaves, str] = MappingProxyType(
     {
         "never": "can never be dropped",
-        "truncating": "can be dropped, together with the history",
-        "with history": "can be dropped, but leaves checkpointProtection behind or takes the history with it",
+        "truncating": "can be dropped only by truncating the history",
+        "with history": "can be dropped, but that adds checkpointProtection or truncates the history",
         "freely": "can be dropped",
     }
 )
@@ -101,7 +101,7 @@ class Part:
 
 
 def plan_parts(plan: Plan) -> list[Part]:
-    """How many tables change, are refused, cannot be read, and are as declared; nothing where nothing is to do."""
+    """How many tables change, are refused, cannot be read, and stay unchanged; nothing where no table changes."""
     todo = [table for table in plan.tables if table.applies]
     refused = sum(bool(table.refusals) for table in plan.tables)
     parts = []
@@ -113,20 +113,22 @@ def plan_parts(plan: Plan) -> list[Part]:
     if plan.failures:
         parts.append(Part(f"{len(plan.failures)} not readable", bad=True))
     if plan.unchanged and (plan.tables or plan.failures):
-        parts.append(Part(f"{len(plan.unchanged)} as declared"))
+        parts.append(Part(f"{len(plan.unchanged)} unchanged"))
     return parts
 
 
-def all_as_declared(plan: Plan) -> str:
-    """``2 tables are as declared``, of a plan without anything else."""
+def all_unchanged(plan: Plan) -> str:
+    """``2 tables match their policies``, of a plan without anything else."""
     count = len(plan.unchanged)
-    return f"{plural(count, 'table')} {'is' if count == 1 else 'are'} as declared" if count else "no tables"
+    if not count:
+        return "no tables"
+    return "1 table matches its policy" if count == 1 else f"{count} tables match their policies"
 
 
 def statements_text(statements: Iterable[Statement]) -> str:
-    """``9 statements (2 free, 1 rewrite, 6 closed)``."""
+    """``9 statements (2 safe, 1 rewrite, 6 blocking)``."""
     counts = Counter(statement.phase for statement in statements)
-    named = ", ".join(f"{counts[phase]} {phase}" for phase in Phase if counts[phase])
+    named = ", ".join(f"{counts[phase]} {phase.word}" for phase in Phase if counts[phase])
     return f"{plural(sum(counts.values()), 'statement')} ({named})"
 
 
@@ -142,7 +144,7 @@ def plan_verdict(plan: Plan, refused: str = "") -> PlanVerdict:
         return PlanVerdict("bad", "Refused in part" if todo else "Refused", parts)
     if todo:
         return PlanVerdict("pending", "Changes pending", parts)
-    return PlanVerdict("good", "Nothing to do", (all_as_declared(plan),))
+    return PlanVerdict("good", "No changes", (all_unchanged(plan),))
 
 
 def run_parts(report: RunReport) -> list[str]:
@@ -174,7 +176,7 @@ def run_verdict(report: RunReport) -> PlanVerdict:
 
 
 def drift_parts(drift: Drift) -> list[tuple[str, str]]:
-    """How many tables differ, cannot be read, and are as declared, each with its colour or none."""
+    """How many tables differ, cannot be read, and do not differ, each with its colour or none."""
     parts = []
     if drift.tables:
         values = sum(len(table.differences) for table in drift.tables)
@@ -183,7 +185,7 @@ def drift_parts(drift: Drift) -> list[tuple[str, str]]:
     if drift.failures:
         parts.append((f"{len(drift.failures)} not readable", "red"))
     if drift.as_declared:
-        parts.append((f"{len(drift.as_declared)} as declared", ""))
+        parts.append((f"{len(drift.as_declared)} without drift", ""))
     return parts
 
 
@@ -193,7 +195,7 @@ def drift_verdict(drift: Drift) -> PlanVerdict:
     if drift.failures:
         return PlanVerdict("bad", "Not all tables can be read", parts)
     if drift.tables:
-        return PlanVerdict("pending", "Not as declared", parts)
+        return PlanVerdict("pending", "Drift found", parts)
     return PlanVerdict("good", "No drift", parts)
 
 
@@ -208,24 +210,26 @@ def facts_text(table: TablePlan) -> str:
 
 
 def forecast(plan: Plan) -> list[str]:
-    """What applying a plan does to writers without a guard, and what is written anew: clauses, none without changes."""
+    """What applying a plan does to writers without a guard, and what it rewrites: clauses, none without changes."""
     tables = [table for table in plan.tables if table.applies]
     said = []
-    if closed := sum(_harms(table, Phase.CLOSED) for table in tables):
-        said.append(f"every write in flight without a guard fails once on {plural(closed, 'table')}")
+    if closed := sum(_conflicts(table, Phase.CLOSED) for table in tables):
+        said.append(f"{plural(closed, 'table')}: unguarded concurrent writes fail once")
     rewrites = [each for table in tables if (each := _rewrites(table))]
     if rewrites:
         parts = [part for each in rewrites for part in each]
         sizes = [part.bytes_at_most for part in parts if part.bytes_at_most is not None]
-        most = f", at most {size_text(sum(sizes))}" if len(sizes) == len(parts) else ""
-        harm = ", where those that read the table fail once" * any(_harms(table, Phase.REWRITE) for table in tables)
-        said.append(f"files of {plural(len(rewrites), 'table')} may be written anew{most}{harm}")
+        most = f" (at most {size_text(sum(sizes))})" if len(sizes) == len(parts) else ""
+        also = ", and unguarded concurrent UPDATE/DELETE/MERGE fail once"
+        fails = also * any(_conflicts(table, Phase.REWRITE) for table in tables)
+        verb = "rewrites" if len(rewrites) == 1 else "rewrite"
+        said.append(f"{plural(len(rewrites), 'table')} {verb} data{most}{fails}")
     if tables and not said:
-        said.append("no write in flight fails")
+        said.append("concurrent writes continue")
     return said
 
 
-def _harms(table: TablePlan, phase: Phase) -> bool:
+def _conflicts(table: TablePlan, phase: Phase) -> bool:
     return any(statement.phase is phase and statement.fails for statement in table.statements)
 
 
@@ -258,7 +262,7 @@ def backfill_text(backfill: Backfill) -> str:
     size = f" ({size_text(backfill.bytes_at_most)})" if backfill.bytes_at_most is not None else ""
     commits = f", in {plural(backfill.commits_at_most, 'commit')}" if backfill.commits_at_most > 1 else ""
     files = plural(backfill.files_at_most, "file")
-    return f"commits the log entries of at most {files} again{commits}; the files{size} stay as they are"
+    return f"commits the log entries of at most {files} again{commits}; the files{size} do not change"
 
 
 def commits_text(commits: Sequence[str]) -> str:
@@ -268,12 +272,12 @@ def commits_text(commits: Sequence[str]) -> str:
 
 
 def readers_text(stopped: Collection[ReaderKind]) -> str:
-    """What becomes of streams that read a table."""
+    """What happens to streams that read a table."""
     if "every" in stopped:
         return "every stream that reads the table stops"
     ways = ["with a schemaTrackingLocation"] * ("with schema tracking" in stopped)
     ways += ["on Databricks"] * ("on Databricks" in stopped)
-    return f"streams that read the table go on; {' or '.join(ways)} they stop once and restart"
+    return f"streams that read the table continue; {' or '.join(ways)} they stop once and restart"
 
 
 def table_readers(table: TablePlan) -> str:
@@ -302,8 +306,8 @@ def due_text(statement: Statement) -> str:
     if statement.due is None:
         return ""
     if not statement.due:
-        return "a day after the first apply, which makes the checkpoint for it, by another one: history must age first"
-    return f"at {time_text(statement.due)}, when history is old enough; an apply before then leaves it"
+        return "by a second apply, a day after the first one, which writes the checkpoint: history must age first"
+    return f"at {time_text(statement.due)}, when history is old enough; an apply before then skips it"
 
 
 def loose_text(marks: ClusteringState | None, columns: Value) -> str:
@@ -330,14 +334,14 @@ def changes_loose(changes: Iterable[Change], marks: ClusteringState | None) -> s
 
 
 def statement_facts(statement: Statement) -> list[tuple[str, str]]:
-    """Label and text of all that a reviewer must know of a statement beside its SQL and what takes it back."""
+    """Label and text of all that a reviewer must know of a statement, besides its SQL and its undo."""
     facts = [
-        ("only if", f"{statement.only_if} when its turn comes" if statement.only_if else ""),
+        ("skipped", "if no deletion vectors remain" if statement.only_if else ""),
         ("due", due_text(statement)),
         ("why", statement.reason),
         ("implies", ", ".join(statement.implies)),
-        ("fails", statement.fails),
-        ("handles", statement.handles),
+        ("impact", statement.fails),
+        ("stale handles", statement.handles),
         ("commits", commits_text(statement.commits) if len(statement.commits) > 1 else ""),
         ("cost", rewrite_text(statement.rewrite) if statement.rewrite else ""),
         ("cost", backfill_text(statement.backfill) if statement.backfill else ""),
@@ -350,7 +354,7 @@ def outcome_text(table: TableRun) -> str:
     words = _OUTCOMES[table.outcome]
     if table.outcome in GOOD or not table.commits:
         return words
-    return "failed, applied in part" if words == "failed" else words.replace("left alone", "applied in part")
+    return "failed, applied in part" if words == "failed" else words.replace("not changed", "applied in part")
 
 
 def commit_text(commit: CommitRun) -> str:
@@ -366,8 +370,8 @@ def late_text(commit: CommitRun) -> str:
 
 
 def risk_text(who: str, reason: str, fails: str) -> str:
-    """``nightly load (any) may have failed: did not end in time. What ran fails every other write in flight, once``."""
-    return f"{who} may have failed: {reason}. What ran fails {fails}"
+    """``nightly load (any) may have failed: no guard was seen. During the window all concurrent writes fail once``."""
+    return f"{who} may have failed: {reason}. During the window {fails}; check the last run"
 
 
 def silent_text(writer: WriterRun) -> str:

@@ -122,7 +122,7 @@ def test_a_stale_plan_is_refused_in_words_that_say_what_to_do(
     assert code == 3
     assert applied["exit-code"] == "3"
     assert fake_spark.sent == []
-    assert "stale, left alone" in runner.summary
+    assert "stale, not changed" in runner.summary
     assert "run this workflow by hand" in runner.log
 
     runner.event()

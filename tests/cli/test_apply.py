@@ -85,7 +85,7 @@ def test_plan_apply_plan(cli: Cli, lake: Repository, fake_spark: FakeSpark) -> N
     assert f"{lake.name('a')}: closed: SET TBLPROPERTIES" in result.err
     assert "Apply: 3 applied;" in result.out
     again = cli("plan", "--detailed-exitcode")
-    assert (again.code, again.out) == (0, "Nothing to do: 4 tables are as declared.\n")
+    assert (again.code, again.out) == (0, "No changes. 4 tables match their policies.\n")
     assert (len(fake_spark.engines), fake_spark.engines[0].closed) == (1, True)
 
     digest = json.loads((lake.root / "plans/p.json").read_text())["sha256"]
@@ -104,7 +104,7 @@ def test_the_same_apply_again_makes_no_commit(cli: Cli, lake: Repository, fake_s
     commits = [len(log(lake, table).commits) for table in "abcd"]
     result = cli("apply", "p.json")
     assert result.code == 0
-    assert result.out.count("already as declared, no commit made") == 3
+    assert result.out.count("unchanged, no commit needed") == 3
     assert [len(log(lake, table).commits) for table in "abcd"] == commits
     assert fake_spark.engines[1].sent == []
 
@@ -189,7 +189,7 @@ def test_a_writer_that_does_not_end_leaves_its_table_as_it_is(
     guard(lake, "d")
     result = cli("apply", "--yes", "--select", "*/d")
     assert (result.code, fake_spark.sent) == (4, [])
-    assert "writers did not end in time, left alone" in result.out
+    assert "writers did not finish in time, not changed" in result.out
     assert "nightly load (any)" in " ".join(result.out.split())
     assert last_record(lake, "d") == "release"
     result = cli("apply", "--yes", "--select", "*/[da]")
@@ -266,7 +266,7 @@ def test_outside_the_calendar_nothing_runs_but_by_an_override(
     (lake.root / "tablectl.yaml").write_text("window: {deny: [{cron: '* * * * *', duration: 1h}]}\n")
     result = cli("apply", "--yes", "--select", "*/d")
     assert (result.code, fake_spark.sent, last_record(lake, "d")) == (4, [], "none")
-    assert "outside the calendar, left alone" in result.out
+    assert "outside the calendar, not changed" in result.out
     assert cli("apply", "--yes", "--select", "*/d", "--override", " ").code == 64
     result = cli("apply", "--yes", "--select", "*/d", "--override", "the year is closing")
     assert result.code == 0
@@ -314,7 +314,7 @@ def test_a_stale_table_is_left_alone_and_others_are_applied(cli: Cli, lake: Repo
     set_property(lake.lake / "a", "delta.isolationLevel", "WriteSerializable")
     result = cli("apply", "p.json")
     assert result.code == 5
-    assert "stale, left alone" in result.out
+    assert "stale, not changed" in result.out
     assert "isolation was default and is WriteSerializable" in result.out
     assert "version 2: SET TBLPROPERTIES by Delta Spark 4.4.0" in result.out
     assert (log(lake, "a").stamps, len(log(lake, "d").stamps)) == ([], 1)
@@ -341,7 +341,7 @@ def test_refused_and_unreadable_tables_make_a_partial_run(cli: Cli, lake: Reposi
     assert cli("plan", "--out", "p.json").code == 3
     result = cli("apply", "p.json")
     assert result.code == 5
-    assert "refused, left alone" in result.out
+    assert "refused, not changed" in result.out
     lake.policies({"d": "{isolation: Serializable}", "missing": "{isolation: Serializable}"})
     assert cli("plan", "--out", "p.json").code == 1
     result = cli("apply", "p.json")

@@ -17,9 +17,9 @@ def test_a_table_without_any_policy(cli: Cli, repo: Repository) -> None:
     repo.table("orders")
     result = cli("conflicts", repo.name("orders"))
     assert (result.code, result.err) == (0, "")
-    assert "Where Delta Spark 4.4.0 loses, at Serializable (not set):" in result.out
+    assert "When Delta Spark 4.4.0 commits second, at Serializable (not set):" in result.out
     assert "  c INSERT that reads the table  X X X X X X X X X X X\n" in result.out
-    assert result.out.endswith("No policy speaks for this table.\n")
+    assert result.out.endswith("No policy covers this table.\n")
 
 
 def test_what_its_policy_changes(cli: Cli, repo: Repository) -> None:
@@ -28,7 +28,7 @@ def test_what_its_policy_changes(cli: Cli, repo: Repository) -> None:
     result = cli("conflicts", repo.name("orders"))
     assert result.code == 0
     assert "  clustering: none → [id]\n" in result.out
-    assert "full overwrite loses to CLUSTER BY" in result.out
+    assert "full overwrite fails if CLUSTER BY commits first" in result.out
 
 
 def test_a_pattern_speaks_for_it_too(cli: Cli, repo: Repository) -> None:
@@ -57,18 +57,21 @@ def test_a_policy_that_apply_refuses(cli: Cli, repo: Repository) -> None:
 
 def test_clients_come_from_the_log(cli: Cli, repo: Repository) -> None:
     repo.table("orders", client=ENGINE)
-    assert "Where Databricks 14.3 loses, at WriteSerializable (not set):" in cli("conflicts", repo.name("orders")).out
+    assert (
+        "When Databricks 14.3 commits second, at WriteSerializable (not set):"
+        in cli("conflicts", repo.name("orders")).out
+    )
 
 
 @pytest.mark.parametrize(
     ("client", "says"),
     [
-        ("spark 3.2", "Where Delta Spark 3.2 loses"),
-        ("delta-spark 4.0.1", "Where Delta Spark 4.0.1 loses"),
+        ("spark 3.2", "When Delta Spark 3.2 commits second"),
+        ("delta-spark 4.0.1", "When Delta Spark 4.0.1 commits second"),
         ("Databricks 14.2 Photon", "MERGE holds (D50, D45)"),
         ("databricks 14.2", "MERGE does not hold: deletion vectors are off"),
-        ("kernel", "Where Delta Kernel loses"),
-        ("delta-rs", "Where delta-rs loses"),
+        ("kernel", "When Delta Kernel commits second"),
+        ("delta-rs", "When delta-rs commits second"),
     ],
 )
 def test_a_client_that_is_named(cli: Cli, repo: Repository, client: str, says: str) -> None:

@@ -32,7 +32,7 @@ def test_nothing_differs(repo: Repository, cli: Cli) -> None:
     repo.table("orders", properties={"owner.team": "web"})
     repo.policies({"orders": "{properties: {owner.team: web}, clustering: none}"})
     ran = cli("drift")
-    assert (ran.code, ran.out) == (0, "No drift: 1 table as declared.\n")
+    assert (ran.code, ran.out) == (0, "No drift: 1 table checked.\n")
 
 
 def test_a_foreign_change_is_told_with_who_when_and_how(repo: Repository, cli: Cli) -> None:
@@ -101,7 +101,7 @@ def test_history_is_looked_through_as_far_as_one_says(repo: Repository, cli: Cli
         append(table, "WRITE", [])
     assert "since    version 0" in cli("drift").out
     ran = cli("drift", "--look-back", 3)
-    assert "before version 4, where the history in reach begins" in ran.out
+    assert "before version 4, the oldest one in the history" in ran.out
     assert ran.code == 2
 
 

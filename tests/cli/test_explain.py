@@ -115,7 +115,7 @@ def test_a_property(cli: Cli, repo: Repository) -> None:
     assert result.out.startswith(
         "delta.logRetentionDuration\n  Declared under `properties:`. Needs an interval such as"
     )
-    assert "to set it is a commit of the closed phase: no write in flight survives" in result.out
+    assert "to set it is a blocking commit: changing " in result.out
     assert "Findings about it: L005, L016" in result.out
     found = json.loads(cli("explain", "delta.isolationLevel", "--format", "json").out)
     assert (found["property"], found["attribute"], found["changes"]) == ("delta.isolationLevel", "isolation", {})

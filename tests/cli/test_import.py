@@ -34,7 +34,7 @@ def test_what_is_imported_plans_to_nothing(repo: Repository, cli: Cli) -> None:
         "      delta.appendOnly: true\n"
     )
     ran = cli("plan", "--detailed-exitcode")
-    assert (ran.code, ran.out) == (0, "Nothing to do: 2 tables are as declared.\n")
+    assert (ran.code, ran.out) == (0, "No changes. 2 tables match their policies.\n")
 
 
 def test_a_catalog_is_imported_whole_and_planned_without_it(repo: Repository, cli: Cli, fake_spark: FakeSpark) -> None:
@@ -121,7 +121,7 @@ def test_many_tables(repo: Repository, cli: Cli) -> None:
         repo.table(f"t{number:03d}", properties={"owner.team": "web", "n": str(number)})
     ran = cli("import", f"delta.`{repo.lake}/*`", "-o", "policies/all.yaml")
     assert "wrote 200 tables" in ran.err
-    assert cli("plan").out == "Nothing to do: 200 tables are as declared.\n"
+    assert cli("plan").out == "No changes. 200 tables match their policies.\n"
 
 
 def test_values_that_nobody_shall_see_are_left_out(repo: Repository, cli: Cli) -> None:

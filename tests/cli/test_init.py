@@ -51,7 +51,7 @@ def test_with_tables_its_first_plan_is_empty(repo: Repository, cli: Cli) -> None
     assert ran.code == 0
     assert "  cd new/lake\n  tablectl plan\n" in ran.out
     os.chdir("new/lake")
-    assert cli("plan", "--detailed-exitcode").out == "Nothing to do: 1 table is as declared.\n"
+    assert cli("plan", "--detailed-exitcode").out == "No changes. 1 table matches its policy.\n"
     assert cli("drift").code == 0
 
 

@@ -33,9 +33,9 @@ def test_all_tables_are_looked_at_whether_they_change_or_not(cli: Cli, settled: 
         f"{settled.name('a')}\n"
         "  L006     warning: deleted files are kept 1 day only\n"
         "\n"
-        "1 warning; 2 tables looked at. `tablectl explain L006` tells why, and the way out.\n"
+        "1 warning; 2 tables checked. `tablectl explain L006` says why and how to fix it.\n"
     )
-    assert cli("lint", "--select", "*/b`").out == "Nothing found: 1 table looked at.\n"
+    assert cli("lint", "--select", "*/b`").out == "Nothing found: 1 table checked.\n"
 
 
 def test_an_error_exits_with_3_and_what_cannot_be_read_with_1(cli: Cli, settled: Repository) -> None:
@@ -45,12 +45,12 @@ def test_an_error_exits_with_3_and_what_cannot_be_read_with_1(cli: Cli, settled:
     result = cli("lint")
     assert result.code == 1
     assert "gone" in result.out
-    assert "2 tables looked at, 1 not readable" in result.out
+    assert "2 tables checked, 1 not readable" in result.out
 
 
 def test_as_json_and_sarif(cli: Cli, settled: Repository) -> None:
     configure(settled, "  L006: {severity: ignore, reason: no long reads}\n")
-    assert "1 ignored; 2 tables looked at" in cli("lint").out
+    assert "1 ignored; 2 tables checked" in cli("lint").out
     first, second = json.loads(cli("lint", "--format", "json").out)["tables"]
     assert first["findings"] == [
         {
@@ -76,7 +76,7 @@ def test_an_error_leaves_its_table_out_of_plan_and_apply(cli: Cli, settled: Repo
     result = cli("plan", "--out", "p.json")
     assert result.code == 3
     assert "error    L006" in result.out
-    assert result.out.endswith("Plan: 1 table to change, 1 statement (1 closed); 1 refused; 1 as declared.\n")
+    assert result.out.endswith("Plan: 1 table to change, 1 statement (1 blocking); 1 refused; 1 unchanged.\n")
     applied = cli("apply", "p.json")
     assert applied.code == 5
     assert len(fake_spark.sent) == 1
@@ -118,7 +118,7 @@ def test_a_configuration_that_cannot_be(cli: Cli, settled: Repository, text: str
 def test_a_code_is_explained(cli: Cli, settled: Repository) -> None:
     result = cli("explain", "l006")
     assert result.code == 0
-    assert result.out.startswith("L006 Deleted files are kept for less than a week\n  warning, looked for by validate,")
+    assert result.out.startswith("L006 Deleted files are kept for less than a week\n  warning, checked by validate,")
     configure(settled, "  P001: {severity: ignore, reason: readers are new}\n")
     assert "here ignored: readers are new" in cli("explain", "P001").out
     assert json.loads(cli("explain", "P001", "--format", "json").out)["here"] == "ignored"

@@ -31,12 +31,12 @@ def test_a_pattern_of_paths_is_planned_and_applied_without_a_catalog(
     planned = cli("plan", "--out", "p.json")
     assert (planned.code, fake_spark.engines) == (0, [])
     assert planned.out.count("default → Serializable") == 2
-    assert planned.out.endswith("Plan: 2 tables to change, 3 statements (3 closed).\n")
+    assert planned.out.endswith("Plan: 2 tables to change, 3 statements (3 blocking).\n")
     assert cli("apply", "p.json").code == 0
     assert Logged(lake.lake / "raw" / "a").properties == {"delta.isolationLevel": "Serializable"}
     assert Logged(lake.lake / "raw" / "b").properties == {"delta.isolationLevel": "Serializable"}
     again = cli("plan", "--detailed-exitcode")
-    assert (again.code, again.out) == (0, "Nothing to do: 2 tables are as declared.\n")
+    assert (again.code, again.out) == (0, "No changes. 2 tables match their policies.\n")
 
 
 def test_new_tables_are_picked_up_and_the_digest_of_the_policies_stays(cli: Cli, lake: Repository) -> None:
@@ -61,7 +61,7 @@ def test_a_pattern_that_matches_nothing_is_a_warning_in_every_form(cli: Cli, lak
     lake.policies({"rwa/*": "{isolation: Serializable}"})
     result = cli("plan", "--out", "p.json")
     assert result.code == 0
-    assert result.out == f"? {name}  matches no table\n\nNothing to do: no tables.\n"
+    assert result.out == f"? {name}  matches no table\n\nNo changes. No tables.\n"
     assert f"warning: policies/lake.yaml:3: {name} matches no table\n" in result.err
     assert json.loads((lake.root / "p.json").read_text())["unmatched"] == [name]
     assert cli("show", "p.json").out == result.out
@@ -79,7 +79,7 @@ def test_catalog_tables_are_listed_by_schema(cli: Cli, repo: Repository, fake_sp
     assert "~ lake.web.orders" in result.out
     assert "lake.sales.returns" not in result.out
     assert "x lake.nix.*\n    error    the schema lake.nix does not exist" in result.out
-    assert result.out.endswith("Plan: 2 tables to change, 2 statements (2 closed); 1 not readable.\n")
+    assert result.out.endswith("Plan: 2 tables to change, 2 statements (2 blocking); 1 not readable.\n")
     assert cli("apply", "p.json").code == 5
     assert Logged(repo.lake / "web").properties == {"delta.isolationLevel": "Serializable"}
 

@@ -26,7 +26,7 @@ def test_a_plan_shows_changes_and_sql_and_changes_nothing(cli: Cli, two: Reposit
     assert (result.code, result.err) == (0, "")
     assert "default → Serializable" in result.out
     assert "SET TBLPROPERTIES ('delta.isolationLevel' = 'Serializable');" in result.out
-    assert result.out.endswith("Plan: 2 tables to change, 2 statements (2 closed).\n")
+    assert result.out.endswith("Plan: 2 tables to change, 2 statements (2 blocking).\n")
     assert {file: file.read_bytes() for file in two.lake.rglob("*") if file.is_file()} == before
 
 
@@ -45,7 +45,7 @@ def test_a_table_that_deltalake_alone_writes_is_not_taken_from_it(cli: Cli, repo
     repo.policies({"r": f"{{{policy}}}"})
     refused = cli("plan")
     assert refused.code == 3
-    assert "the only client that wrote the table lately" in " ".join(refused.out.split())
+    assert "the only client that recently wrote the table" in " ".join(refused.out.split())
     assert "allow: [lockout]" in " ".join(refused.out.split())
     repo.policies({"r": f"{{{policy}, allow: [lockout]}}"})
     allowed = cli("plan")
@@ -81,7 +81,7 @@ def test_a_plan_with_nothing_to_do_does_not_ask_to_be_applied(cli: Cli, repo: Re
     repo.table("a", properties={"delta.isolationLevel": "Serializable"})
     repo.policies({"a": "{isolation: Serializable}"})
     result = cli("plan", "--out", "p.json", "--detailed-exitcode")
-    assert (result.code, result.out) == (0, "Nothing to do: 1 table is as declared.\n")
+    assert (result.code, result.out) == (0, "No changes. 1 table matches its policy.\n")
     assert result.err == "saved to p.json\n"
 
 
@@ -143,8 +143,8 @@ def test_a_refusal_is_3_and_says_the_way_out(cli: Cli, two: Repository) -> None:
     result = cli("plan", "--detailed-exitcode", "--out", "p.json")
     assert result.code == 3
     assert "refused: the whole table is left as it is" in result.out
-    assert "way out" in result.out
-    assert "1 table to change, 1 statement (1 closed); 1 refused." in result.out
+    assert "fix  " in result.out
+    assert "1 table to change, 1 statement (1 blocking); 1 refused." in result.out
     assert (two.root / "p.json").exists()
 
 

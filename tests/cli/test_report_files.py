@@ -38,7 +38,7 @@ def test_each_format(cli: Cli, one: Repository) -> None:
 
 def test_many_reports_of_one_plan(cli: Cli, one: Repository) -> None:
     result = cli("plan", "--out", "p.json", "--report", "out/plan.md", "--report", "out/plan.sarif.json")
-    assert (result.code, result.out.splitlines()[-1]) == (0, "Plan: 1 table to change, 1 statement (1 closed).")
+    assert (result.code, result.out.splitlines()[-1]) == (0, "Plan: 1 table to change, 1 statement (1 blocking).")
     assert "The whole plan" not in Path("out/plan.md").read_text()
     assert lines(Path("out/plan.sarif.json").read_text())
     shown = cli("show", "p.json", "--format", "sarif", "--report", "again.md")
@@ -174,7 +174,7 @@ def test_what_was_adopted_is_in_the_file_too(cli: Cli, one: Repository) -> None:
     assert result.code == 0
     assert json.loads(Path("drift.json").read_text())["adoption"]["written"] is True
     assert result.out.count("declared Serializable, found default") == 1
-    assert cli("drift", "--format", "markdown").out.startswith("**✅ Drift: No drift** · 1 as declared")
+    assert cli("drift", "--format", "markdown").out.startswith("**✅ Drift: No drift** · 1 without drift")
 
 
 def test_what_is_wrong_in_policies_stands_at_its_line(cli: Cli, one: Repository) -> None:

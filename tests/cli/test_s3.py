@@ -73,7 +73,7 @@ def test_plan_apply_plan(cli: Cli, orders: Mirror) -> None:
     assert applied.code == 0, applied
     assert Logged(orders.folder).properties == {"delta.isolationLevel": "Serializable"}
     again = cli("plan", "--detailed-exitcode")
-    assert (again.code, again.out) == (0, "Nothing to do: 1 table is as declared.\n")
+    assert (again.code, again.out) == (0, "No changes. 1 table matches its policy.\n")
     shown = cli("window", "show", f"delta.`{orders.location}`")
     assert "free; last held (epoch 1) by" in shown.out
     kept = orders.server.client.list_objects_v2(Bucket=orders.bucket.removeprefix("s3://"), Prefix="lake/orders/_tab")

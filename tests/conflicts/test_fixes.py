@@ -53,7 +53,7 @@ def test_on_databricks_a_level_and_deletion_vectors_help() -> None:
 
 
 def test_an_optimize_without_zorder_harms_nobody_where_vectors_are_on() -> None:
-    assert "leave ZORDER BY out" in ways(setting("databricks 14.3", properties=VECTORS), "update", "zorder")
+    assert "remove ZORDER BY" in ways(setting("databricks 14.3", properties=VECTORS), "update", "zorder")
 
 
 def test_a_stream_is_run_once() -> None:

@@ -78,3 +78,11 @@ def test_a_source_names_a_public_page(name: str) -> None:
     topic = find_term(name)
     assert topic is not None
     assert topic.page.startswith(("https://github.com/delta-io/delta/blob/v4.4.0/", "https://docs.databricks.com/"))
+
+
+@pytest.mark.parametrize(("word", "name"), [("free", "safe"), ("Closed", "blocking"), ("rewrite", "rewrite")])
+def test_a_phase_is_known_by_both_of_its_names(word: str, name: str) -> None:
+    found = find_term(word)
+    assert found is not None
+    assert found.name == name
+    assert find_term(name) == found

@@ -107,14 +107,14 @@ def test_what_no_writer_survives_is_closed(effect: CommitEffect) -> None:
 def test_two_metadata_changes_never_merge(effect: CommitEffect, fact: str) -> None:
     verdict = phase_of(effect, _basis("delta-spark 4.4.0", **{fact: True}), "oss")
     assert verdict.phase is Phase.CLOSED
-    assert "two metadata changes never merge" in verdict.reason
+    assert "two metadata changes always conflict" in verdict.reason
 
 
 def test_clustering_again_and_overwrites_fail_each_other() -> None:
     overwritten = _basis("delta-spark 4.4.0", overwrites=True, clustered=True)
     verdict = phase_of(_AGAIN, overwritten, "oss")
     assert verdict.phase is Phase.CLOSED
-    assert verdict.fails == "full overwrite in flight, once, with ConcurrentTransactionException"
+    assert verdict.fails == "concurrent full overwrite fails once (ConcurrentTransactionException)"
     assert phase_of(_VECTORS, overwritten, "oss").phase is Phase.FREE
     # An overwrite writes clustering columns where the table has some, so a first clustering meets none.
     assert phase_of(_FIRST, _basis("delta-spark 4.4.0", overwrites=True), "oss").phase is Phase.FREE
@@ -144,7 +144,7 @@ def test_on_databricks_nothing_that_changes_metadata_is_free(effect: CommitEffec
 @pytest.mark.parametrize(
     ("effect", "basis", "why"),
     [
-        (_VECTORS, _basis("delta-spark 4.4.0"), "go on; its latest writers: Delta Spark 4.4.0"),
+        (_VECTORS, _basis("delta-spark 4.4.0"), "continue; latest writers: Delta Spark 4.4.0"),
         (_VECTORS, _basis("delta-spark 3.3.2"), "Delta Spark 3.3.2 writes this table: .* from Delta Spark 4.1 on"),
         (_CHECKPOINTS, _basis("delta-spark 4.2.0"), "from Delta Spark 4.3 on"),
         (
@@ -155,17 +155,17 @@ def test_on_databricks_nothing_that_changes_metadata_is_free(effect: CommitEffec
         (_VECTORS, _basis("unknown"), "an unknown client writes this table"),
         (_VECTORS, _basis(), "the table's history names no writer"),
         (_AGAIN, _basis("delta-spark 4.4.0"), "only the clustering domain changes"),
-        (_AGAIN, _basis("delta-spark 4.4.0", overwrites=True, clustered=True), "overwritten whole"),
+        (_AGAIN, _basis("delta-spark 4.4.0", overwrites=True, clustered=True), "the history has full overwrites"),
         (_AGAIN, _basis("databricks 16.4"), "Databricks 16.4 writes this table: .* it may fail"),
-        (CommitEffect(removes=("a",)), _basis("delta-spark 4.4.0"), "a property is removed"),
+        (CommitEffect(removes=("a",)), _basis("delta-spark 4.4.0"), "removing a property conflicts"),
         (
             CommitEffect(sets=(("b", "1"), ("a", "1"))),
             _basis("delta-spark 4.4.0"),
-            "no write in flight survives a change of a, b",
+            "changing a, b conflicts with every concurrent write",
         ),
         (_VECTORS, _basis("delta-spark 4.4.0", identity=True), "identity columns"),
         (_VECTORS, _basis("delta-spark 4.4.0", schema_writers=True), "recent writes changed the schema"),
-        (_PURGE, _basis(), "no append loses to that"),
+        (_PURGE, _basis(), "appends do not conflict"),
     ],
 )
 def test_the_reason_says_why(effect: CommitEffect, basis: Basis, why: str) -> None:
@@ -178,25 +178,25 @@ def test_the_reason_says_why(effect: CommitEffect, basis: Basis, why: str) -> No
         (
             CommitEffect(removes=("a",)),
             _basis("delta-spark 4.4.0"),
-            "every other write in flight but OPTIMIZE, once, with MetadataChangedException",
+            "all concurrent writes except OPTIMIZE fail once (MetadataChangedException)",
         ),
         (
             _PURGE,
             _basis("delta-spark 4.4.0"),
             (
-                "INSERT … SELECT from the table itself, UPDATE, DELETE and MERGE in flight, once, with "
-                "ConcurrentAppendException; OPTIMIZE in flight, once, with ConcurrentDeleteReadException"
+                "concurrent INSERT … SELECT from the table itself, UPDATE, DELETE and MERGE fail once "
+                "(ConcurrentAppendException); concurrent OPTIMIZE fails once (ConcurrentDeleteReadException)"
             ),
         ),
         (
             _VECTORS,
             _basis("kernel", "delta-spark 3.3.0"),
             (
-                "every other write in flight but OPTIMIZE, once, with ProtocolChangedException or "
-                "MetadataChangedException; OPTIMIZE in flight, once, with ProtocolChangedException"
+                "all concurrent writes except OPTIMIZE fail once (ProtocolChangedException or "
+                "MetadataChangedException); concurrent OPTIMIZE fails once (ProtocolChangedException)"
             ),
         ),
-        (_AGAIN, _basis("databricks 16.4"), "every other write in flight, once, with an error that nobody documents"),
+        (_AGAIN, _basis("databricks 16.4"), "all concurrent writes fail once (an undocumented error)"),
     ],
 )
 def test_the_casualties_are_named_with_their_exceptions(effect: CommitEffect, basis: Basis, fails: str) -> None:

@@ -38,7 +38,7 @@ def test_by_runtime_and_table(where: ConflictContext, expected: list[bool | None
         (setting("databricks 14.3"), "deletion vectors are off"),
         (setting("databricks 14.3", properties=VECTORS, partitioned=True), "the table is partitioned"),
         (setting("databricks 12.2", properties=VECTORS), "the runtime is older than 13.3"),
-        (setting("databricks 13.3", properties=VECTORS), "runtime 13.3 has it for clustered tables alone"),
+        (setting("databricks 13.3", properties=VECTORS), "runtime 13.3 has it for clustered tables only"),
         (setting("databricks", properties=VECTORS), "the runtime is not known"),
         (setting("databricks 14.2", properties=VECTORS, photon=False), "on 14.2 a MERGE needs Photon"),
     ],

@@ -15,8 +15,8 @@ from tablectl.model.plan import CommitEffect
 @pytest.mark.parametrize(
     ("key", "value", "what"),
     [
-        ("delta.enableDeletionVectors", "true", "merge, update and delete fail through a DeltaTable"),
-        ("delta.enableRowTracking", "TRUE", "merge, update and delete fail through a DeltaTable"),
+        ("delta.enableDeletionVectors", "true", "re-create `DeltaTable` objects"),
+        ("delta.enableRowTracking", "TRUE", "re-create `DeltaTable` objects"),
         ("delta.enableDeletionVectors", "false", ""),
         ("delta.isolationLevel", "Serializable", ""),
     ],

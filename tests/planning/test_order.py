@@ -77,7 +77,7 @@ def test_clustering_waits_for_the_statistics_it_needs(live: Live, table_plan: Ta
     key = "delta.dataSkippingStatsColumns"
     plan = table_plan(live(properties={key: "day"}), clustering=("id",), properties={key: value})
     assert [(each.phase, each.verb) for each in plan.statements][-1] == (Phase.CLOSED, "CLUSTER BY")
-    assert plan.statements[-1].reason.endswith("closed because it must come after what it needs")
+    assert plan.statements[-1].reason.endswith("runs in this phase because it depends on an earlier statement")
 
 
 def test_clustering_does_not_wait_for_other_properties(live: Live, table_plan: TablePlanner) -> None:

@@ -46,8 +46,8 @@ def test_a_write_that_names_the_columns_is_a_refusal_that_names_it(live: Callabl
     (refusal,) = planned(live, write(9, job=job), write(8, by="[]"), write(7, job=job)).refusals
     assert refusal.change == "partitioning"
     assert refusal.reason == (
-        "writers of the table fail after it, on every run: WRITE by Delta Spark 4.4.0 (nightly), last in version 9, "
-        "names the partition columns"
+        "existing writers of the table would fail on every run: WRITE by Delta Spark 4.4.0 (nightly), last in version "
+        "9, names the partition columns"
     )
     assert refusal.condition == "DELTA_METADATA_MISMATCH"
     assert "`allow: [partition_writers]`" in refusal.way_out
@@ -92,7 +92,7 @@ def test_with_consent_it_is_a_finding(live: Callable[..., LiveTable], rich: Plan
     plan = planned(live, write(), allow=("partition_writers",))
     assert plan.refusals == ()
     assert [each.message.partition(":")[0] for each in plan.findings if each.code == "P006"] == [
-        "writers of the table fail after it, on every run"
+        "existing writers of the table will fail on every run"
     ]
     whole = replace(rich, tables=(plan,), failures=())
     assert load_plan(dump_plan(whole), "p.json").tables == (plan,)

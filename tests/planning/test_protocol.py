@@ -77,7 +77,7 @@ def test_a_client_that_is_locked_out_is_a_refusal_at_the_change_that_does_it(liv
         "(source: trino.io: table features of the Delta Lake connector, and release notes, by release; "
         "as of 2025-11-30)"
     )
-    assert refusal.way_out.startswith("upgrade it to 454 and say so under `clients`")
+    assert refusal.way_out.startswith("upgrade it to 454 and change its version under `clients`")
     assert plan.statements == ()
     assert plan.protocol_after == plan.basis.protocol
     assert {"P001", "P002"} <= {each.code for each in plan.findings}, "what was asked for is told"
@@ -99,7 +99,7 @@ def test_what_is_not_documented_is_found_and_never_guessed(live: Callable[..., L
     plan = planned(live(), clients=(("presto", "0.29"), ("spark", "3.5")))
     assert plan.refusals == ()
     assert [each.message for each in plan.findings if each.code == "P003"] == [
-        "nothing is documented here of presto: whether it knows deletionVectors was not checked",
+        "presto is not in the table of clients: whether it knows deletionVectors was not checked",
         "whether spark 3.5 knows deletionVectors is not documented: there is no Delta Lake 3.5",
     ]
 
@@ -107,7 +107,10 @@ def test_what_is_not_documented_is_found_and_never_guessed(live: Callable[..., L
 def test_a_writer_of_the_history_that_is_locked_out(live: Callable[..., LiveTable]) -> None:
     plan = planned(live(clients=(Client("delta-spark", (2, 2, 0)), Client("delta-spark", (4, 4, 0)))))
     assert [each.message for each in plan.findings if each.code == "P004"] == [
-        "Delta Spark 2.2.0 wrote the table lately, and it reads tables with deletionVectors only since Delta Lake 2.3.0"
+        (
+            "Delta Spark 2.2.0 recently wrote the table, and it reads tables with deletionVectors only since Delta "
+            "Lake 2.3.0"
+        )
     ]
 
 
@@ -132,7 +135,7 @@ def test_a_change_that_locks_out_the_only_writer_is_refused(
     assert plan
     (refusal,) = plan.refusals
     assert refusal.reason.startswith("it locks out delta-rs ")
-    assert "the only client that wrote the table lately" in refusal.reason
+    assert "the only client that recently wrote the table" in refusal.reason
     assert "1.6.6 was tried" in refusal.reason
     assert "`allow: [lockout]`" in refusal.way_out
     assert lost in refusal.reason or lost in refusal.way_out or lost == "rowTracking"
@@ -145,7 +148,7 @@ def test_with_consent_it_is_planned_and_found(live: Callable[..., LiveTable], ri
     assert plan.refusals == ()
     assert plan.statements
     assert [each.message.partition(",")[0] for each in plan.findings if each.code == "P004"] == [
-        "delta-rs 1.6.6 wrote the table lately"
+        "delta-rs 1.6.6 recently wrote the table"
     ]
     assert load_plan(dump_plan(whole(plan, rich)), "p.json").tables == (plan,)
 
@@ -188,8 +191,8 @@ def test_who_alters_optimizes_or_applies_is_no_writer(live: Callable[..., LiveTa
 def test_a_table_that_only_an_unknown_client_writes_is_refused(live: Callable[..., LiveTable]) -> None:
     (refusal,) = planned(live(clients=(Client("unknown"),))).refusals
     assert refusal.reason == (
-        "it locks out an unknown client, the only client that wrote the table lately: "
-        "nothing is known here of whether it writes tables with deletionVectors"
+        "it locks out an unknown client, the only client that recently wrote the table: "
+        "it is unknown whether it writes tables with deletionVectors"
     )
 
 

@@ -139,7 +139,7 @@ def _plan_with(*tables: TablePlan) -> Plan:
     )
 
 
-_FAILS = "every other write in flight, once, with MetadataChangedException"
+_FAILS = "all concurrent writes fail once (MetadataChangedException)"
 
 
 def _statement(**facts: Any) -> StatementRun:

@@ -1,4 +1,4 @@
-"""Who fails whom as people read it. Golden files: see ``conftest.py``."""
+"""Which operations conflict as people read it. Golden files: see ``conftest.py``."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_one_operation(found: ConflictReport, golden: Golden) -> None:
 
 
 def test_an_operation_that_the_table_cannot_take(found: ConflictReport) -> None:
-    assert "such a table cannot take it, or is so already" in conflicts_text(found, Style(), about="vectors-off")
+    assert "this table cannot take it, or already has it" in conflicts_text(found, Style(), about="vectors-off")
 
 
 @pytest.mark.parametrize("width", [60, 80, 100])
@@ -67,7 +67,7 @@ def test_colours_change_nothing_else(found: ConflictReport) -> None:
 
 def test_every_pair_that_fails_is_in_the_long_form(found: ConflictReport) -> None:
     said = conflicts_text(found, Style(width=100), everything=True)
-    assert "RESTORE takes the next version or fails" in said
+    assert "RESTORE takes the next version, or it fails" in said
     assert "ADD CONSTRAINT" in said
 
 
@@ -79,14 +79,14 @@ def test_names_cannot_paint_the_terminal(live: Live) -> None:
 def test_several_clients_have_a_part_each(live: Live) -> None:
     clients = (Client("delta-spark", (3, 2, 0)), Client("delta-spark", (4, 4, 0)))
     said = conflicts_text(conflict_report(live(clients=clients), Policy(deletion_vectors="enabled"), "oss"), Style())
-    assert "Where Delta Spark 3.2.0 loses, at Serializable (not set):" in said
-    assert "Where Delta Spark 4.4.0 loses, at Serializable (not set):" in said
+    assert "When Delta Spark 3.2.0 commits second, at Serializable (not set):" in said
+    assert "When Delta Spark 4.4.0 commits second, at Serializable (not set):" in said
 
 
 def test_no_policy_and_nothing_to_change(live: Live) -> None:
-    assert conflicts_text(conflict_report(live(), None, "oss"), Style()).endswith("No policy speaks for this table.\n")
+    assert conflicts_text(conflict_report(live(), None, "oss"), Style()).endswith("No policy covers this table.\n")
     said = conflicts_text(conflict_report(live(), Policy(isolation="default"), "oss"), Style())
-    assert said.endswith("The table is as its policy asks: nothing changes.\n")
+    assert said.endswith("The table matches its policy: no changes.\n")
 
 
 def test_for_machines(found: ConflictReport, databricks: ConflictReport) -> None:

@@ -79,10 +79,10 @@ def test_verdicts(drift: Drift) -> None:
         return rendered(drift, ReportFormat.MARKDOWN).splitlines()[0]
 
     assert first(drift) == (
-        "**⛔ Drift: Not all tables can be read** · 1 table differs in 2 values; 1 not readable; 1 as declared"
+        "**⛔ Drift: Not all tables can be read** · 1 table differs in 2 values; 1 not readable; 1 without drift"
     )
-    assert first(replace(drift, failures=())).startswith("**🟡 Drift: Not as declared** · 1 table differs in 2 values")
-    assert first(replace(drift, failures=(), tables=())) == "**✅ Drift: No drift** · 1 as declared"
+    assert first(replace(drift, failures=())).startswith("**🟡 Drift: Drift found** · 1 table differs in 2 values")
+    assert first(replace(drift, failures=(), tables=())) == "**✅ Drift: No drift** · 1 without drift"
     assert first(Drift()) == "**✅ Drift: No drift** · no tables"
 
 
@@ -94,8 +94,8 @@ def test_sarif_names_the_lines_that_declare(drift: Drift) -> None:
     ]
     assert found == [("unreadable", "error", 1), ("drift", "warning", 2), ("drift", "warning", 3)]
     assert run["results"][1]["message"]["text"] == (
-        "lake.sales.orders: isolation is declared Serializable and is default; since version 13, "
-        "2026-11-18 11:06:40 UTC: WRITE; before that it was Serializable; by WRITE, with an unknown client, job WRITE"
+        "lake.sales.orders: isolation: declared Serializable, found default; since version 13, "
+        "2026-11-18 11:06:40 UTC: WRITE; before that it was Serializable; by WRITE (an unknown client), job WRITE"
     )
 
 
@@ -114,7 +114,7 @@ def test_html(drift: Drift) -> None:
     assert page.loose == []
     assert "isolation default Serializable p.yaml:2" in said
     assert "since version 13, 2026-11-18 11:06:40 UTC: WRITE; before that it was Serializable" in said
-    assert "before version 4, where the history in reach begins" in said
+    assert "before version 4, the oldest one in the history" in said
     assert "No drift" in rendered(Drift(), ReportFormat.HTML)
 
 

@@ -36,13 +36,13 @@ def test_what_a_log_holds_cannot_move_the_cursor() -> None:
     text = drift_text(drift(commit), Style())
     assert "\x1b" not in text
     assert "version 3: WRITE\\x1b[2J" in text
-    assert "ann\\n, with an unknown client, job a\\tb" in text
+    assert "ann\\n (an unknown client), job a\\tb" in text
 
 
 def test_an_operation_without_a_name_and_a_user() -> None:
     text = drift_text(drift(Commit(3, 0, "")), Style(width=100))
-    assert "version 3: an operation without a name; before that it was Serializable" in text
-    assert "nobody named" in text
+    assert "version 3: unknown operation; before that it was Serializable" in text
+    assert "unknown user" in text
 
 
 def test_what_nobody_can_tell_is_said() -> None:
@@ -53,14 +53,14 @@ def test_what_nobody_can_tell_is_said() -> None:
         "  version 7\n"
         "    isolation\n"
         "      declared Serializable, found default\n"
-        "      since    before version 4, where the history in reach begins\n"
+        "      since    before version 4, the oldest one in the history\n"
         "      policy   p.yaml:2\n"
         "\n"
         "x a.c\n"
         "    error    gone\n"
         "    hint     look\n"
         "\n"
-        "Drift: 1 table differs in 1 value; 1 not readable; 1 as declared.\n"
+        "Drift: 1 table differs in 1 value; 1 not readable; 1 without drift.\n"
     )
     body = json.loads(drift_json(found))
     (told,) = body["tables"][0]["differences"]

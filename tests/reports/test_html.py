@@ -116,9 +116,9 @@ def test_it_can_be_read_out(pages: dict[str, str], kind: str) -> None:
 def test_a_plan_has_everything(pages: dict[str, str], plan: Plan) -> None:
     said = " ".join(" ".join(Read(pages["plan"]).text).split())
     assert (
-        "Not all tables can be read 3 tables to change, 9 statements (2 free, 1 rewrite, 6 closed); 1 refused" in said
+        "Not all tables can be read 3 tables to change, 9 statements (2 safe, 1 rewrite, 6 blocking); 1 refused" in said
     )
-    assert "Every write in flight without a guard fails once on 3 tables." in said
+    assert "3 tables: unguarded concurrent writes fail once." in said
     assert "isolation default Serializable" in said
     assert "CLUSTER BY (`customer_id`, `address`.`city`);" in said
     assert "rewrites the files of 1 deletion vector, at most 1 file, at most 4.1 MB" in said
@@ -143,8 +143,8 @@ def test_a_run_has_every_commit(pages: dict[str, str], run_report: RunReport) ->
     )
     assert "2026-11-18 11:06:40.150 UTC gate closed, for 700 ms" in said
     assert "version 16: SET TBLPROPERTIES (metadata) by apply, of the apply 77aa, which had lost its lease" in said
-    assert "properties.owner.team web payments made, and changed by others since" in said
-    assert "over writers: the load hangs since Monday" in said
+    assert "properties.owner.team web payments applied, then changed by others" in said
+    assert "despite active writers: the load hangs since Monday" in said
 
 
 @pytest.mark.parametrize("text", EVIL)

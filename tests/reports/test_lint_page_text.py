@@ -26,5 +26,5 @@ def test_every_code_has_a_page(code: str) -> None:
 
 def test_what_the_repository_says_of_it() -> None:
     text = code_text(RULES["L005"], "ignored", "no time travel", Style(width=200))
-    assert "warning, looked for by validate, plan and lint; here ignored: no time travel" in text
+    assert "warning, checked by validate, plan and lint; here ignored: no time travel" in text
     assert code_json(RULES["L005"], "ignored", "no time travel")["here"] == "ignored"

@@ -89,10 +89,10 @@ def test_the_verdict_is_the_first_line(plan: Plan) -> None:
     refused = replace(plan, tables=(plan.tables[2],), failures=())
     assert first(plan).startswith("**⛔ Plan: Not all tables can be read** · 3 tables to change, 9 statements")
     assert first(pending).startswith(
-        "**🟡 Plan: Changes pending** · 1 table to change, 4 statements (2 free, 2 closed)"
+        "**🟡 Plan: Changes pending** · 1 table to change, 4 statements (2 safe, 2 blocking)"
     )
-    assert first(refused) == "**⛔ Plan: Refused** · 1 refused; 2 as declared"
-    assert first(replace(plan, tables=(), failures=())) == "**✅ Plan: Nothing to do** · 2 tables are as declared"
+    assert first(refused) == "**⛔ Plan: Refused** · 1 refused; 2 unchanged"
+    assert first(replace(plan, tables=(), failures=())) == "**✅ Plan: No changes** · 2 tables match their policies"
 
 
 def test_what_is_worst_comes_first(plan: Plan) -> None:

@@ -14,7 +14,7 @@ from tablectl.reports.style import Style
 from tablectl.reports.wording import backfill_text, commits_text, rewrite_text
 
 Golden = Callable[[str, str], None]
-_LABELS = ("only if", "why", "fails", "cost", "stays", "error", "way out", "hint", "protocol", "P001", "P002")
+_LABELS = ("skipped", "why", "impact", "cost", "not undone", "error", "fix", "hint", "protocol", "P001", "P002")
 
 
 @pytest.mark.parametrize("width", [60, 80])
@@ -42,9 +42,9 @@ def test_no_line_of_prose_is_longer_than_the_width(plan: Plan, width: int) -> No
 
 def test_nothing_to_do(plan: Plan) -> None:
     empty = replace(plan, tables=(), failures=())
-    assert plan_text(empty, Style()) == "Nothing to do: 2 tables are as declared.\n"
-    assert plan_text(replace(empty, unchanged=("a",)), Style()) == ("Nothing to do: 1 table is as declared.\n")
-    assert plan_text(replace(empty, unchanged=()), Style()) == "Nothing to do: no tables.\n"
+    assert plan_text(empty, Style()) == "No changes. 2 tables match their policies.\n"
+    assert plan_text(replace(empty, unchanged=("a",)), Style()) == ("No changes. 1 table matches its policy.\n")
+    assert plan_text(replace(empty, unchanged=()), Style()) == "No changes. No tables.\n"
 
 
 def test_only_failures_are_not_nothing(plan: Plan) -> None:
@@ -84,12 +84,12 @@ def test_what_a_rewrite_costs(rewrite: tuple[int | None, int | None, int | None]
 @pytest.mark.parametrize(
     ("files", "size", "commits", "text"),
     [
-        (1, None, 1, "commits the log entries of at most 1 file again; the files stay as they are"),
+        (1, None, 1, "commits the log entries of at most 1 file again; the files do not change"),
         (
             30_000,
             4_100_000,
             2,
-            "commits the log entries of at most 30000 files again, in 2 commits; the files (4.1 MB) stay as they are",
+            "commits the log entries of at most 30000 files again, in 2 commits; the files (4.1 MB) do not change",
         ),
     ],
 )

@@ -112,7 +112,7 @@ def test_problems_of_files() -> None:
     places = [each["locations"][0]["physicalLocation"] for each in run["results"]]
     assert [each["artifactLocation"]["uri"] for each in places] == ["lake/p.yaml", "lake/policies"]
     assert [each.get("region") for each in places] == [{"startLine": 3, "startColumn": 7}, None]
-    assert run["results"][0]["message"]["text"] == "is no [x] (y) {{0}}\nWay out: say y"
+    assert run["results"][0]["message"]["text"] == "is no [x] (y) {{0}}\nFix: say y"
     assert run["invocations"] == [{"executionSuccessful": False}]
     assert run_of(problems_sarif((), Context()))["results"] == []
 
@@ -153,7 +153,7 @@ def test_a_finding_of_another_version(plan: Plan) -> None:
 
 def test_every_code_of_a_finding_has_a_rule() -> None:
     assert CODES.keys() <= RULES.keys()
-    assert all("**Way out.**" in RULES[code].help for code in CODES)
+    assert all("**How to fix.**" in RULES[code].help for code in CODES)
 
 
 def test_what_the_repository_ignores_is_suppressed_with_its_reason(plan: Plan) -> None:

@@ -96,7 +96,7 @@ def test_a_pattern_takes_every_delta_table_of_a_schema_and_a_new_one_with_the_ne
     assert "returns" not in planned.out
     assert cli("apply", "p.json").code == 5
     policies("\n  sales.orders_*: {isolation: Serializable}\n  sales.orders_2: {unmanaged: [isolation]}\n")
-    assert cli("plan", "--detailed-exitcode").out == "Nothing to do: 3 tables are as declared.\n"
+    assert cli("plan", "--detailed-exitcode").out == "No changes. 3 tables match their policies.\n"
     spark.sql("CREATE TABLE sales.orders_3 (id BIGINT) USING delta")
     again = cli("plan", "--detailed-exitcode")
     assert (again.code, again.out.count("ALTER TABLE")) == (2, 2)

@@ -92,7 +92,7 @@ def test_what_is_already_so_makes_no_commit(spark: Any, cli: Cli, policies: Poli
       delta.enableChangeDataFeed: false
       nothing.here: null
 """)
-    assert "1 table is as declared" in cli("plan").out
+    assert "1 table matches its policy" in cli("plan").out
     assert cli("apply", "--yes").code == 0
     assert len(log(ledger)) == 1
     assert not (ledger / "_tablectl").exists(), "an empty apply takes no lease"
@@ -115,11 +115,11 @@ def test_vectors_are_purged_while_their_writers_wait_and_the_rows_stay(
     assert [commit["commitInfo"]["operation"] for commit in log(table)[3:]] == ["REORG", "SET TBLPROPERTIES"]
     assert spark.sql(f"SELECT count(*), sum(id) FROM delta.`{table}`").collect() == rows
     assert "deletionVector" not in json.dumps([commit.get("add") for commit in log(table)[3:]])
-    assert "1 table is as declared" in cli("plan").out
+    assert "1 table matches its policy" in cli("plan").out
 
     again = cli("apply", "p.json")
     assert again.code == 0, "the same plan again is verified and makes no commit"
-    assert "already as declared" in again.out
+    assert "unchanged" in again.out
     assert len(log(table)) == 5
 
 
@@ -140,7 +140,7 @@ def test_a_refused_or_unreadable_table_never_stops_the_others(
     assert planned.code == 1
     assert "DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED" in planned.out
     assert "not a Delta table" in planned.out
-    assert "1 table to change, 1 statement (1 closed); 1 refused; 2 not readable." in planned.out.replace("\n ", "")
+    assert "1 table to change, 1 statement (1 blocking); 1 refused; 2 not readable." in planned.out.replace("\n ", "")
     applied = cli("apply", "p.json", "--format", "json")
     assert applied.code == 5
     outcomes = {table["name"].split("/")[-1].strip("`"): table["outcome"] for table in applied.json()["tables"]}
@@ -220,7 +220,8 @@ def test_write_serializable_is_refused_in_words_unless_the_table_has_it(
     policies(f"\n  delta.`{table}`:\n    isolation: WriteSerializable\n")
     refused = cli("plan")
     assert refused.code == 3
-    assert "open-source Delta sets no isolation level but Serializable" in refused.out.replace("\n             ", " ")
+    said = refused.out.replace("\n             ", " ")
+    assert "open-source Delta can set only the isolation level Serializable" in said
 
     from deltalake import DeltaTable
 

@@ -49,7 +49,7 @@ def test_from_an_empty_folder_to_drift_and_back(  # noqa: PLR0915  # a story
 
     # import: what the tables are. Planning that changes nothing.
     assert cli("import", f"delta.`{lake}/*`", "--output", str(policies), "--force").code == 0
-    assert cli("plan", "--detailed-exitcode").out == "Nothing to do: 2 tables are as declared.\n"
+    assert cli("plan", "--detailed-exitcode").out == "No changes. 2 tables match their policies.\n"
 
     # edit
     text = policies.read_text(encoding="utf-8")
@@ -76,7 +76,7 @@ def test_from_an_empty_folder_to_drift_and_back(  # noqa: PLR0915  # a story
     # comment: the verdict first, the SQL of both tables, the lines that ask for it.
     (comment,) = github.comments[5]
     assert comment["body"].startswith(
-        "**🟡 Plan: Changes pending** · 2 tables to change, 3 statements (1 free, 2 closed)"
+        "**🟡 Plan: Changes pending** · 2 tables to change, 3 statements (1 safe, 2 blocking)"
     )
     assert "CLUSTER BY (`customer`);" in comment["body"]
     assert "<code>policies/tables.yaml:" in comment["body"]

@@ -141,7 +141,7 @@ def _streams(winner: CommittedTransaction, loser: CurrentTransaction) -> Conflic
     shared = sorted(set(winner.app_ids) & set(loser.app_ids))
     if not shared:
         return None
-    return fails(Conflict.TRANSACTION, f"two runs of one stream at once: {', '.join(shared)}", "D68")
+    return fails(Conflict.TRANSACTION, f"two runs of one stream at the same time: {', '.join(shared)}", "D68")
 
 
 def _pair(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome:
@@ -163,7 +163,7 @@ def _insert(won: StatementGroup) -> ConflictOutcome:
         StatementGroup.OPTIMIZE: "D27, D33",
         StatementGroup.CHANGE: "D52, D64, D65, D66",
     }[won]
-    return commits("it reads and removes nothing that another could touch", source)
+    return commits("it reads and removes nothing that a concurrent write could touch", source)
 
 
 def _beside_insert(winner: CommittedTransaction, loser: CurrentTransaction, lost: StatementGroup) -> ConflictOutcome:
@@ -174,7 +174,7 @@ def _beside_insert(winner: CommittedTransaction, loser: CurrentTransaction, lost
     holds, source = row_level(loser)
     if holds:
         return _can(winner, loser, "rows that it would have matched were inserted", f"D25, D94, {source}")
-    return _can(winner, loser, "rows were inserted where it reads", f"D31, {source}")
+    return _can(winner, loser, "rows were inserted in the range it reads", f"D31, {source}")
 
 
 def _changes(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome:
@@ -193,7 +193,7 @@ def _beside_optimize(
     # Whether rows or files count is a matter of the statement that changes rows, on whichever side it is.
     holds, source = row_level(replace(loser, kind=winner.kind) if won is StatementGroup.CHANGE else loser)
     if holds:
-        return commits("with row-level concurrency OPTIMIZE moves no row from under another", "D29" if both else "D28")
+        return commits("with row-level concurrency OPTIMIZE conflicts with no other write", "D29" if both else "D28")
     if loser.platform.vectors:
         return commits("with deletion vectors OPTIMIZE conflicts with no other write", "D35" if both else "D34")
     return _can(winner, loser, "both touch the same files", f"{'D35' if both else 'D34'}, {source}")
@@ -203,7 +203,7 @@ def _can(winner: CommittedTransaction, loser: CurrentTransaction, reason: str, s
     """What is documented as "can": not where the two share no file (D39, D58), else it depends."""
     conflict = _shared(winner, loser)
     if conflict is None:
-        return commits("the two touch no common file", "D39, D58, D63")
+        return commits("they touch no common file", "D39, D58, D63")
     return ConflictOutcome(ConflictResult.MAY_FAIL, reason, source, conflict)
 
 

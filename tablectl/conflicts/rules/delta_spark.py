@@ -79,7 +79,7 @@ _BACKFILLS = frozenset({Kind.BACKFILL, Kind.UNBACKFILL})
 def decide_spark(winners: Sequence[CommittedTransaction], loser: CurrentTransaction) -> ConflictOutcome:
     """What becomes of a transaction of Delta Spark after these winners, in the order of their versions."""
     if winners and loser.kind in _LARGE:
-        return fails(Conflict.WRITE, f"{loser.kind} takes the next version or fails, whatever won it", "delta-2.5")
+        return fails(Conflict.WRITE, f"{loser.kind} takes the next version, or it fails", "delta-2.5")
     for index, winner in enumerate(winners):
         seen = _as_seen(winner, winners[:index])
         outcome = next((outcome for check in _CHECKS if (outcome := check(seen, loser))), None)
@@ -112,22 +112,22 @@ def metadata_failure(change: MetadataChange, version: Version) -> str:
         return never
     since = max([_TOLERATED[key.lower()][0] for key, _ in change.sets] or [_IDENTICAL])
     if version < since:
-        return f"writes in flight survive this from Delta Spark {'.'.join(map(str, since))} on"
+        return f"concurrent writes continue only from Delta Spark {'.'.join(map(str, since))} on"
     return ""
 
 
 def _never_survived(change: MetadataChange) -> str:
     """Why no version adopts a change of metadata."""
     if change.beyond:
-        return "no write in flight survives a new table id, name, description or partitioning"
+        return "a new table id, name, description or partitioning conflicts with every concurrent write"
     if change.removes:
-        return "a property is removed: no write in flight survives that"
+        return "removing a property conflicts with every concurrent write"
     unsafe = sorted({key for key, value in change.sets if not _adoptable(key, value, change)})
     if unsafe:
-        return f"no write in flight survives a change of {', '.join(unsafe)}"
+        return f"changing {', '.join(unsafe)} conflicts with every concurrent write"
     sets = {key.lower() for key, _ in change.sets}
     if change.schema == "other" or (change.schema == "mapping" and _MAPPING_MODE not in sets):
-        return "no write in flight survives a change of the schema"
+        return "changing the schema conflicts with every concurrent write"
     return ""
 
 
@@ -163,11 +163,11 @@ def _protocol(winner: CommittedTransaction, loser: CurrentTransaction) -> Confli
         if loser.protocol:
             return fails(Conflict.PROTOCOL_CHANGED, "both change the protocol", source)
         if change.removes:
-            reason = "a feature leaves the protocol: no transaction in flight survives that"
+            reason = "dropping a protocol feature conflicts with every concurrent transaction"
             return fails(Conflict.PROTOCOL_CHANGED, reason, source)
     used = sorted(set(loser.drops) & set(winner.traces) - {"rowTracking"})
     if used:
-        return fails(Conflict.REVALIDATION, f"the winner used {', '.join(used)}, which this takes away", source)
+        return fails(Conflict.REVALIDATION, f"the other commit used {', '.join(used)}, which this one drops", source)
     return None
 
 
@@ -177,7 +177,7 @@ def _metadata(winner: CommittedTransaction, loser: CurrentTransaction) -> Confli
         return None
     source = "delta-2.2"
     if loser.metadata:
-        return fails(Conflict.METADATA_CHANGED, "two metadata changes never merge", source)
+        return fails(Conflict.METADATA_CHANGED, "two metadata changes always conflict", source)
     why = metadata_failure(change, loser.client.version)
     return fails(Conflict.METADATA_CHANGED, why, source) if why else None
 
@@ -194,13 +194,13 @@ def _app_ids(winner: CommittedTransaction, loser: CurrentTransaction) -> Conflic
     shared = sorted(set(winner.app_ids) & set(loser.app_ids))
     if not shared:
         return None
-    reason = f"two runs of one stream, or of one idempotent write, at once: {', '.join(shared)}"
+    reason = f"two runs of one stream, or of one idempotent write, at the same time: {', '.join(shared)}"
     return fails(Conflict.TRANSACTION, reason, "delta-2.1 (4)")
 
 
 def _backfills(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome | None:
     if loser.kind is Kind.UNBACKFILL and winner.kind is Kind.BACKFILL:
-        reason = "row tracking is being turned on and taken away at once"
+        reason = "row tracking is being enabled and dropped at the same time"
         return fails(Conflict.BACKFILL, reason, "ConflictChecker.scala 551")
     return None
 
@@ -235,7 +235,7 @@ def _removed_read(winner: CommittedTransaction, loser: CurrentTransaction) -> Co
 def _removed_twice(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome | None:
     removes = set(loser.removes)
     if any(file.path in removes for file in winner.removed):
-        return fails(Conflict.DELETE_DELETE, "both remove or rewrite one file", "delta-3")
+        return fails(Conflict.DELETE_DELETE, "both remove or rewrite the same file", "delta-3")
     return None
 
 
@@ -262,21 +262,21 @@ def _after_retry(
     gone = any(file.path in inputs for winner in winners for file in winner.removed)
     if gone or any(winner.repartitions for winner in winners):
         return outcome
-    return commits("it begins again by itself: all files that it rewrites still live", "delta-2.5")
+    return commits("it retries by itself: all files that it rewrites still exist", "delta-2.5")
 
 
 def _why_it_commits(winners: Sequence[CommittedTransaction], loser: CurrentTransaction) -> ConflictOutcome:
     if any(winner.metadata is not None for winner in winners):
-        return commits("it adopts the change and goes on", "delta-2.2")
+        return commits("it adopts the change and continues", "delta-2.2")
     added = any(winner.added for winner in winners)
     if added and any(_skips_added(winner, loser) for winner in winners):
         return commits("a row tracking backfill only commits files again", "delta-1.6")
     if added and loser.reads.nothing:
-        return commits("it reads nothing of the table, so added files do not concern it", "delta-3")
+        return commits("it reads nothing of the table, so added files do not conflict", "delta-3")
     if added and level_used(loser) is Level.SNAPSHOT:
-        return commits("it changes no row, so added files do not concern it", "delta-2.4")
+        return commits("it changes no row, so added files do not conflict", "delta-2.4")
     if added and level_used(loser) is Level.WRITE_SERIALIZABLE and all(winner.blind for winner in winners):
-        return commits("under WriteSerializable a blind append is in nobody's way", "delta-3")
+        return commits("under WriteSerializable a blind append conflicts with nothing", "delta-3")
     if added or any(winner.removed for winner in winners):
-        return commits("the winner touched no file that it reads or writes", "delta-3")
-    return commits("the winner changed nothing that it reads or writes", "delta-2.1")
+        return commits("the other commit touched no file that it reads or writes", "delta-3")
+    return commits("the other commit changed nothing that it reads or writes", "delta-2.1")

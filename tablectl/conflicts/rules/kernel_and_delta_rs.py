@@ -25,12 +25,12 @@ def decide_kernel(winner: CommittedTransaction, loser: CurrentTransaction) -> Co
     if winner.metadata is not None:
         return fails(Conflict.METADATA_CHANGED, "it fails on every metadata change", _KERNEL)
     if set(winner.app_ids) & set(loser.app_ids):
-        return fails(Conflict.TRANSACTION, "two runs of one idempotent write at once", _KERNEL)
+        return fails(Conflict.TRANSACTION, "two runs of one idempotent write at the same time", _KERNEL)
     if set(winner.domains) & set(loser.domains) - {ROW_TRACKING_DOMAIN}:
-        return fails(Conflict.WRITE, "both write one domain", _KERNEL)
+        return fails(Conflict.WRITE, "both write the same metadata domain", _KERNEL)
     if {file.path for file in winner.removed} & set(loser.removes):
-        return fails(Conflict.WRITE, "both remove or rewrite one file", _KERNEL)
-    return commits("the winner removed no file that it removes too", _KERNEL)
+        return fails(Conflict.WRITE, "both remove or rewrite the same file", _KERNEL)
+    return commits("the other commit removed no file that it removes too", _KERNEL)
 
 
 def decide_delta_rs(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome:
@@ -56,13 +56,13 @@ def _delta_rs_files(winner: CommittedTransaction, loser: CurrentTransaction) -> 
         result = ConflictResult.FAILS if lost else ConflictResult.MAY_FAIL
         return ConflictOutcome(result, "files were added to what it reads", _DELTA_RS, Conflict.APPEND)
     if lost:
-        return fails(Conflict.DELETE_READ, "rows were removed that it counts as read", _DELTA_RS)
+        return fails(Conflict.DELETE_READ, "rows that count as read were removed", _DELTA_RS)
     if removed & set(loser.removes):
-        return fails(Conflict.DELETE_DELETE, "both remove or rewrite one file", _DELTA_RS)
+        return fails(Conflict.DELETE_DELETE, "both remove or rewrite the same file", _DELTA_RS)
     return None
 
 
 def _delta_rs_ids(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome:
     if set(winner.app_ids) & set(loser.app_ids):
-        return fails(Conflict.TRANSACTION, "two runs of one idempotent write at once", _DELTA_RS)
-    return commits("the winner touched nothing that it reads or removes", _DELTA_RS)
+        return fails(Conflict.TRANSACTION, "two runs of one idempotent write at the same time", _DELTA_RS)
+    return commits("the other commit touched nothing that it reads or removes", _DELTA_RS)

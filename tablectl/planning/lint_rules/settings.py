@@ -81,7 +81,7 @@ def tombstones_short(subject: LintedState) -> Iterator[RuleFinding]:
 def log_never_cleaned(subject: LintedState) -> Iterator[RuleFinding]:
     """L016: the log is never cleaned up."""
     if (subject.value(CLEANUP_KEY) or "").lower() == "false":
-        yield RuleFinding("L016", f"{CLEANUP_KEY} is off: the log grows for ever", _line(CLEANUP_KEY))
+        yield RuleFinding("L016", f"{CLEANUP_KEY} is off: the log grows without limit", _line(CLEANUP_KEY))
 
 
 def clustering_rewrites_nothing(subject: LintedState) -> Iterator[RuleFinding]:

@@ -288,7 +288,7 @@ def test_winners_count_in_their_order() -> None:
         (appended(), reader(Kind.OPTIMIZE, data_change=False), "changes no row"),
         (appended(), reader(**WEAK), "under WriteSerializable a blind append"),
         (appended(B), in_partition("a"), "touched no file"),
-        (PROPERTY, reader(Kind.OPTIMIZE, data_change=False), "begins again by itself"),
+        (PROPERTY, reader(Kind.OPTIMIZE, data_change=False), "retries by itself"),
         (CommittedTransaction(kind=Kind.BACKFILL, added=(File("x"),)), reader(), "backfill"),
     ],
 )
