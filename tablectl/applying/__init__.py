@@ -1,1 +1,1 @@
-"""The protected window: the lease on each table, and everything that runs under it."""
+"""The protected window: the lease of each table and everything that runs under it."""

@@ -1,4 +1,4 @@
-"""How a lease changes hands: taken, taken over from a dead holder, or broken by an operator (docs/window.md)."""
+"""How a lease changes hands: acquired, taken over from a dead holder, or broken by an operator (docs/window.md)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tablectl.model.errors import WindowError
 from tablectl.storage.records import RecordStore
 
 LONGEST_PAUSE = 5.0
-"""Seconds between two looks at a lease that is held."""
+"""Longest pause between two polls of a held lease, in seconds."""
 _LONGEST_REASON = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one run says of itself in every lease that it takes."""
+    """What a run writes about itself into every lease that it acquires."""
 
     owner: Owner
     run: str
@@ -31,7 +31,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The lease was not taken, since its holder may be alive: ``record`` is the holder's newest."""
+    """The lease was not acquired because its holder may be alive. ``record`` is the holder's newest record."""
 
     record: LeaseRecord
 
@@ -41,42 +41,46 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """What was seen of a lease's holder, from one look at the tail to the next."""
+    """What an observer knows about a lease's holder, carried from one poll of the tail to the next."""
 
     record: LeaseRecord
-    """The tail, as it was at the last look."""
+    """The tail at the last poll."""
     since: float
-    """When it was seen first, on our clock."""
+    """When this tail was first seen, in seconds on our monotonic clock."""
     alive: bool = False
-    """Whether the tail has changed while we looked: its holder is at work, or another one has come."""
+    """Whether the tail changed between two polls: the holder is at work, or there is a new holder."""
 
     def is_dead(self, now: float) -> bool:
-        """Whether the tail, read again after ``now``, has been the same for its ttl × 1.25 on our own clock.
+        """Whether the tail, read again after ``now``, has stayed the same for ttl × 1.25 on our own clock.
 
-        Nobody needs to look in between: each record has an id of its own, so a tail that moved never comes back.
+        No polls are needed in between: each record has its own id, so a tail that moved never comes back.
         """
         return now - self.since >= self.patience
 
     @property
     def patience(self) -> float:
-        """Seconds of silence after which the holder is dead."""
+        """Seconds without a new record after which the holder counts as dead."""
         return self.record.silence
 
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """No lease was taken, because of these holders, by the keys of their tables."""
+    """No lease was acquired. ``holders`` maps the keys of the tables that block to their holders."""
 
     holders: Mapping[str, Sighting]
 
 
 def try_acquire(store: RecordStore, claim: Claim, clock: Clock, new_id: Callable[[], str] = random_id) -> Lease | Held:
-    """Takes the lease if nobody holds it; never waits."""
+    """Acquire the lease if it is free. Never waits. Raises ``WindowError`` if the store cannot be reached."""
     return _take(store, claim, clock, new_id, dead=frozenset())
 
 
 def acquire(store: RecordStore, claim: Claim, clock: Clock, new_id: Callable[[], str] = random_id) -> Lease | Held:
-    """Takes the lease, if need be after its holder has given no sign of life for as long as its record holds."""
+    """Acquire the lease; take it over if its holder stays silent for the holder's ttl × 1.25.
+
+    Waits while the holder may be dead, and returns ``Held`` as soon as it shows a sign of life. Raises ``WindowError``
+    if the store cannot be reached.
+    """
     seen: Mapping[str, Sighting] = {}
     while True:
         taken = acquire_all({"": store}, claim, clock, seen, new_id)
@@ -96,13 +100,14 @@ def acquire_all(
     seen: Mapping[str, Sighting],
     new_id: Callable[[], str] = random_id,
 ) -> dict[str, Lease] | Blocked:
-    """Takes these leases, all or none, in the order of their keys. Never waits: whoever is blocked asks again later,
-    with what was ``seen`` by then.
+    """Acquire all of these leases or none, in the order of their keys.
 
-    All are looked at before the first is taken, so that only a race takes one in vain. A holder that has given no sign
-    of life for its ttl × 1.25 is dead. Whatever is raised on the way, nothing stays taken. Since nothing is held while
-    somebody waits, applies cannot wait for each other in a circle; and since all take leases in one order, of those
-    that meet the one that is furthest ahead gets on.
+    Never waits: a blocked caller asks again later and passes the ``seen`` sightings of the last call. All tails are
+    read before the first lease is taken, so only a race takes a lease in vain. A holder whose tail has not changed for
+    ttl × 1.25 is dead. If anything is raised on the way, no lease stays taken.
+
+    Applies cannot deadlock: none holds a lease while it waits for another one. And one of several competing applies
+    always makes progress: all take leases in the same order, so the one that is furthest ahead gets through.
     """
     looks = {key: _look(stores[key], clock, seen.get(key)) for key in sorted(stores)}
     blocked = {key: each.sighting for key, each in looks.items() if each.sighting and not each.dead}
@@ -124,7 +129,7 @@ def acquire_all(
 @dataclass(frozen=True, slots=True)
 class _Look:
     sighting: Sighting | None
-    """``None`` where the lease is free."""
+    """``None`` if the lease is free."""
     dead: bool = False
 
 
@@ -134,16 +139,16 @@ def _look(store: RecordStore, clock: Clock, seen: Sighting | None) -> _Look:
     if last is None or not last.held:
         return _Look(None)
     if seen is None or seen.record.id != last.id:
-        # The time after the read: what we saw is at least as old as this.
+        # The time after the read: the record is at least as old as this.
         return _Look(Sighting(last, clock.monotonic(), alive=seen is not None))
     return _Look(seen, seen.is_dead(before))
 
 
 def break_lease(store: RecordStore, epoch: int, reason: str, owner: Owner, clock: Clock) -> LeaseRecord:
-    """Ends the ownership that the operator was shown, by force; gives the record of it.
+    """Force the end of the ownership with the given epoch. Returns the ``break`` record.
 
-    The holder finds out before its next statement; one that runs already cannot be stopped. Raises ``WindowError``
-    without a reason, when nobody holds the lease, and when somebody else holds it by now.
+    The holder notices before its next statement; a statement that already runs cannot be stopped. Raises
+    ``WindowError`` if the reason is empty, if the lease is free, or if its epoch is no longer ``epoch``.
     """
     if not reason.strip():
         raise WindowError("breaking a lease wants a reason", "its holder and the next one will read it")
@@ -174,7 +179,7 @@ def break_lease(store: RecordStore, epoch: int, reason: str, owner: Owner, clock
 def _take(
     store: RecordStore, claim: Claim, clock: Clock, new_id: Callable[[], str], dead: frozenset[str]
 ) -> Lease | Held:
-    """Appends our ``acquire`` unless the tail is held, by another than those whose last records are in ``dead``."""
+    """Append an ``acquire`` record unless the lease is held by a holder whose last record is not in ``dead``."""
     for _ in range(ATTEMPTS):
         last = tail(store)
         if last is not None and last.held and last.id not in dead:
@@ -189,7 +194,7 @@ def _take(
 
 def _first(claim: Claim, last: LeaseRecord | None, clock: Clock, new_id: str) -> LeaseRecord:
     now = clock.utc()
-    # A statement that the dead holder left behind runs under the gate that was shut for it.
+    # A statement that a dead holder left running keeps the gate that was shut for it.
     left = last if last is not None and last.statement_bound > 0 else None
     return LeaseRecord(
         seq=last.seq + 1 if last else 1,

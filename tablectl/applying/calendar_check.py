@@ -1,4 +1,4 @@
-"""The calendar as a run heeds it: asked before a lease is taken and before each statement (docs/window.md)."""
+"""The calendar, checked before a lease is acquired and before each statement (docs/window.md)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from tablectl.model.plan import TablePlan
 
 
 def outside(window: RunContext, plan: TablePlan, begun: datetime | None = None) -> StopTableError | None:
-    """Why the calendar does not let a table be worked on now; ``None`` where it does, or an operator overrides it.
+    """Why the calendar forbids work on a table now; ``None`` if it permits it or an operator overrides it.
 
-    ``begun`` is when work on it began, by the wall clock, if it did.
+    ``begun`` is the wall-clock time at which work on the table began, if it did.
     """
     calendar = window.terms.calendar.of(plan.table, plan.tags)
     now = window.clock.utc()
@@ -27,7 +27,9 @@ def outside(window: RunContext, plan: TablePlan, begun: datetime | None = None) 
 
 
 def opening(window: RunContext, plan: TablePlan) -> datetime | None:
-    """When the calendar lets a table be worked on, now or later; ``None`` where not within a year."""
+    """The first moment from now on at which the calendar permits work on a table; ``None`` if there is none within a
+    year.
+    """
     now = window.clock.utc()
     return now if window.stamp.override else window.terms.calendar.of(plan.table, plan.tags).opening(now)
 

@@ -1,4 +1,4 @@
-"""Time as the window sees it: passed in, so that nothing here ever asks the machine by itself."""
+"""The clock of a run. It is passed in everywhere; no other code of this package reads the machine's clock."""
 
 from __future__ import annotations
 
@@ -11,62 +11,64 @@ from tablectl.model.errors import WindowError
 
 
 class Clock(Protocol):
-    """The only source of time. Decisions are made on ``monotonic`` alone (docs/window.md, "Leases")."""
+    """The only source of time. Decisions use ``monotonic`` alone (docs/window.md, "Leases")."""
 
     def monotonic(self) -> float:
-        """Seconds since some moment, on this process's own clock: never set back, never compared across processes.
+        """Seconds since an arbitrary moment on this process's clock. Never set back; never compared across processes.
 
-        It goes on while the machine sleeps. It may stand still while a virtual machine is paused: what a holder must
-        know of that time, it reads in the log.
+        It keeps counting while the machine sleeps. It may stand still while a virtual machine is paused: the holder of
+        a lease learns from the log what happened during that time.
         """
 
     def sleep(self, seconds: float) -> None:
-        """Waits; raises ``StoppedError`` when the run is told to stop."""
+        """Wait. Raises ``StoppedError`` when the run is asked to stop."""
 
     def utc(self) -> datetime:
-        """The wall clock, for people to read. No decision may look at it."""
+        """The wall clock, for output only. No decision may use it."""
 
 
 def milliseconds(moment: datetime) -> int:
-    """A moment as logs tell it: since the epoch."""
+    """A moment as milliseconds since the epoch, as in Delta logs."""
     return round(moment.timestamp() * 1000)
 
 
 class StoppedError(WindowError):
-    """A wait was cut short because the run was told to stop."""
+    """A wait was cut short because the run was asked to stop."""
 
 
 _COUNTS_SLEEP: int | None = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
-"""The clock that goes on while the machine sleeps. On Linux CLOCK_MONOTONIC stands still then; on macOS it goes on, and
-``time.monotonic``, which reads another one, stands still."""
+"""The clock that keeps counting while the machine sleeps. On Linux CLOCK_MONOTONIC stands still during sleep. On macOS
+it keeps counting, and ``time.monotonic``, which reads another clock, stands still."""
 
 
 class SystemClock:
-    """The machine's clock. ``interrupt`` (from a signal handler, say) ends every sleep, now and later."""
+    """The machine's clock. ``interrupt``, called from a signal handler for example, ends every sleep, current and
+    future.
+    """
 
     def __init__(self) -> None:
         self._stop = threading.Event()
 
     def monotonic(self) -> float:
-        """As ``Clock.monotonic``."""
+        """Seconds on a clock that keeps counting while the machine sleeps, where the system has one."""
         return time.monotonic() if _COUNTS_SLEEP is None else time.clock_gettime(_COUNTS_SLEEP)
 
     def sleep(self, seconds: float) -> None:
-        """As ``Clock.sleep``."""
+        """Wait. Raises ``StoppedError`` at once if ``interrupt`` was or is called."""
         if self._stop.wait(seconds):
             raise StoppedError("stopped while waiting", "nothing is left to repair: run it again")
 
     def utc(self) -> datetime:
-        """As ``Clock.utc``."""
+        """The wall clock in UTC, for output only."""
         return datetime.now(UTC)
 
     def interrupt(self) -> None:
-        """Ends the sleep of every thread that uses this clock."""
+        """End the sleep of every thread that uses this clock."""
         self._stop.set()
 
 
 def pause_briefly(clock: Clock, seconds: float) -> None:
-    """A short wait before another try of what must be done on every way out, also by a run that is told to stop."""
+    """Wait before retrying cleanup that every exit path must do, even in a run that was asked to stop."""
     try:
         clock.sleep(seconds)
     except StoppedError:

@@ -1,4 +1,4 @@
-"""What all tables of a run share, and how a table's part of it ends before its time."""
+"""What all tables of a run share, and the exception that ends work on one table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tablectl.model.table_options import Optimize
 
 
 class LiveReader(Protocol):
-    """How an apply reads tables; ``live.reader`` in earnest, a fake in tests."""
+    """How an apply reads tables. The implementation is in ``tablectl.workflow``; tests use a fake."""
 
     def read(
         self,
@@ -35,18 +35,19 @@ class LiveReader(Protocol):
         truncation: bool = False,
         marks: Optimize | None = None,
     ) -> LiveTable:
-        """The table at a version, the newest without one. ``counts`` counts vectors where no checksum does,
-        ``truncation`` tells how old the history is that is to be given up, ``marks`` what data has to follow the
-        clustering columns.
+        """The table at a version; by default the newest.
+
+        ``counts`` counts deletion vectors where no checksum has the number. ``truncation`` reads how old the history is
+        that a feature drop truncates. ``marks`` reads which data the clustering columns do not cover yet.
         """
         ...
 
     def commits(self, location: str, *, after: int) -> tuple[Commit, ...]:
-        """The commits above a version, newest first."""
+        """The commits after version ``after``, newest first."""
         ...
 
     def free(self, location: str) -> int | None:
-        """Bytes that are free where a table lies; ``None`` where that cannot be told, as in a bucket."""
+        """Free bytes in the file system of a table; ``None`` if that is unknown, as in a bucket."""
         ...
 
 
@@ -55,23 +56,23 @@ class WindowSettings:
     """How a run treats the writers of its tables."""
 
     drain: float = 300.0
-    """Seconds that writers get to end, each time the gate tightens."""
+    """Seconds that writers get to finish each time the gate tightens."""
     before: tuple[tuple[str, ...], ...] = ()
     """Commands that run before the first gate that stops more than schema changes."""
     after: tuple[tuple[str, ...], ...] = ()
-    """Commands that run when the gate is open again, on every way out."""
+    """Commands that run once the gate is open again, on every exit path."""
     run_hook: RunHook = run_nothing
     calendar: Calendar = ALWAYS
     exclusive_commits: bool = False
-    """Whether the configuration states that commits of several drivers exclude each other."""
+    """Whether the configuration states that concurrent commits of several drivers exclude each other."""
     wait: float = 0.0
-    """Seconds for which tables whose window could not be opened are tried again."""
+    """Seconds for which tables whose window could not be opened are retried."""
     watch: float = 0.0
-    """Seconds for which writers are waited for to come back, once all is done."""
+    """Seconds to watch, after the run, for writers that commit again."""
 
 
 Approve = Callable[[TablePlan], None]
-"""Asks again, under a table's lease, before anything is sent, whether its plan may run. Raises ``StopTableError``."""
+"""Checks under a table's lease, before any statement is sent, whether its plan may run. Raises ``StopTableError``."""
 
 
 def approve_all(_plan: TablePlan) -> None:
@@ -80,27 +81,27 @@ def approve_all(_plan: TablePlan) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What every table of a run shares."""
+    """What all tables of a run share."""
 
     engine: Engine
     reader: LiveReader
     clock: Clock
     stamp: Stamp
     stop: Flag
-    """Set when the run shall end: no further statement starts."""
+    """Set to end the run: no further statement starts."""
     notify: Notify
     budget: float
-    """Seconds for which a lease must still hold when a statement starts."""
+    """Seconds for which a lease must remain valid when a statement starts."""
     terms: WindowSettings = WindowSettings()
     turns: Turns = field(default_factory=Turns)
-    """Whose closed statements run now."""
+    """The queue in which closed statements run, per driver."""
     together: Together | None = None
-    """The tables that share one window; ``None`` where each has its own."""
+    """The tables that share one window; ``None`` if each has its own."""
     approve: Approve = approve_all
 
 
 class StopTableError(Exception):
-    """Ends a table's part of the run with an outcome."""
+    """Ends work on one table with an outcome."""
 
     def __init__(self, outcome: RunOutcome, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -110,5 +111,5 @@ class StopTableError(Exception):
 
 
 def interrupted() -> StopTableError:
-    """The end of a table whose run was told to stop."""
+    """The error that ends work on a table when the run was asked to stop."""
     return StopTableError(RunOutcome.INTERRUPTED, "stopped before all statements ran", "run the same command again")

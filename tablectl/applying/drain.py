@@ -1,4 +1,4 @@
-"""The drain: waiting until every guard that a gate stops is gone or dead (docs/guards.md, "What waits for whom")."""
+"""The drain: wait until every guard that the gate blocks is deleted or dead (docs/guards.md, "What waits for whom")."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ _UNREAD = -1
 
 @dataclass(frozen=True, slots=True)
 class DrainWait:
-    """What a drain still waits for, or why it cannot tell."""
+    """What a drain still waits for, or why it does not know."""
 
     guards: tuple[GuardRecord, ...]
     problem: str
-    """Why the guards or the lease could not be read; empty where they were."""
+    """Why the guards or the lease could not be read; empty if they were read."""
     seconds: float
-    """Waited so far."""
+    """Seconds waited so far."""
     guarded: bool = False
-    """Whether there was any guard, also of a writer that need not wait."""
+    """Whether any guard was seen, including guards that the gate does not block."""
     waits_for: str = ""
-    """The place of another table at whose gate one of these writers waits, in the midst of its write."""
+    """The location of another table whose gate blocks one of these writers in the middle of its write."""
 
     @property
     def over(self) -> bool:
-        """Whether nothing is left to wait for. What cannot be read is not drained."""
+        """Whether the drain is complete. Guards that cannot be read count as not drained."""
         return not self.guards and not self.problem
 
     @property
     def text(self) -> str:
-        """Who is waited for, for people: ``nightly load (any), etl (append)``."""
+        """The writers that the drain waits for, for people: ``nightly load (any), etl (append)``."""
         named = [f"{guard.writer or 'a writer without a name'} ({guard.mode})" for guard in self.guards]
         more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
         return ", ".join(named[:_NAMED]) + more or f"guards that cannot be read: {self.problem}"
@@ -57,13 +57,15 @@ def drain(
     note_dead: Callable[[Sequence[str]], None] = lambda _guards: None,
     is_stuck: Callable[[DrainWait], bool] = lambda _waiting: False,
 ) -> DrainWait:
-    """Waits until the guards that wait at ``gate`` are gone or dead, at most ``limit`` seconds; says what is left.
+    """Wait at most ``limit`` seconds until the guards that ``gate`` blocks are deleted or dead. Returns what is left.
 
-    The gate's record must be in the log before: a guard that comes later than the first listing saw the gate and waits
-    by itself, and so is not waited for. A guard is dead when its beat has not changed for its ttl × 1.25 on our clock;
-    ``note_dead`` writes that down before the drain ends, and then the dead are deleted. ``pulse`` is called before each
-    pause: it keeps the lease proven, and what it raises ends the drain, except a store's failure that may pass.
-    ``ignored`` are ids of guards that nobody waits for any more. The drain also ends where ``is_stuck`` says so.
+    The record of the gate must be in the log before the call. A guard that appears after the first listing was written
+    after the gate's record, so its writer saw the gate and waits by itself: the drain does not wait for it.
+
+    A guard is dead if its beat has not changed for ttl × 1.25 on our clock. ``note_dead`` records the dead guards
+    before the drain ends; then they are deleted. ``pulse`` is called before each pause and keeps the lease proven. What
+    it raises ends the drain, except transient failures of the store. ``ignored`` holds the ids of guards to skip. The
+    drain also ends as soon as ``is_stuck`` returns true.
     """
     guards = _Guards(store, gate, clock, ignored)
     started, pause = clock.monotonic(), _SHORTEST_PAUSE
@@ -103,14 +105,14 @@ def _elsewhere(guards: Iterable[GuardRecord]) -> str:
 class _Seen:
     record: GuardRecord
     beat: int
-    """The beat whose record was read; ``_UNREAD`` where it was gone by then, as it is when it was just renewed."""
+    """The beat whose record was read. ``_UNREAD`` if the record was gone by then, as after a renewal."""
     since: float
-    """When that beat was seen first, on our clock."""
+    """When that beat was first seen, in seconds on our clock."""
     dead: bool = False
 
 
 class _Guards:
-    """The guards that are waited for, from one look to the next."""
+    """The guards that a drain waits for, from one listing to the next."""
 
     def __init__(self, store: RecordStore, gate: Gate, clock: Clock, ignored: Collection[str]) -> None:
         self._store = store
@@ -122,23 +124,26 @@ class _Guards:
 
     @property
     def alive(self) -> tuple[GuardRecord, ...]:
-        """Those that gave a sign of life lately, as far as was looked."""
+        """Guards not known to be dead."""
         return tuple(each.record for each in (self._seen or {}).values() if not each.dead)
 
     @property
     def dead(self) -> tuple[str, ...]:
-        """The ids of those that gave none for too long."""
+        """Ids of the dead guards."""
         return tuple(guard for guard, each in (self._seen or {}).items() if each.dead)
 
     def bury_dead(self) -> None:
-        """Deletes those that are dead."""
+        """Delete the dead guards."""
         for guard, each in (self._seen or {}).items():
             if each.dead:
                 bury(self._store, guard, each.beat)
 
     def look(self) -> None:
-        """At first all that are there, afterwards those that still are. What raises changes nothing."""
-        now = self._clock.monotonic()  # before the reads: what we saw then is at least as old by now
+        """List the guards. The first call takes all of them, later calls only those already known.
+
+        If it raises ``WindowError``, the state is unchanged.
+        """
+        now = self._clock.monotonic()  # before the reads: what they return is at least as old as this
         beats = _listed(self._store)
         self.any_seen |= bool(beats)
         looked_at = {}
@@ -152,7 +157,7 @@ class _Guards:
         self._seen = {guard: each for guard, each in looked_at.items() if self._is_waited_for(each.record)}
 
     def _is_waited_for(self, record: GuardRecord) -> bool:
-        # One that says that it waits here reads the gate again after its next beat.
+        # A writer that says that it waits at this table reads the gate again after its next beat.
         return record.mode.waits(self._gate) and record.waits != HERE
 
     def _read(self, guard: str, beat: int, known: _Seen | None) -> _Seen:
@@ -165,8 +170,8 @@ class _Guards:
 
 
 def _listed(store: RecordStore) -> dict[str, int]:
-    """The guards of two listings in a row: one that is renewed while the store lists may be missing from one of them,
-    its old beat gone already and its new one not yet listed.
+    """The guards of two listings in a row. A single listing may miss a guard that is renewed at the same time: its old
+    beat is already deleted and its new one not yet listed.
     """
     first, second = newest_beats(store), newest_beats(store)
     return {guard: max(first.get(guard, 0), second.get(guard, 0)) for guard in {**first, **second}}

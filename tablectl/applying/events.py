@@ -1,4 +1,4 @@
-"""What a run tells whoever watches it: one event for each step of each table, and how far the run is."""
+"""The events of a run for whoever watches it: one for each step of each table, and the progress of the run."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 PROGRESS = "progress"
-"""The step of an event that tells how far the run is."""
+"""The step of an event that reports progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunEvent:
-    """A step of a run on one table. It is also where a test stops a run."""
+    """A step of a run on one table. Tests also use events to stop a run at a step."""
 
     table: str
-    """Its name; empty for what is about the whole run."""
+    """The table's name; empty for an event of the whole run."""
     step: str
     """For machines: ``leased``, ``fresh``, ``gate closed``, ``before <id>``, ``after <id>``, ``verify``, …"""
     words: str = ""
-    """For people; empty where nobody needs to be told."""
+    """For people; empty if there is nothing to show."""
     waited: float | None = None
-    """Seconds waited so far, of something that goes on: such an event comes again and again while it lasts."""
+    """Seconds waited so far. Events of a wait repeat while the wait lasts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is, in jobs."""
+    """The progress of a run, in jobs."""
 
     done: int
     running: int
     waiting: int
-    """Begun, and waiting outside the workers."""
+    """Started, and waiting without a worker."""
     queued: int
-    """Not begun."""
+    """Not started."""
 
 
 Notify = Callable[[RunEvent], None]
 
 
 def nobody_watches(_event: RunEvent) -> None:
-    """The ``Notify`` of a run that nobody watches."""
+    """The ``Notify`` of a run without an observer."""
 
 
 _WAITS: Mapping[str, str] = MappingProxyType(
@@ -54,11 +54,11 @@ _WAITS: Mapping[str, str] = MappingProxyType(
         "again": "for another try",
     }
 )
-"""The steps that are waits, and what for."""
+"""The steps that are waits, and what each waits for."""
 
 
 class Tally:
-    """A ``Notify`` that passes events on and counts what the tables of a run wait for. For several threads."""
+    """A ``Notify`` that passes events on and counts what the tables of a run wait for. Thread-safe."""
 
     def __init__(self, notify: Notify) -> None:
         self._notify = notify
@@ -68,7 +68,7 @@ class Tally:
         self._lock = threading.Lock()
 
     def __call__(self, event: RunEvent) -> None:
-        """Passes an event on; after it, how far the run is where that has changed."""
+        """Pass an event on, followed by a progress event if the progress has changed."""
         self._notify(event)
         with self._lock:
             if event.step in _WAITS:
@@ -78,7 +78,7 @@ class Tally:
         self._say()
 
     def tell(self, progress: Progress) -> None:
-        """How far the scheduler is."""
+        """Record the scheduler's progress, and emit an event if it has changed."""
         with self._lock:
             self._progress = progress
         self._say()

@@ -1,4 +1,4 @@
-"""One table's gate during one visit: it tightens ahead of the statements, and opens on every way out."""
+"""The gate of one table during a run: it tightens before statements and opens on every exit path."""
 
 from __future__ import annotations
 
@@ -26,18 +26,20 @@ from tablectl.model.plan import Phase, Statement
 GATES: Mapping[Phase, Gate] = MappingProxyType(
     {Phase.FREE: Gate.NO_SCHEMA, Phase.REWRITE: Gate.APPENDS_ONLY, Phase.CLOSED: Gate.CLOSED}
 )
-"""The gate that a statement of each phase needs at least."""
+"""The loosest gate that a statement of each phase may run under."""
 
 _FREE_FAILS = "concurrent writes that change the schema fail once (MetadataChangedException)"
 
 _STUCK = 2.0
-"""Seconds after which a writer that waits at another gate is not waited for at a gate that stays shut."""
+"""Seconds after which a drain gives up on a writer that is blocked at the gate of another table."""
 
 _log = logging.getLogger(__name__)
 
 
 class GateKeeper:
-    """Shuts a table's gate for statements and opens it again; remembers for how long, and over whom."""
+    """Shuts a table's gate for statements and opens it again. Measures for how long, and records which writers may
+    fail.
+    """
 
     def __init__(self, window: RunContext, table: str, lease: Lease, hooks: TableHooks) -> None:
         self._window = window
@@ -56,18 +58,19 @@ class GateKeeper:
         self.drained_for = 0.0
         """Seconds spent waiting for writers."""
         self.spans: list[GateRun] = []
-        """What the gate was, for people to read."""
+        """The gates of this session in order of time, for reports."""
         self.casualties: list[Casualty] = []
-        """Writers that were not waited for to their end."""
+        """Writers that the drain did not wait for to the end."""
         self.guarded = False
-        """Whether any guard was seen: the table's writers may be taken to use them."""
+        """Whether any guard was seen. If so, the table's writers are assumed to use guards."""
 
     def admit(self, statement: Statement, phase: Phase) -> bool:
-        """Sees to it that no writer who cooperates is in the way of a statement.
+        """Make sure that no cooperating writer conflicts with a statement.
 
-        True where the gate was tight enough already; False where it was shut just now and writers were waited for, who
-        may have committed meanwhile: then the statement must be decided again. ``StopTableError`` where they did not
-        end in time or a before-hook failed, and ``WindowError`` where the lease is lost or its store out of reach.
+        Returns True if the gate was tight enough already. Returns False if it was shut just now and writers were waited
+        for: they may have committed meanwhile, so the statement must be decided again. Raises ``StopTableError`` if
+        writers did not finish in time or a before-hook failed, and ``WindowError`` if the lease is lost or its store
+        cannot be reached.
         """
         gate = GATES[phase]
         self._check_others()
@@ -90,22 +93,23 @@ class GateKeeper:
     def _tighten(self, gate: Gate, statement: Statement) -> None:
         limit, spent = self._window.terms.drain, 0.0
         if gate is Gate.CLOSED and self._drained.strictness < Gate.APPENDS_ONLY.strictness and self._is_guarded():
-            # Appends still pass while the long ones, that read the table, come to their end.
+            # Appends still pass while the long writes, those that read the table, finish.
             left = self._shut_and_drain(Gate.APPENDS_ONLY, limit)
             spent = left.seconds
             if not (left.over or self._window.stamp.proceed):
                 self._give_up(left, statement)
             if self._together is None:
-                self._turn.take(lane_of(statement), self._wait_turn, shut=True)  # given on, where that took long
+                self._turn.take(lane_of(statement), self._wait_turn, shut=True)  # given up if the drain took long
         left = self._shut_and_drain(gate, limit - spent)
         if not left.over:
             self._give_up(replace(left, seconds=left.seconds + spent), statement)
         self._drained = gate
 
     def _admit_together(self, together: Together, gate: Gate, statement: Statement) -> None:
-        """For a table that shares its window: it meets the others around each step of its gate.
+        """The gate of a table that shares its window: it waits for the other tables around each step.
 
-        No turn is taken here: the gates of all are shut at the same time, and each statement takes the turn by itself.
+        No turn is taken here: the gates of all tables are shut at the same time, and each statement takes the turn by
+        itself.
         """
         if gate.strictness > Gate.NO_SCHEMA.strictness:
             together.once(self._hooks.before)
@@ -132,23 +136,24 @@ class GateKeeper:
             raise interrupted()
 
     def finish(self) -> None:
-        """To be called when no statement is missing any more: tables that share a window open their gates together."""
+        """Call this when no statement is missing any more: tables that share a window open their gates together."""
         self._turn.give()
         if self._together is not None:
             self._meet(self._together, Meeting.DONE)
 
     @property
     def closed(self) -> bool:
-        """Whether the gate is closed, and who is stopped by that has ended."""
+        """Whether the gate is closed and every writer that it blocks has ended."""
         return self._drained is Gate.CLOSED
 
     def leave(self) -> None:
-        """Gives back what other tables of the run wait for, whatever has ended this one."""
+        """Release what other tables of the run wait for, on every exit path."""
         self._turn.give()
 
     def open(self) -> None:
-        """Lets the writers go on. Never raises an ``Exception``: where it fails, the next renewal does it, or the
-        release, or the gate dies with the lease.
+        """Open the gate. Never raises an ``Exception``.
+
+        If opening fails, the next renewal opens it, or the release does, or the gate expires with the lease.
         """
         if self._together is None:
             self._turn.give()
@@ -159,7 +164,7 @@ class GateKeeper:
         self._open()
         self._together.leave(self._table)
         if self._lease.record.owed:
-            self._together.wait_until_open()  # the hooks that come now are those of all
+            self._together.wait_until_open()  # the after-hooks that follow cover all tables of the window
 
     def _open(self) -> None:
         self._drained = Gate.OPEN
@@ -182,7 +187,7 @@ class GateKeeper:
             self._tell("gate open")
 
     def _try_open(self) -> str:
-        """Why the gate is not open, and another try may help; empty where it is, or is not ours any more."""
+        """Why the gate is not open although a retry may help; empty if it is open or no longer ours."""
         try:
             self._lease.gate(Gate.OPEN)
         except LeaseLost as error:
@@ -193,17 +198,17 @@ class GateKeeper:
         return ""
 
     def _is_guarded(self) -> bool:
-        """Whether there may be a guard: else a looser gate ahead of a closed one is a record for nothing."""
+        """Whether there may be a guard. Without guards, a looser gate before a closed one would be a useless record."""
         try:
             return bool(newest_beats(self._lease.store))
         except WindowError:
             return True
 
     def _shut_and_drain(self, gate: Gate, limit: float) -> DrainWait:
-        """First the gate, then the list of guards: whoever is not on the list saw the gate (docs/guards.md).
+        """Write the gate first, then list the guards: a writer that is not in the list saw the gate (docs/guards.md).
 
-        Where a writer that is waited for waits itself at the gate of another table, the gate opens for a moment: a
-        writer that waits at this one may be who holds up the other.
+        If a writer that is waited for is itself blocked at the gate of another table, the gate opens for a moment: a
+        writer blocked at this gate may be the one that blocks the other table's.
         """
         began = self._window.clock.monotonic()
         while True:
@@ -230,7 +235,7 @@ class GateKeeper:
         self._tell(f"gate {gate}")
 
     def _end_span(self) -> int:
-        """Notes until when the gate was what it was; gives that moment."""
+        """Record until when the current gate applied. Returns that moment, in milliseconds since the epoch."""
         now = milliseconds(self._window.clock.utc())
         if self._shut_since is not None:
             gate, since = self._shut_since
@@ -254,7 +259,7 @@ class GateKeeper:
         return left
 
     def _give_up(self, left: DrainWait, statement: Statement) -> None:
-        """Ends the table's part of the run, or goes on over the writers if that was asked for."""
+        """End work on the table, or continue despite the remaining writers if the user passed ``--proceed``."""
         since = self._window.clock.utc() - timedelta(seconds=left.seconds)
         message = f"waited {left.seconds:.0f} s for writers, since {since:%Y-%m-%d %H:%M:%S} UTC: {left.text}"
         if not self._window.stamp.proceed:
@@ -279,9 +284,9 @@ class GateKeeper:
         if self._window.stop.is_set():
             raise interrupted()
         if waiting.seconds >= SHORT_DRAIN:
-            self._turn.give()  # a slow writer delays its own table alone
+            self._turn.give()  # a slow writer delays only its own table
         if not self._window.engine.alive():
-            # A gate is shut for an engine: without one nobody has to wait.
+            # The gate is shut for the engine's statement: without an engine, writers have nothing to wait for.
             raise StopTableError(
                 RunOutcome.FAILED, "the engine does not answer", "run the same command again when it does"
             )

@@ -1,4 +1,4 @@
-"""Running a hook's command: no shell, no terminal, a bounded time, its output line by line."""
+"""Run the command of a hook: without a shell or a terminal, in bounded time, with its output line by line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONGEST_LINE = 2000
 
 
 class RunHook(Protocol):
-    """Runs a command; says why it failed, and nothing where it did not."""
+    """Runs a command. Returns why it failed; empty if it succeeded."""
 
     def __call__(
         self,
@@ -28,24 +28,24 @@ class RunHook(Protocol):
         said: Callable[[str], None],
         stopped: Callable[[], bool],
     ) -> str:
-        """``environ`` comes on top of this process's own; ``said`` gets each line of output, in a thread of its own;
-        the command is ended as soon as ``stopped`` is true.
+        """``environ`` is added to this process's environment. ``said`` gets each line of output, on a thread of its
+        own. The command is ended as soon as ``stopped`` returns true.
         """
         ...
 
 
 def run_nothing(
-    command: Sequence[str],  # noqa: ARG001  # as in ``RunHook``
+    command: Sequence[str],  # noqa: ARG001  # the signature of ``RunHook``
     environ: Mapping[str, str],  # noqa: ARG001
     said: Callable[[str], None],  # noqa: ARG001
     stopped: Callable[[], bool],  # noqa: ARG001
 ) -> str:
-    """The ``RunHook`` of a run that has no hooks."""
+    """The ``RunHook`` of a run without hooks."""
     return "cannot be run here"
 
 
 class CommandRunner:
-    """``RunHook`` in earnest: commands run in a directory, each for at most ``timeout`` seconds."""
+    """The production ``RunHook``: runs commands in a directory, each for at most ``timeout`` seconds."""
 
     def __init__(self, directory: Path, timeout: float) -> None:
         self._directory = directory
@@ -58,7 +58,7 @@ class CommandRunner:
         said: Callable[[str], None],
         stopped: Callable[[], bool],
     ) -> str:
-        """As ``RunHook``."""
+        """Run a command and return why it failed; empty if it succeeded."""
         try:
             process = subprocess.Popen(  # noqa: S603  # the user's own configuration, and no shell
                 command,
@@ -67,7 +67,7 @@ class CommandRunner:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C is for us: half a hook is worse than a late one
+                start_new_session=True,  # a new session: Ctrl-C must not kill a hook half way
             )
         except (OSError, ValueError) as error:
             return f"cannot be run: {getattr(error, 'strerror', None) or error}"
@@ -75,7 +75,7 @@ class CommandRunner:
         reader = threading.Thread(target=_pass_on, args=(process.stdout, said), daemon=True)
         reader.start()
         why = self._wait(process, stopped)
-        reader.join(_LOOK_EVERY * 10)  # not for ever: a child that it left behind may hold the pipe
+        reader.join(_LOOK_EVERY * 10)  # bounded: a child process left behind may hold the pipe
         return why
 
     def _wait(self, process: subprocess.Popen[bytes], stopped: Callable[[], bool]) -> str:
@@ -107,7 +107,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:
-    """To the command and to all that it started, where the system knows of groups."""
+    """Signal the command and, on systems with process groups, everything that it started."""
     with suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, number)

@@ -1,7 +1,7 @@
-"""Hooks: the user's commands around a table's window, and what is owed to others until they ran (docs/window.md).
+"""Hooks: the user's commands around a table's window, and the after-hooks owed until they have run (docs/window.md).
 
-Whoever may write into a table's directory may write lease records. So an owed hook is a text to be compared with the
-present configuration, and never a command to be run because a record says so.
+Whoever can write to a table's directory can write lease records. So an owed hook in a record is only compared with the
+current configuration; a command is never run because a record contains it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tablectl.applying.run_report import RunOutcome
 from tablectl.model.errors import WindowError
 
 UNFINISHED = "unfinished"
-"""``TABLECTL_OUTCOME`` for the hook of a run that died."""
+"""``TABLECTL_OUTCOME`` for the after-hook of a run that died."""
 _MOST_SHOWN = 10
 _LONGEST_SHOWN = 200
 
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class TableHooks:
-    """The hooks of one table during one visit; no method but ``before`` ends the table."""
+    """The hooks of one table during one run. Only ``before`` and ``settle`` can end work on the table."""
 
     def __init__(self, window: RunContext, table: str, location: str, lease: Lease) -> None:
         self._window = window
@@ -33,17 +33,17 @@ class TableHooks:
         self._location = location
         self._lease = lease
         self._begun = False
-        self._kept: tuple[str, ...] = ()  # owed by a run before, and not to be dropped
+        self._kept: tuple[str, ...] = ()  # owed by an earlier run, and must be kept
         self.notes: list[str] = []
-        """What people must know: hooks that failed, and owed ones that nobody runs."""
+        """For people: hooks that failed, and owed hooks that no configuration runs."""
         self.owed: tuple[str, ...] = ()
-        """What is still owed, as commands."""
+        """The commands still owed."""
 
     def settle(self) -> None:
-        """Does first what a run that died still owes.
+        """Run first what a run that died still owes.
 
-        ``StopTableError`` where it owes a command that ``window.after`` does not hold (any more): a record's text is
-        never run, and to drop it could leave jobs paused for good. ``--proceed REASON`` drops it.
+        Raises ``StopTableError`` if it owes a command that ``window.after`` does not contain (any more). The text of a
+        record is never run, and dropping it could leave jobs paused forever. ``--proceed REASON`` drops it.
         """
         owed = self._lease.record.owed
         known = {shlex.join(command) for command in self._window.terms.after}
@@ -60,9 +60,10 @@ class TableHooks:
         self._run_owed(owed, UNFINISHED)
 
     def before(self) -> None:
-        """Runs the before-hooks, once; what that will owe is in the lease record first.
+        """Run the before-hooks once. What they will owe is written into the lease record first.
 
-        ``StopTableError`` where one fails, and ``WindowError`` where the record cannot be written: nothing ran then.
+        Raises ``StopTableError`` if one fails, and ``WindowError`` if the record cannot be written: then no hook has
+        run.
         """
         terms = self._window.terms
         if self._begun or not (terms.before or terms.after):
@@ -81,10 +82,10 @@ class TableHooks:
                 raise StopTableError(RunOutcome.HOOK_FAILED, message, "its output is above; no gate was closed for it")
 
     def after(self, outcome: RunOutcome) -> None:
-        """Runs what is owed now, whatever became of the table and also where the lease has run out.
+        """Run the owed after-hooks, whatever the outcome of the table, even if the lease has expired.
 
-        Where another run has taken the lease, the debt is its own: it may have paused the jobs again. The same where
-        that cannot be told, since the store is out of reach.
+        If another run has taken the lease over, it owes the hooks: it may have paused the jobs again. The same applies
+        if that is unknown because the store cannot be reached.
         """
         owed = self._lease.record.owed
         if not owed:
@@ -95,7 +96,7 @@ class TableHooks:
             if self._lease.lost:
                 self._leave(owed, f"the next apply of this table: {error.message}")
                 return
-            next_holder = None  # nobody can have taken it yet
+            next_holder = None  # the lease cannot have been taken over yet
         if next_holder is not None:
             self._leave(owed, str(next_holder))
             return
@@ -120,7 +121,7 @@ class TableHooks:
             if self.owed != tuple(owed):
                 self._lease.owe(self.owed)
         except WindowError as error:
-            # Its record says that it is still owed: the next apply runs it once more.
+            # The lease record still says that the hooks are owed: the next apply runs them once more.
             _log.warning("what %s owes could not be written: %s", self._table, error.message)
 
     def _done(self, command: Sequence[str], outcome: str) -> bool:
@@ -164,6 +165,6 @@ def _short(text: str) -> str:
 
 
 def _few(texts: Sequence[str]) -> str:
-    """Some hooks, for people: never more than fits a line or two."""
+    """Some hooks, for people, cut to a line or two."""
     more = f" and {len(texts) - 2} more" if len(texts) > 2 else ""
     return ", ".join(map(_short, texts[:2])) + more

@@ -28,16 +28,16 @@ from tablectl.model.errors import WindowError
 from tablectl.storage.records import RecordStore
 
 MARGIN = 1 / 12
-"""The part of the ttl that must be left when a statement's budget is spent: 5 s of 60 s."""
+"""The fraction of the ttl that must be left when a statement's budget is spent: 5 s of 60 s."""
 
 RENEW_EVERY = 1 / 6
-"""The part of the ttl between two renewals: 10 s of 60 s."""
+"""The fraction of the ttl between two renewals: 10 s of 60 s."""
 
 RETRY_EVERY = 1 / 24
-"""The part of the ttl after which a failed renewal is tried again: 2.5 s of 60 s."""
+"""The fraction of the ttl after which a failed renewal is retried: 2.5 s of 60 s."""
 
 RELEASE_PAUSES = (0.25, 0.5, 1.0, 2.0)
-"""Seconds before each further try to release: a store that fails for a moment must not cost others the ttl."""
+"""Seconds before each retry of a release: a short failure of the store must not make others wait for the ttl."""
 
 _LONGEST_NOTE = 1_000
 
@@ -50,19 +50,19 @@ def random_id() -> str:
 
 
 class LeaseLost(WindowError):  # noqa: N818  (an event, as people name it)
-    """The lease is no longer ours: nothing more may be done under it."""
+    """The lease is no longer ours: no further work may be done under it."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, "run the same apply again: it goes on from the tables as they are then")
 
 
 class Lease:
-    """One ownership of one table's lease. Safe for use by several threads; made by ``acquire.acquire`` and the like.
+    """One ownership of one table's lease. Thread-safe. Created by the functions of ``acquire``.
 
-    It is lost for good as soon as another record follows ours, ours is gone, or its time has run out on our own clock
-    (writers may then have taken our gate for dead and gone on, 6.4). From then on every method raises ``LeaseLost``
-    and touches nothing, except ``release``. Every method raises ``WindowError`` where the store cannot be reached;
-    then the lease may still be ours, but nothing may be done until it is proven.
+    It is lost for good as soon as another record follows ours, our record is gone, or its time has run out on our own
+    clock: writers may then have taken our gate for dead and continued. From then on every method except ``release``
+    raises ``LeaseLost`` and writes nothing. Every method raises ``WindowError`` if the store cannot be reached. The
+    lease may then still be ours, but no work may be done until it is proven.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Lease:
         new_id: Callable[[], str],
         predecessor: LeaseRecord | None = None,
     ) -> None:
-        """``record`` is ours and in the log; ``deadline`` is the time before it was sent, plus its ttl.
+        """``record`` is ours and in the log. ``deadline`` is the time before it was sent, plus its ttl.
 
         ``predecessor`` is the tail that it was appended to.
         """
@@ -82,55 +82,56 @@ class Lease:
         self._record = record
         self._predecessor = predecessor
         self._wanted = record.gate
-        self._announced = deadline - record.ttl  # when ``record.running`` was announced, or seen by us
+        self._announced = deadline - record.ttl  # when ``record.running`` was announced, or first seen by us
         self._deadline = deadline
         self._clock = clock
         self._new_id = new_id
-        self._sent: set[str] = set()  # the ids of our records, also of those whose answer was lost
+        self._sent: set[str] = set()  # the ids of our records, including those whose answer was lost
         self._over: LeaseLost | None = None
         self._released = False
-        # Reentrant: a signal handler that releases may interrupt its own thread in here.
+        # Reentrant: a signal handler that releases the lease may interrupt its own thread in here.
         self._lock = threading.RLock()
 
     @property
     def record(self) -> LeaseRecord:
-        """Our newest record: epoch, gate, what is owed."""
+        """Our newest record: epoch, gate, owed hooks."""
         return self._record
 
     @property
     def predecessor(self) -> LeaseRecord | None:
-        """The last record before we took the lease, ``None`` where there was none.
+        """The last record before we acquired the lease; ``None`` if there was none.
 
-        Where its ``running`` names a statement, that may still be running: our records repeat it, and keep the gate as
-        it was then if its holder died, until ``statement_ended`` is called.
+        If its ``running`` names a statement, that statement may still be running. Until ``statement_ended`` is called,
+        our records repeat it, and keep the gate of that time if its holder died.
         """
         return self._predecessor
 
     @property
     def lost(self) -> bool:
-        """Whether it is known to be lost, or its time has run out by our own clock."""
+        """Whether the lease is known to be lost or its time has run out on our own clock."""
         return self._over is not None or self._left() <= 0
 
     @property
     def wanted(self) -> Gate:
-        """The gate that the next record has, a renewal too."""
+        """The gate that our next record has, including a renewal."""
         return self._wanted
 
     @property
     def behind(self) -> bool:
-        """Whether the log may not have the gate that is wanted."""
+        """Whether the log may not contain the wanted gate."""
         return self._wanted is not self._record.gate
 
     @property
     def store(self) -> RecordStore:
-        """Where its records lie, and the guards beside them."""
+        """The store of its records and of the guards of the same table."""
         return self._store
 
     def prove(self, budget: float) -> None:
-        """Returns if a statement of ``budget`` seconds may start now: the tail is ours, and stays so long enough.
+        """Return if a statement of ``budget`` seconds may start now: the tail is ours and stays valid long enough.
 
-        Renews first if less than budget and margin are left. A budget beyond the ttl is covered by renewals while the
-        statement runs (``Renewer``). A pause between this call and the statement is what the verification is for.
+        Renews first if less than the budget plus the margin is left. If the budget exceeds the ttl, renewals while the
+        statement runs cover it (``Renewer``). A pause of the process between this call and the statement is caught by
+        the verification.
         """
         with self._alive():
             self._check_tail()
@@ -138,16 +139,16 @@ class Lease:
                 self._append("renew")
 
     def renew(self) -> None:
-        """Makes the lease last for another ttl from now."""
+        """Extend the lease by another ttl from now."""
         with self._alive():
             self._check_tail()
             self._append("renew")
 
     def gate(self, gate: Gate) -> None:
-        """Tells writers what they may do from now on: tighter than before, or open.
+        """Set the gate: tighter than before, or open.
 
-        When it raised a plain ``WindowError``, writers may see either gate until the next record of ours. That one, a
-        renewal too, opens the gate if it was to open; if it was to be tighter, it stays as it was.
+        If it raises a plain ``WindowError``, writers may see either gate until our next record. That record, which may
+        be a renewal, opens the gate if it was to open. If the gate was to tighten, it stays as it was.
         """
         with self._alive():
             if gate is not Gate.OPEN and gate.strictness < self._record.gate.strictness:
@@ -162,10 +163,10 @@ class Lease:
                 raise
 
     def announce(self, running: RunningStatement) -> None:
-        """Writes down which statement may be running from now on, before it is sent.
+        """Record which statement may run from now on, before it is sent.
 
-        It must be sent before the lease is to be renewed next, or ``prove`` called again: observers count its bound
-        from the records that name it. Raises ``ValueError`` while another one may be running.
+        The statement must be sent before the next renewal is due and before ``prove`` is called again: observers count
+        its bound from the records that name it. Raises ``ValueError`` while another statement may be running.
         """
         with self._alive():
             if self._record.running is not None and self._record.running.tag != running.tag:
@@ -176,9 +177,9 @@ class Lease:
             self._announced = started
 
     def statement_ended(self) -> None:
-        """Writes down that no statement is running any more, neither ours nor our predecessor's.
+        """Record that no statement is running any more, neither ours nor our predecessor's.
 
-        Whatever raised, renewals repeat the statement until a call succeeds.
+        If it raises, renewals repeat the running statement until a call succeeds.
         """
         with self._alive():
             self._check_tail()
@@ -188,14 +189,14 @@ class Lease:
                 self._append("statement", running=None)
 
     def note_compared(self, version: int) -> None:
-        """Writes down that a version was compared with the one before it and found equal."""
+        """Record that a version was compared with the version before it and found equal."""
         with self._alive():
             self._check_tail()
             if version > (-1 if self._record.compared is None else self._record.compared):
                 self._append("note", compared=version, reason=f"version {version} was compared")
 
     def note_dead(self, guards: Sequence[str]) -> None:
-        """Writes down that these guards are taken for dead, before anything is done over them."""
+        """Record that these guards are taken for dead, before acting on it."""
         with self._alive():
             known = set(self._record.dead_guards)
             new = [guard for guard in guards if guard not in known]
@@ -205,29 +206,32 @@ class Lease:
                 self._append("note", dead_guards=all_dead, reason=f"{len(new)} guards gave no sign of life")
 
     def note(self, reason: str) -> None:
-        """Writes down a decision, such as to go on over writers that did not end in time, before it is acted on."""
+        """Record a decision before acting on it, such as to proceed despite writers that did not finish in time."""
         with self._alive():
             self._check_tail()
             self._append("note", reason=reason[:_LONGEST_NOTE])
 
     def successor(self) -> LeaseRecord | None:
-        """The record of who took the lease after us; ``None`` while nobody did. Raises ``WindowError``."""
+        """The record of the run that acquired the lease after us; ``None`` if there is none. Raises ``WindowError``."""
         last = tail(self._store)
         if last is None or last.epoch <= self._record.epoch:
             return None
         return last
 
     def owe(self, hooks: tuple[str, ...]) -> None:
-        """Writes down what is owed to others from now on, before it is done; the next holder inherits it."""
+        """Record the after-hooks that are owed from now on, before the before-hooks run. The next holder inherits
+        them.
+        """
         with self._alive():
             self._check_tail()
             self._append("renew", owed=hooks)
 
     def release(self) -> bool:
-        """Gives the lease back, gate open; whether the log says so. Never raises ``WindowError``; may be repeated.
+        """Release the lease with its gate open. Returns whether the log says so. Never raises ``WindowError``;
+        idempotent.
 
-        Also tried when the time has run out: if nobody took over, nobody has to wait for us. Tried again for a few
-        seconds where the store fails.
+        It is tried even if the time has run out: if there is no new holder, no other run has to wait. It retries for a
+        few seconds if the store fails.
         """
         with self._lock:
             problem = "" if self._released else self._try_release()
@@ -242,11 +246,11 @@ class Lease:
             return self._released
 
     def _try_release(self) -> str:
-        """Why the lease was not released, and another try may help; empty where it was, or is not ours any more."""
+        """Why the lease was not released although a retry may help; empty if it was released or is no longer ours."""
         try:
             self._check_tail()
             self._wanted = Gate.OPEN
-            if self._record.kind != "release":  # else an earlier try had landed
+            if self._record.kind != "release":  # else an earlier attempt has landed
                 self._append("release")
             self._released = True
         except LeaseLost as error:
@@ -257,7 +261,7 @@ class Lease:
 
     @contextmanager
     def _alive(self) -> Iterator[None]:
-        """One call under the lock, on a lease not known to be lost; a failure that outlasts the lease loses it."""
+        """Runs one call under the lock, on a lease not known to be lost. A failure that outlasts the lease loses it."""
         with self._lock:
             self._check_over()
             try:
@@ -282,14 +286,14 @@ class Lease:
         return self._deadline - self._clock.monotonic()
 
     def _check_tail(self) -> None:
-        """Loses the lease unless the tail is ours. Takes over records of ours whose answer was lost."""
+        """Lose the lease unless the tail is ours. Adopts records of ours whose answer was lost."""
         ours = record_at(self._store, self._record.seq)
         if ours is None or ours.id != self._record.id:
-            raise self._taken()  # pruned by a later holder, or the directory was deleted and numbers started again
+            raise self._taken()  # pruned by a later holder, or the directory was deleted and numbers restarted
         while (later := record_at(self._store, self._record.seq + 1)) is not None:
             if later.id not in self._sent:
                 raise self._taken()
-            self._record = later  # the deadline stays: when this one was sent is not remembered
+            self._record = later  # the deadline is unchanged: when this record was sent is unknown
 
     def _append(self, kind: str, **changes: Any) -> None:
         while True:
@@ -305,7 +309,7 @@ class Lease:
                 raise WindowError(f"{self._store} says that a record exists, and then that it does not", "try again")
         self._record = record
         if kind != "release":
-            self._check_time()  # answered too late, writers may have taken the gate for dead before this record came
+            self._check_time()  # a late answer: writers may have taken the gate for dead before this record arrived
         self._deadline = started + record.ttl
         if record.seq % KEEP == 0:
             prune(self._store, record.seq)
@@ -325,7 +329,9 @@ class Lease:
         return replace(record, **changes)
 
     def _still_running(self) -> RunningStatement | None:
-        """The statement of our last record, its bound less what has surely passed since that was set."""
+        """The statement of our last record; its bound is reduced by the time that has certainly passed since it was
+        set.
+        """
         running = self._record.running
         if running is None:
             return None
@@ -335,7 +341,7 @@ class Lease:
 
     @property
     def _inherits(self) -> bool:
-        """Whether the statement that may be running, and with it our gate, is our predecessor's."""
+        """Whether the statement that may be running, and so our gate, is our predecessor's."""
         running, before = self._record.running, self._predecessor
         return (
             running is not None
@@ -363,7 +369,7 @@ class Lease:
 
 
 def _fate(now: LeaseRecord | None) -> str:
-    """What became of a lease that is not ours any more."""
+    """What happened to a lease that is no longer ours."""
     if now is None:
         return "is gone: its records were deleted"
     if now.kind == "break":
@@ -376,10 +382,10 @@ def _fate(now: LeaseRecord | None) -> str:
 def keep_renewed(
     lease: Lease, wait: Callable[[float], bool], may_renew: Callable[[Lease], bool] = lambda _lease: True
 ) -> None:
-    """Renews in time until ``wait(seconds)`` answers True, as ``Event.wait`` does, or the lease is lost.
+    """Renew in time until ``wait(seconds)`` returns True, as ``Event.wait`` does, or until the lease is lost.
 
-    A failure of any kind is tried again until the lease has run out. A renewal writes the gate that is wanted.
-    While ``may_renew`` says no (an engine that does not answer, behind a closed gate), the lease ages.
+    Any failure is retried until the lease has expired. A renewal writes the wanted gate. While ``may_renew`` returns
+    false (an engine that does not answer, behind a closed gate), the lease is not renewed and ages.
     """
     pause = RENEW_EVERY
     while not wait(pause * lease.record.ttl):
@@ -390,13 +396,13 @@ def keep_renewed(
         except LeaseLost as error:
             _log.warning("%s", error.message)
             return
-        except BaseException as error:  # noqa: BLE001  # Rust's panics, too: without its thread the lease dies
+        except BaseException as error:  # noqa: BLE001  # Rust panics, too: without this thread the lease expires
             _log.warning("the lease is not renewed yet: %s", error if isinstance(error, WindowError) else repr(error))
             pause = RETRY_EVERY
 
 
 class Renewer:
-    """``with Renewer(lease):`` keeps the lease renewed by a thread. Whether it still holds, ``Lease.prove`` tells."""
+    """``with Renewer(lease):`` renews the lease on a thread. ``Lease.prove`` tells whether it is still held."""
 
     def __init__(
         self,
@@ -404,9 +410,9 @@ class Renewer:
         wait: Callable[[float], bool] | None = None,
         may_renew: Callable[[Lease], bool] = lambda _lease: True,
     ) -> None:
-        """``may_renew`` as in ``keep_renewed``."""
+        """``may_renew``: see ``keep_renewed``."""
         self._stop = threading.Event()
-        # A daemon: a run that is torn down must not hang on a lease, which others can take over anyway.
+        # A daemon: a process that exits must not hang on a lease, which others can take over anyway.
         self._thread = threading.Thread(
             target=keep_renewed, args=(lease, wait or self._stop.wait, may_renew), name="tablectl-renewer", daemon=True
         )

@@ -1,8 +1,8 @@
 """The lease as it is stored: a numbered, append-only log of records in ``lease/`` (docs/window.md, "Leases").
 
 A number is used once and its record never changes, so appending record n + 1 after reading n is the compare-and-swap.
-Whatever one process concludes about another (its gate is dead, its guard is dead, it is gone over) is a record of this
-log before anybody acts on it: a holder whose clock stood still learns it from the log.
+Every conclusion of one process about another (its gate is dead, its guard is dead, a run proceeds despite it) is a
+record of this log before anyone acts on it. So a holder whose clock stood still learns about it from the log.
 """
 
 from __future__ import annotations
@@ -24,32 +24,34 @@ from tablectl.model.json_codec import plain
 from tablectl.storage.records import RecordStore
 
 FORMAT = 1
-"""The format of the records that this version writes. It grows when a known field changes its meaning, and only then:
-readers ignore the fields that they do not know."""
+"""The record format that this version writes. It is incremented only when a known field changes its meaning: readers
+ignore unknown fields."""
 
 KEEP = 20
-"""How many records stay behind the tail; what lies further back may be pruned by the holder."""
+"""How many records to keep behind the tail. The holder may prune older ones."""
 
 PATIENCE = 1.25
-"""How many times its ttl a tail must stay the same before its holder counts as dead: clocks may differ by a quarter."""
+"""A holder counts as dead once its tail has stayed the same for this many times its ttl: clocks may differ by a
+quarter."""
 
 LONGEST_TTL = 3_600.0
-"""Seconds. A record that claims more was not written by tablectl."""
+"""Seconds. A record with a longer ttl was not written by tablectl."""
 
 LONGEST_STATEMENT = 604_800.0
-"""Seconds, a week: the longest bound that a record may give a statement."""
+"""The longest bound of a statement in a record, in seconds: a week."""
 
 LARGEST_NUMBER = 10**18
-"""Of records, epochs and versions. A larger one was not written by tablectl, and its name is not looked at."""
+"""Upper bound of record numbers, epochs and versions. Larger ones were not written by tablectl; records with such names
+are ignored."""
 
 MOST_DEAD_GUARDS = 200
-"""How many guards a record names at most; the oldest are left out."""
+"""How many dead guards a record names at most; the oldest are dropped."""
 
 ATTEMPTS = 5
-"""How often to begin again where others append at the same time; each time, one of them got on."""
+"""Attempts to append while others append at the same time. In each round one of them makes progress."""
 
 UNREADABLE = "unreadable"
-"""The kind of the record that stands in for one that cannot be read."""
+"""The kind of the stand-in for a record that cannot be read."""
 
 _UNREADABLE_TTL = 60.0
 _LONGEST_TEXT = 4_000
@@ -64,7 +66,7 @@ _KIND = re.compile(r"[a-z-]{1,20}")
 _GUARD = re.compile(r"[0-9a-f]{8,64}")
 
 _OVER = frozenset({"release", "break", "dead"})
-"""The kinds of records after which nobody holds the lease. A kind that is not known counts as held."""
+"""Kinds of records after which the lease is free. An unknown kind counts as held."""
 
 
 class Gate(StrEnum):
@@ -72,38 +74,37 @@ class Gate(StrEnum):
 
     OPEN = "open"
     NO_SCHEMA = "no-schema"
-    """Writes that may change the schema wait."""
+    """Blocks writes that may change the schema."""
     APPENDS_ONLY = "appends-only"
-    """Writes that read the table wait, too."""
+    """Also blocks writes that read the table."""
     CLOSED = "closed"
 
     @property
     def strictness(self) -> int:
-        """0 for open, more for each gate that lets fewer writers through."""
+        """0 for open; higher for each gate that lets fewer writers through."""
         return list(Gate).index(self)
 
 
 @dataclass(frozen=True, slots=True)
 class RunningStatement:
-    """A statement that may be running in an engine; in the log before it is sent.
+    """A statement that may be running in an engine. It is in the log before it is sent.
 
-    Raises ``ValueError`` for empty or long texts and for bounds that no statement has.
+    Raises ``ValueError`` for empty or long texts and for bounds outside of 0 to ``LONGEST_STATEMENT``.
     """
 
     engine: str
     """The identity of the engine that runs it."""
     tag: str
-    """The tag of the operation in that engine: it is of our run alone."""
+    """The tag of the operation in that engine. No other run uses it."""
     until: float
     """The bound of the statement: seconds that it may still run after it was sent.
 
-    A duration and not a moment, since no two clocks are compared: each observer adds it to the ttl and counts both on
-    its own clock from when it saw the record first, which is later than when the record was written. The statement is
-    sent within the ttl of the record that announces it, or not at all. So a wall clock that is wrong changes nothing,
-    and a clock that stood still (the observer's, while it slept) makes the observer act later, never earlier. The
-    holder takes off what has passed when it renews, a quarter less than its clock says, since its clock may be fast;
-    if its clock stood still, it takes off too little, which errs to the same side.
-    """
+    It is a duration and not a moment, because no two clocks are compared. Each observer adds it to the ttl and counts
+    both on its own clock from when it first saw the record, which is later than when the record was written. The
+    statement is sent within the ttl of the record that announces it, or not at all. So a wrong wall clock has no
+    effect, and a clock that stood still (the observer's, while its machine slept) makes the observer act later, never
+    earlier. When the holder renews, it subtracts the time that has passed, less a quarter, since its clock may be fast.
+    If its clock stood still, it subtracts too little, which errs to the same side."""
 
     def __post_init__(self) -> None:
         _check_words(engine=self.engine, tag=self.tag)
@@ -113,44 +114,45 @@ class RunningStatement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseRecord:
-    """One step in the life of a table's lease. The last one, the tail, says how things are.
+    """One step in the life of a table's lease. The last record, the tail, is the current state.
 
-    Raises ``ValueError`` for numbers, times and sizes that no lease has, and for times without a zone.
+    Raises ``ValueError`` for impossible numbers, times and sizes, and for times without a time zone.
     """
 
     seq: int
     epoch: int
     """The number of this ownership."""
     id: str
-    """Random, new for each record: by it a writer knows its own, and an observer sees that the holder is alive."""
+    """Random, new for each record. A writer recognizes its own records by it, and an observer sees that the holder is
+    alive."""
     owner: Owner
-    """Who wrote the record: the holder; in a ``break`` the operator, in a ``dead`` the writer who found it so."""
+    """Who wrote the record: the holder; in a ``break`` the operator, in a ``dead`` the writer that found the holder
+    dead."""
     run: str
-    """The apply that holds the lease (in a ``break`` or ``dead``: that held it)."""
+    """The apply that holds the lease; in a ``break`` or ``dead``, the one that held it."""
     digest: str
     """The digest of its plan."""
     kind: str
-    """``acquire``, ``renew``, ``gate``, ``statement``, ``note``, ``release``, ``break`` or ``dead``. One that a later
-    version adds counts as held.
-    """
+    """``acquire``, ``renew``, ``gate``, ``statement``, ``note``, ``release``, ``break`` or ``dead``. A kind that a
+    later version adds counts as held."""
     gate: Gate
     ttl: float
-    """Seconds for which the record holds, each observer counting on its own clock."""
+    """Seconds for which the record is valid. Each observer counts on its own clock."""
     owed: tuple[str, ...]
-    """The after-hooks owed to others; a new holder inherits them until they are done."""
+    """The owed after-hooks. A new holder inherits them until they have run."""
     reason: str
-    """Why the lease was broken, why its holder was taken for dead, or what a ``note`` says; else empty."""
+    """Why the lease was broken, why its holder was taken for dead, or the text of a ``note``; else empty."""
     since: datetime
-    """When this ownership began. For people: never used for decisions."""
+    """When this ownership began. For people; never used for decisions."""
     at: datetime
-    """When the record was written. For people: never used for decisions."""
+    """When the record was written. For people; never used for decisions."""
     format: int = FORMAT
     running: RunningStatement | None = None
-    """The statement that may be running; a new holder inherits it until it is known to have ended."""
+    """The statement that may be running. A new holder inherits it until it is known to have ended."""
     compared: int | None = None
-    """The newest version that was compared with the one before it and found equal."""
+    """The newest version that was compared with the version before it and found equal."""
     dead_guards: tuple[str, ...] = ()
-    """The ids of the guards that were taken for dead, newest last."""
+    """Ids of the guards that were taken for dead, newest last."""
 
     def __post_init__(self) -> None:
         possible = {
@@ -172,25 +174,25 @@ class LeaseRecord:
 
     @property
     def held(self) -> bool:
-        """Whether somebody holds the lease, as far as the record knows."""
+        """Whether the lease is held, according to the record."""
         return self.kind not in _OVER
 
     @property
     def silence(self) -> float:
-        """Seconds without a sign of life, counted by an observer from when it saw the record first, after which the
-        holder is dead. Another apply may take over then, and takes over what it left: its gate and its statement.
+        """Seconds without a new record, counted by an observer from when it first saw this one, after which the holder
+        is dead. Another apply may then take over, including the gate and the statement that the holder left.
         """
         return self.ttl * PATIENCE
 
     @property
     def statement_silence(self) -> float:
-        """The same for a writer, who cannot end a statement that is still running: its bound comes on top."""
+        """The same for a writer. It cannot end a statement that is still running, so the statement's bound is added."""
         return (self.ttl + self.statement_bound) * PATIENCE
 
     @property
     def statement_bound(self) -> float:
-        """Seconds for which the statement in flight may run on; 0 without one. Who took a gate for dead has waited for
-        its end before.
+        """Seconds for which the statement in flight may still run; 0 without one. Whoever took a gate for dead has
+        already waited for the end of the statement.
         """
         return self.running.until if self.running is not None and self.kind != "dead" else 0.0
 
@@ -205,10 +207,11 @@ def record_name(seq: int) -> str:
 
 
 def tail(store: RecordStore) -> LeaseRecord | None:
-    """The last record, None where there never was one. Raises ``WindowError`` where the store cannot be reached.
+    """The last record; ``None`` if there never was one. Raises ``WindowError`` if the store cannot be reached.
 
-    A record that cannot be read (empty after a power cut, damaged, of a later format) is stood in for by one of an
-    unknown holder whose gate is closed: both sides wait for it as for any other, and it dies like any other.
+    A record that cannot be read (empty after a power cut, damaged, or of a later format) is replaced by a stand-in with
+    an unknown holder and a closed gate. Applies and writers wait for it as for any other holder, and it dies like any
+    other.
     """
     for _ in range(ATTEMPTS):
         seqs = _seqs(store)
@@ -216,13 +219,15 @@ def tail(store: RecordStore) -> LeaseRecord | None:
             return None
         record = record_at(store, seqs[-1])
         if record is None:
-            continue  # it was pruned, or all were deleted, since the listing
+            continue  # it was pruned, or all records were deleted, since the listing
         return _with_inheritance(store, record, seqs[:-1]) if record.kind == UNREADABLE else record
     raise contended(store)
 
 
 def record_at(store: RecordStore, seq: int) -> LeaseRecord | None:
-    """The record of a number, a stand-in of kind ``unreadable`` for one that cannot be read."""
+    """The record with a number; ``None`` if it does not exist. A stand-in of kind ``unreadable`` if it cannot be
+    read.
+    """
     data = store.read(record_name(seq))
     if data is None:
         return None
@@ -236,7 +241,7 @@ def record_at(store: RecordStore, seq: int) -> LeaseRecord | None:
 
 
 def parse_record(data: bytes) -> LeaseRecord:
-    """A record as it is stored. Fields that this version does not know are ignored. Raises ``ValueError``."""
+    """Parse a stored record. Unknown fields are ignored. Raises ``ValueError``."""
     try:
         body = json.loads(data)
     except RecursionError:
@@ -270,14 +275,15 @@ def parse_record(data: bytes) -> LeaseRecord:
 
 
 def put(store: RecordStore, record: LeaseRecord, after: LeaseRecord | None) -> bool:
-    """Whether the record is in the log, at its number, right behind the tail ``after``; False when another one is.
+    """Append a record. Returns whether it is in the log at its number, directly behind the tail ``after``.
 
-    "Exists" may be the answer to our own record: the first answer was lost and the library tried again. And a put that
-    raised may have happened. So the record at that number is read, and its id tells whose it is. That also finds a
-    store that wrote over the record of somebody else, or let somebody else write over ours.
+    "Exists" may be the answer to our own record: the first answer was lost and the library retried. And a put that
+    raised may still have happened. So the record at that number is read, and its id tells whose it is. This also
+    detects a store that overwrote another run's record, or let another run overwrite ours.
 
-    A number may be free because its record was pruned while we slept. Then the record before it was pruned first, or
-    another tail lies further on: either is looked at after the put, and what we put is no record of the log.
+    The number may be free because its record was pruned while this process was paused. In that case either the record
+    before it was pruned first, or there is a tail with a higher number. Both are checked after the put; what we put is
+    then not a record of the log, and the result is False.
     """
     try:
         created = store.create(record_name(record.seq), dump_record(record))
@@ -303,14 +309,16 @@ def _follows(store: RecordStore, record: LeaseRecord, after: LeaseRecord | None)
 
 
 def dump_record(record: LeaseRecord) -> bytes:
-    """A record as it is stored."""
+    """The record as stored."""
     return json.dumps(record, default=plain, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def prune(store: RecordStore, seq: int) -> None:
-    """Deletes what lies far behind record ``seq``, for its holder. Never fails: the next holder does what is left.
+    """Delete the records far behind record ``seq``, on behalf of its holder. Never fails: the next holder deletes the
+    rest.
 
-    In the order of the numbers: where a record is gone, all before it are, too, on which ``put`` relies.
+    Deletes in the order of the numbers: if a record is gone, all records before it are gone, too. ``put`` relies on
+    that.
     """
     try:
         for old in _seqs(store):
@@ -321,7 +329,7 @@ def prune(store: RecordStore, seq: int) -> None:
 
 
 def died(last: LeaseRecord, owner: Owner, reason: str, new_id: str, at: datetime) -> LeaseRecord:
-    """The record that the holder of a tail is dead, which frees the lease and opens its gate."""
+    """The record that says that the holder of a tail is dead. It frees the lease and opens its gate."""
     return replace(
         last,
         seq=last.seq + 1,
@@ -336,7 +344,7 @@ def died(last: LeaseRecord, owner: Owner, reason: str, new_id: str, at: datetime
 
 
 def contended(store: RecordStore) -> WindowError:
-    """The error where others got on each time that we tried."""
+    """The error if others made progress in each of our attempts."""
     return WindowError(f"the lease in {store} changes hands faster than it can be read", "try again")
 
 
@@ -373,7 +381,7 @@ def _stand_in(seq: int, data: bytes, why: str) -> LeaseRecord:
 
 
 def _with_inheritance(store: RecordStore, record: LeaseRecord, before: list[int]) -> LeaseRecord:
-    """A stand-in with what the last readable record left behind: it may not be lost with a damaged one."""
+    """A stand-in with what the last readable record left behind: a damaged record must not lose it."""
     for seq in reversed(before[-KEEP:]):
         last = record_at(store, seq)
         if last is not None and last.kind != UNREADABLE:
@@ -435,7 +443,7 @@ def _time(body: Mapping[str, Any], name: str) -> datetime:
 
 
 def _gate(text: str) -> Gate:
-    """A gate that a later version adds stops every writer."""
+    """A gate that a later version adds blocks every writer."""
     return Gate(text) if text in set(Gate) else Gate.CLOSED
 
 

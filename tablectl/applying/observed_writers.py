@@ -1,6 +1,6 @@
-"""The writers that a table's history knows, by what their commits tell of them. Pure.
+"""The writers found in a table's history, identified by what their commits record. Pure.
 
-Which of them use a guard the history does not tell: a guard leaves no trace in a commit.
+The history does not show which of them use a guard: a guard leaves no trace in a commit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LONGEST = 60
 
 
 def name_of(commit: Commit) -> str:
-    """What tells a writer from others: the application that it records, else the operation, the user and the client."""
+    """The name of a commit's writer: the application that the commit records, else the operation, user and client."""
     if commit.transactions:
         return f"{_cut(commit.operation)} of {_cut(commit.transactions[0].app_id)}"
     return f"{_cut(commit.operation) or 'commits'} by {_cut(commit.user) or commit.client.text()}"
@@ -28,12 +28,12 @@ def _cut(text: str) -> str:
 
 
 def is_writer(commit: Commit) -> bool:
-    """Whether a commit is of a writer of data, and not of an apply or of whoever created the table."""
+    """Whether a commit was made by a writer of data, and not by an apply or by the creation of the table."""
     return commit.changes_data and commit.version > 0 and read_stamp(commit.user_metadata) is None
 
 
 def writers_seen(before: Iterable[Commit], after: Iterable[Commit]) -> tuple[WriterRun, ...]:
-    """The writers of some commits, by name, and whether they committed again after the window."""
+    """The writers of the commits in ``before``, by name, and whether each also made a commit in ``after``."""
     back = {name_of(commit) for commit in after if is_writer(commit)}
     times: dict[str, list[int]] = {}
     for commit in before:
@@ -46,16 +46,17 @@ def writers_seen(before: Iterable[Commit], after: Iterable[Commit]) -> tuple[Wri
 
 
 NEAR = 10 * 60 * 1000
-"""Milliseconds within which a commit counts as near a window, however seldom its writer writes."""
+"""Milliseconds within which a commit counts as near a window, however rarely its writer writes."""
 _SILENT = 3
-"""How many of its usual intervals a writer may be silent before it counts as one that writes no more."""
+"""A writer counts as inactive after this many of its usual intervals without a commit."""
 
 
 def active_near(commits: Iterable[Commit], since: int, until: int) -> frozenset[str]:
-    """The names of the writers that were likely at work between two moments, in milliseconds since the epoch.
+    """The names of the writers that were probably active between two moments, in milliseconds since the epoch.
 
-    By their commits: one within ten minutes of that time. And by their rhythm: who has written in even intervals, and
-    not fallen silent since, is at work when its next commit is due, give or take a quarter of the interval.
+    A writer was active if one of its commits is within ten minutes of that time. A writer that commits at regular
+    intervals, and is not inactive, was also active if its next commit was due then, give or take a quarter of the
+    interval.
     """
     times: dict[str, list[int]] = {}
     for commit in commits:
@@ -68,7 +69,7 @@ def _is_near(times: Sequence[int], since: int, until: int) -> bool:
     if any(since - NEAR <= time <= until + NEAR for time in times):
         return True
     before = [time for time in times if time < since]
-    if len(before) < 2:  # one commit has no rhythm
+    if len(before) < 2:  # one commit has no interval
         return False
     interval = max((before[-1] - before[0]) // (len(before) - 1), 1)
     silent = since - before[-1]
@@ -80,5 +81,5 @@ def _is_near(times: Sequence[int], since: int, until: int) -> bool:
 
 
 def expected(writers: Sequence[WriterRun]) -> tuple[WriterRun, ...]:
-    """Those that may be expected to come again: who wrote once may never do it again."""
+    """The writers that can be expected to commit again. A writer with a single commit may never write again."""
     return tuple(writer for writer in writers if writer.commits > 1)

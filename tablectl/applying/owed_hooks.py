@@ -1,4 +1,4 @@
-"""After-hooks that a dead run owes on tables that this run does not work on: nothing to do, or outside the calendar."""
+"""After-hooks that a dead run owes on tables that this run does not change: up to date, or outside the calendar."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def run_owed_hooks(
     places: Iterable[OwedHookTable],
     parallel: int = 1,
 ) -> dict[str, TableRun]:
-    """Runs what is owed on these tables, each under its lease; what came of it by name, only of tables that owed.
+    """Run what is owed on these tables, each under its lease. Returns a run by name for each table that owed hooks.
 
-    A table that cannot be asked, or that another apply holds, is left to the next one: nobody asked for it by name.
-    ``parallel`` is the number of tables at a time; a dead holder is waited for without one of them.
+    A table that cannot be read, or that another apply holds, is left to the next apply: the user did not ask for it by
+    name. ``parallel`` is the number of tables at a time. Waiting for a dead holder does not occupy a worker.
     """
     if not window.terms.after:
         return {}

@@ -1,4 +1,4 @@
-"""Who asks for a lease, as the records tell it to whoever has to wait."""
+"""The owner of a lease, recorded for people who wait for it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """Who wrote a record. For people only: leases are told apart by their random ids."""
+    """Who wrote a record. For people only: leases are distinguished by their random ids."""
 
     who: str
     host: str
     pid: int
     ci: str
-    """The URL of the CI run, empty outside of CI."""
+    """The URL of the CI run; empty outside of CI."""
     tool: str
     """The version of tablectl."""
 
@@ -42,12 +42,12 @@ _CI = (
     _Ci("BUILD_REQUESTEDFOR", "{SYSTEM_COLLECTIONURI}{SYSTEM_TEAMPROJECT}/_build/results?buildId={BUILD_BUILDID}"),
     _Ci("BUILDKITE_BUILD_CREATOR", "{BUILDKITE_BUILD_URL}"),
     _Ci("CIRCLE_USERNAME", "{CIRCLE_BUILD_URL}"),
-    _Ci("BUILD_USER_ID", "{BUILD_URL}"),  # Jenkins; last, since its name is the one that others may use too
+    _Ci("BUILD_USER_ID", "{BUILD_URL}"),  # Jenkins; last, because other systems may also set a variable of this name
 )
 
 
 def current_owner(environ: Mapping[str, str], tool_version: str) -> Owner:
-    """This process, and the CI run that it is part of: GitHub, GitLab, Azure, Buildkite, CircleCI, or Jenkins."""
+    """This process and its CI run, if any: GitHub, GitLab, Azure, Buildkite, CircleCI, or Jenkins."""
     ci = next((ci for ci in _CI if all(environ.get(name) for name in _variables(ci.url))), None)
     return Owner(
         who=(environ.get(ci.who) if ci else None) or _user(environ),

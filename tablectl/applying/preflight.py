@@ -1,7 +1,7 @@
-"""One commit stream: where several drivers cannot commit exclusively, an apply must run in the writers' own.
+"""One commit stream: if several drivers cannot commit exclusively, an apply must run in the writers' own driver.
 
-On S3 and on local disks Delta's default log store does not keep two drivers from taking the same version: the later one
-replaces the commit of the other, ours or a writer's (docs/object-stores.md).
+On S3 and on local disks Delta's default log store does not prevent two drivers from writing the same version: the later
+commit replaces the earlier one, ours or a writer's (docs/object-stores.md).
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ _HINT = (
 
 
 def check_commits(engine: Engine, location: str, *, exclusive: bool) -> bool:
-    """Whether commits of an apply to a table may be lost, or lose a writer's, on a local disk: worth a warning.
+    """Whether commits to a table on a local disk may be lost, ours or a writer's: this deserves a warning.
 
-    On S3 ``StopTableError``. ``exclusive`` is what the configuration states. Raises ``EngineError`` where the
-    engine does not tell its log store.
+    On S3 it raises ``StopTableError`` instead. ``exclusive`` is what the configuration states. Raises ``EngineError``
+    if the engine does not report its log store.
     """
-    # As the engine sees it, which picks its log store by it: s3a and s3 are two.
+    # As the engine sees it, because the scheme selects the log store: s3a and s3 are two schemes.
     scheme = _DISK if location.startswith("/") else location.partition(":")[0].lower()
     if scheme not in _S3 | {_DISK} or exclusive or engine.dialect == "databricks":
         return False
-    # A session handed in may be any: on S3, where a commit could be lost, its caller says that it is the writers' own.
+    # A session passed in may be any session. On S3, where a commit could be lost, the caller must state that it is the
+    # writers' own.
     if engine.shared and (engine.stated or scheme == _DISK):
         return False
     store = engine.log_store(scheme)

@@ -1,4 +1,4 @@
-"""What a table still misses of its plan, decided from the live table under the lease, and what of it may run."""
+"""What remains of a table's plan, decided from the live table under the lease, and which statements may run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from tablectl.planning.protocol import protocol_refusals
 
 
 def missing_statements(plan: TablePlan, live: LiveTable, dialect: str) -> list[Statement]:
-    """The statements still missing in the live table. Raises where the table went stale or turned refused."""
+    """The planned statements whose effect the live table does not have yet.
+
+    Raises ``StopTableError`` if the table became stale or the remaining changes are now refused.
+    """
     pending = _pending(plan, live)
     options = plan.basis.options
     _check(refusals_for(pending, live, dialect, options))
@@ -47,9 +50,10 @@ def _pending(plan: TablePlan, live: LiveTable) -> list[Change]:
 
 
 def check_landed(statement: Statement, error: EngineError, missing: Sequence[Statement], unknown: str = "") -> None:
-    """A statement that gave an error may have taken effect all the same, its answer lost: then it is not missing.
+    """Check whether a statement that returned an error took effect. It did if its effect is not missing: its answer was
+    lost.
 
-    Raises ``StopTableError`` where it is; ``unknown`` says why it may yet take effect.
+    Raises ``StopTableError`` if its effect is missing. ``unknown`` says why it may still take effect later.
     """
     served = set(statement.serves)
     if not any(each.verb == statement.verb and served & set(each.serves) for each in missing):
@@ -69,7 +73,8 @@ _TOO_YOUNG = frozenset(
         "DELTA_FEATURE_DROP_CHECKPOINT_PROTECTION_WAIT_FOR_RETENTION_PERIOD",
     }
 )
-"""How Delta says that history must age before a feature can leave it: progress, and no failure."""
+"""The error classes with which Delta says that history must age before a feature can be dropped: progress, not a
+failure."""
 
 
 def is_too_young(statement: Statement, condition: str) -> bool:
@@ -78,20 +83,22 @@ def is_too_young(statement: Statement, condition: str) -> bool:
 
 
 def why_waiting(statement: Statement, now: int) -> str:
-    """Why a statement is not sent yet, ``now`` in milliseconds since the epoch; empty where it may be."""
+    """Why a statement is not sent yet; empty if it may be sent. ``now`` is in milliseconds since the epoch."""
     if statement.due is None or statement.due <= now:
         return ""
     return f"due at {time_text(statement.due)}, when history is old enough to be given up"
 
 
 def error_text(error: EngineError) -> str:
-    """What the engine said, its error class first."""
+    """The engine's message, preceded by its error class."""
     shown = error.condition and error.condition not in error.message
     return f"[{error.condition}] {error.message}" if shown else error.message
 
 
 def check_allowed(plan: TablePlan, statement: Statement) -> None:
-    """Nothing runs that the reviewed plan did not hold, and nothing that has come to harm more writers."""
+    """Raise ``StopTableError`` for a statement that is not in the reviewed plan, or that now needs a stricter phase: it
+    would fail more writers than were reviewed.
+    """
     for change in statement.serves:
         phases = [each.phase for each in plan.statements if each.verb == statement.verb and change in each.serves]
         if not phases:
@@ -108,15 +115,19 @@ def check_allowed(plan: TablePlan, statement: Statement) -> None:
 
 
 def planned_phase(plan: TablePlan, statement: Statement) -> Phase:
-    """The phase that was reviewed: what a statement needs may be done by now, which must not loosen its own."""
+    """The phase in the reviewed plan. A prerequisite of the statement may be met by now; that must not loosen the
+    phase.
+    """
     served = set(statement.serves)
     akin = [each for each in plan.statements if each.verb == statement.verb and served & set(each.serves)]
-    # Of two REORGs, one before and one after vectors are off, each has its own phase.
+    # There may be two REORGs, one before and one after deletion vectors are off: each has its own phase.
     same = [each for each in akin if each.id == statement.id]
     return strictest(statement.phase, *(each.phase for each in same or akin))
 
 
 def separate_commits(statement: Statement) -> int:
-    """The metadata commits that one ALTER for each key and each columns list would make instead of this statement."""
+    """The number of metadata commits if each key and each columns list had an ALTER of its own instead of this
+    statement.
+    """
     effect = statement.effect
     return len(effect.sets) + len(effect.removes) + len(effect.domains)

@@ -1,4 +1,4 @@
-"""When a table whose window could not be opened is tried again: how long a lease is polled, and ``--wait``."""
+"""When a table whose window could not be opened is retried: how long a lease is polled, and ``--wait``."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tablectl.applying.run_report import RunOutcome, TableRun
 from tablectl.model.plan import TablePlan
 
 RETRIED = frozenset({RunOutcome.NOT_DRAINED, RunOutcome.OUTSIDE})
-"""Outcomes that time alone may change. Leases that others hold are polled instead (``judge``)."""
+"""Outcomes that may change with time alone. Leases held by others are polled instead (``judge``)."""
 PAUSES = (60.0, 300.0, 600.0, 1800.0, 3600.0)
-"""Seconds between tries; the last one repeats. A window that fails to open makes writers wait, too."""
+"""Seconds between retries; the last one repeats. A window that fails to open also makes writers wait."""
 GRACE = 3.0
-"""Seconds for which a lease is asked for again whose holder is at work: it may hold it for milliseconds."""
+"""Seconds for which a lease with a live holder is polled: it may be held for milliseconds only."""
 LONGEST_SILENCE = 75.0
-"""Seconds for which a silent holder is watched at least, whatever ttl this run has itself: 60 s × 1.25."""
+"""Seconds for which a silent holder is observed at least, whatever the ttl of this run: 60 s × 1.25."""
 _FIRST_POLL = 0.1
 _SOON = 0.001
 
@@ -29,10 +29,10 @@ _SOON = 0.001
 def next_try(
     window: RunContext, tables: Sequence[TablePlan], runs: Mapping[str, TableRun], since: float, tries: int
 ) -> float | None:
-    """The moment, on our clock, at which tables that share a window are tried once more; ``None`` for never.
+    """The next retry of tables that share a window, in seconds on our clock; ``None`` for never.
 
-    ``since`` is when the first try ended, and ``tries`` how many there were. Tables outside the calendar are tried when
-    that opens, others after a pause, and all at the latest when the time is over that the user gave.
+    ``since`` is when the first attempt ended, ``tries`` the number of attempts so far. Tables outside the calendar are
+    retried when it opens, others after a pause, and all of them at the latest when the user's time limit is reached.
     """
     now = window.clock.monotonic()
     left = window.terms.wait - (now - since)
@@ -53,31 +53,33 @@ class Patience(Enum):
     """How a run waits for leases that others hold."""
 
     ASK_AGAIN = auto()
-    """Whatever else goes on: it may be free in a moment, or its holder may be dead."""
+    """Keep polling, whatever else the run does: the lease may become free soon, or its holder may be dead."""
     WHILE_BUSY = auto()
-    """As long as the run has other tables to work on, and once more when it has none."""
+    """Poll while the run works on other tables, and once more when it has none left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """When leases are asked for again."""
+    """When to poll leases again."""
 
     after: float
-    """Seconds."""
+    """Seconds until the next poll."""
     patience: Patience
 
 
 def longest_watch(ttl: float) -> float:
-    """Seconds for which a holder that may be dead is watched, by a run whose own leases have this ttl."""
+    """The longest time, in seconds, for which a run observes a holder that may be dead. ``ttl`` is that of its own
+    leases.
+    """
     return max(ttl * PATIENCE, LONGEST_SILENCE)
 
 
 def judge(holders: Collection[Sighting], waited: float, polls: int, ttl: float, wait: float) -> Poll:
-    """When to ask again for leases that these holders have kept from us for ``waited`` seconds and ``polls`` looks.
+    """When to poll again for leases that these holders have kept for ``waited`` seconds and ``polls`` polls.
 
-    A holder that may be dead is watched until that is known, but for no longer than one with our own ``ttl`` would
-    need: whoever may write a table's directory may claim in a lease record to be alive for a day. ``wait`` is for how
-    long the user wants to wait for holders that are alive.
+    A holder that may be dead is observed until that is known, but no longer than a holder with our own ``ttl`` would
+    need: whoever can write to a table's directory can claim in a lease record to be alive for a day. ``wait`` is the
+    time, in seconds, for which the user wants to wait for live holders.
     """
     longest = max(longest_watch(ttl), wait)
     unknown = any(not each.alive and each.patience <= longest for each in holders)

@@ -1,4 +1,4 @@
-"""``--watch``: after the run, its windows long open, who of the writers seen before comes back (docs/window.md)."""
+"""``--watch``: after the run, once its gates are open, wait for earlier writers to commit again (docs/window.md)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ _LOOK_EVERY = 5.0
 
 
 def watch(window: RunContext, tables: Sequence[TablePlan], runs: Mapping[str, TableRun]) -> dict[str, TableRun]:
-    """The runs of the tables that commits were made to, with the writers that came back within ``terms.watch``.
+    """The runs of the tables with commits, updated with the writers that committed again within ``terms.watch``
+    seconds.
 
-    Ends as soon as all are back that may be expected, or the run is stopped. A table that cannot be read now is looked
-    at again.
+    Returns early once every expected writer is back or the run is stopped. A table that cannot be read is read again at
+    the next poll.
     """
     watched = {table.name: runs[table.name] for table in tables if runs[table.name].commits}
     started = window.clock.monotonic()

@@ -1,7 +1,7 @@
-"""A whole table written again: what is looked at before it, and what must be equal after it, before the gate opens.
+"""The rewrite of a whole table: the checks before it, and the comparison after it, before the gate opens.
 
-Whatever happens, no row is lost: the version before stays in the table's history until it is vacuumed, and the
-messages name the statement that brings it back.
+No row is ever lost: the previous version stays in the table's history until VACUUM removes it, and the messages name
+the statement that restores it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from tablectl.model.table import Commit, LiveTable
 
 _log = logging.getLogger(__name__)
 _NO_HASH = ("map", "variant")
-"""What ``xxhash64`` does not take, at whatever depth: such columns are compared as JSON."""
+"""Types that ``xxhash64`` does not accept at any depth: such columns are compared as JSON."""
 
 
 def check_rewritable(visit: TableSession, statement: Statement, live: LiveTable) -> None:
-    """``StopTableError`` where the disk has no room for a second copy, or a partition would turn texts into NULL."""
+    """Raise ``StopTableError`` if the disk has no room for a second copy, or a partition would turn empty strings into
+    NULL.
+    """
     if statement.repartition is None:
         return
     window, plan = visit.window, visit.plan
@@ -53,12 +55,13 @@ def _is_text(live: LiveTable, name: str) -> bool:
 
 
 def check_rewrites(visit: TableSession) -> None:
-    """Compares the newest rewrite of this plan with the version that it replaced: columns, properties, number of rows,
-    and checksums of every column and of whole rows. ``StopTableError`` where anything differs, and where the two could
-    not be compared.
+    """Compare the newest rewrite of this plan with the version that it replaced.
 
-    A run that was killed between its rewrite and this check is made good by the next: that a version was compared is
-    written into the lease record, and nothing else counts.
+    Compares columns, properties, number of rows, and checksums of every column and of whole rows. Raises
+    ``StopTableError`` if anything differs, and if the two versions could not be compared.
+
+    If a run is killed between its rewrite and this check, the next run makes the comparison: only an entry in the lease
+    record counts as proof that a version was compared.
     """
     if not any(statement.repartition is not None for statement in visit.plan.statements):
         return
@@ -92,7 +95,7 @@ def check_rewrites(visit: TableSession) -> None:
 
 
 def _not_compared(plan: TablePlan, made: int, why: str) -> StopTableError:
-    """The third outcome: nothing is known to be wrong, so nothing is to be taken back."""
+    """The third outcome: no difference is known, so there is nothing to restore."""
     message = f"version {made} was not compared with version {made - 1}: {why}"
     hint = (
         f"nothing is known to be wrong with {plan.name}, and the rewrite stands; the same command compares again, as "
@@ -107,9 +110,9 @@ def _ours(visit: TableSession, commit: Commit) -> bool:
 
 
 def _compared(visit: TableSession, version: int) -> str:
-    """What differs between a version and the one before it; empty where nothing does.
+    """The differences between a version and the one before it; empty if there are none.
 
-    Raises ``EngineError``, ``LiveError`` or ``ValueError`` where that cannot be told.
+    Raises ``EngineError``, ``LiveError`` or ``ValueError`` if they could not be compared.
     """
     before, after = visit.read(version - 1), visit.read(version)
     wrong = list(differences(before.schema.text, after.schema.text))
@@ -131,8 +134,10 @@ def _compared(visit: TableSession, version: int) -> str:
 
 
 def checksums(live: LiveTable, table: str) -> str:
-    """The query for what two versions with the same rows have in common, in whatever order they come: the number of
-    rows, a checksum of whole rows, and for each top-level column the number of its values and their checksum.
+    """The query whose result is the same for two versions with the same rows in any order.
+
+    It returns the number of rows, a checksum of whole rows, and for each top-level column the number of its values and
+    their checksum.
     """
     columns = columns_of(live.schema.text)
     hashed = {
@@ -153,5 +158,5 @@ def _hashable(column: str, types: list[str]) -> str:
 
 
 def _sum(expressions: str) -> str:
-    # A sum of hashes counts each row as often as it is there, as an exclusive or would not.
+    # A sum of hashes counts each row as often as it occurs; XOR would not.
     return f"sum(CAST(xxhash64({expressions}) AS DECIMAL(38, 0)))"

@@ -1,9 +1,10 @@
-"""A whole apply: a queue of tables, each with a lease and a window of its own, given back on every way out.
+"""A whole apply: a queue of tables, each with its own lease and window, both released on every exit path.
 
-Tables do not wait for each other. What a table needs is taken in one order: a worker, its leases (all or none, and
-never waited for while any is held), its turn on the driver, its gate. Each wait on this way is for somebody outside of
-the run and has a bound (a lease is polled without a worker, writers get ``window.drain`` seconds), or is for a turn,
-which is given back without a further wait. So no two tables, and no two applies, wait for each other in a circle.
+Tables do not wait for each other. A table takes what it needs in one order: a worker, its leases (all or none, and it
+never waits for one while it holds another), its turn on the driver, its gate. Each of these waits is either for someone
+outside of the run and bounded (a lease is polled without a worker, writers get ``window.drain`` seconds), or for a
+turn, whose holder releases it without a further wait. So there is no cycle of waits between tables or between applies,
+and no deadlock.
 """
 
 from __future__ import annotations
@@ -40,28 +41,28 @@ ON_DISK = (
     "on a local disk two drivers can overwrite each other's commits: let no other process write these tables meanwhile"
 )
 MOST_TOGETHER = 64
-"""Tables that may share a window: each has a thread and a shut gate for as long as all of them need."""
+"""How many tables may share a window: each needs a thread, and its gate is shut for as long as all of them take."""
 
 Runs = Mapping[str, TableRun]
-"""What became of the tables of a job, by their names."""
+"""The runs of a job's tables by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How tables are taken: how many at once, on whose behalf, and where their lease records are."""
+    """How tables are scheduled: how many at a time, for which claim, and where their lease records are."""
 
     parallel: int
     claim: Claim
     records: Callable[[str], RecordStore]
-    """The record store of a table, by its location."""
+    """Returns the record store of a table by its location."""
     together: tuple[str, ...] = ()
     """Names (globs) and tags of the tables that share one window."""
 
 
 def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequence[OwedHookTable] = ()) -> RunReport:
-    """Apply a plan. One table's trouble never stops the others; all leases are released on every way out.
+    """Apply a plan. A failure on one table does not stop the others; all leases are released on every exit path.
 
-    ``unchanged`` are tables as declared, which a run that died may owe after-hooks.
+    ``unchanged`` are tables without changes, on which a run that died may owe after-hooks.
     """
     planned = [table for table in plan.tables if table.applies]
     _check_places(planned)
@@ -91,7 +92,9 @@ def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequ
 
 
 def _check_commits(window: RunContext, tables: Sequence[TablePlan]) -> tuple[dict[str, TableRun], tuple[str, ...]]:
-    """The tables on which commits could be lost, before any is begun; and a warning where it is only possible."""
+    """The tables on which commits could be lost, checked before any table starts, and warnings where that is only
+    possible.
+    """
     barred: dict[str, TableRun] = {}
     warn = False
     for table in tables:
@@ -107,7 +110,7 @@ def _check_commits(window: RunContext, tables: Sequence[TablePlan]) -> tuple[dic
 
 
 def _check_places(tables: Sequence[TablePlan]) -> None:
-    """Two names of one table would fight over its lease, and each would undo the other's checks."""
+    """Reject two names for one table: they would compete for its lease, and each would fail the other's checks."""
     names: dict[str, str] = {}
     for table in tables:
         key = real_place(table.location)
@@ -120,12 +123,12 @@ def _check_places(tables: Sequence[TablePlan]) -> None:
 
 
 def shares_window(table: TablePlan, together: Sequence[str]) -> bool:
-    """Whether a table is one of those that share one window, by its name or a tag."""
+    """Whether a table shares the common window, by its name or a tag."""
     return any(each in table.tags or matches(table.table, each) for each in together)
 
 
 def _barred_together(schedule: Schedule, tables: Sequence[TablePlan], barred: Runs) -> dict[str, TableRun]:
-    """The tables that share a window with one that cannot be changed: it is all of them, or none."""
+    """Tables that share a window with a table that cannot be changed: all of them are changed, or none."""
     group = [table for table in tables if shares_window(table, schedule.together)]
     out = next((table.name for table in group if table.refusals or table.name in barred), "")
     others = [table for table in group if table.applies and table.name not in barred]
@@ -162,24 +165,24 @@ def _key(table: TablePlan) -> str:
 
 @dataclass(slots=True)
 class _Task:
-    """A table's way through a run, or that of the tables that share a window. One step at a time, by any worker."""
+    """The work on one table, or on the tables that share a window. Any worker takes one step at a time."""
 
     window: RunContext
     schedule: Schedule
     tables: tuple[TablePlan, ...]
     seen: Mapping[str, Sighting] = field(default_factory=dict)
-    """Who held the leases when they were last asked for."""
+    """The holders of the leases at the last poll."""
     held_since: float = 0.0
     polls: int = 0
     tried_since: float = 0.0
     tries: int = 0
     runs: dict[str, TableRun] = field(default_factory=dict)
-    """What earlier tries did."""
+    """The results of earlier attempts."""
     step_of_wait: str = ""
-    """The step that events of its present wait have."""
+    """The step in the events of its current wait."""
 
     def step(self) -> Runs | Later[Runs]:
-        """Goes as far as it can now. An unforeseen error is the outcome of these tables alone."""
+        """Go as far as possible now. An unexpected error becomes the outcome of these tables only."""
         try:
             return self._step()
         except Exception as error:  # noqa: BLE001  # see above
@@ -191,7 +194,7 @@ class _Task:
         return self._merged([_plain(table, outcome, message, hint) for table in self.tables])
 
     def tell_wait(self, later: Later[Runs], since: float) -> None:
-        """Tells of each table what it waits for."""
+        """Emit an event for each table with what it waits for."""
         waited = self.window.clock.monotonic() - since
         for table in self.tables:
             self.window.notify(RunEvent(table.name, self.step_of_wait, later.words, waited))
@@ -217,7 +220,7 @@ class _Task:
             self.seen, self.polls = {}, 0
             runs = self._run(stack, leases)
         for run in runs:
-            # What is done is done: whoever watches cannot change it by failing.
+            # The work is done: a failing observer cannot change it.
             with suppress(Exception):
                 self.window.notify(RunEvent(run.name, "released"))
         return self._tried(runs)
@@ -248,7 +251,7 @@ class _Task:
         return refused
 
     def _blocked(self, blocked: Blocked) -> Runs | Later[Runs]:
-        """The run goes on with other tables, and asks again in a while."""
+        """The run continues with other tables and polls again later."""
         now = self.window.clock.monotonic()
         if not self.polls:
             self.held_since = now
@@ -267,7 +270,7 @@ class _Task:
         )
 
     def _held(self, holders: Mapping[str, Sighting]) -> tuple[TablePlan, Sighting]:
-        """The first of its tables whose lease somebody else holds, and who."""
+        """The first of its tables whose lease another run holds, and the holder."""
         return next((table, holders[_key(table)]) for table in self.tables if _key(table) in holders)
 
     def _held_runs(self, holders: Mapping[str, Sighting]) -> list[TableRun]:
@@ -280,7 +283,7 @@ class _Task:
         ]
 
     def _tried(self, runs: Sequence[TableRun]) -> Runs | Later[Runs]:
-        """The end of a try: of the job, or until the next one."""
+        """The end of an attempt: the end of the job, or a wait for the next attempt."""
         self.runs = self._merged(runs)
         self.tries += 1
         now = self.window.clock.monotonic()
@@ -298,7 +301,7 @@ class _Task:
 
 
 def _run_together(window: RunContext, tasks: Sequence[tuple[TablePlan, Lease]]) -> list[TableRun]:
-    """Tables that share a window, each in a thread of its own."""
+    """Run tables that share a window, each on its own thread."""
     together = Together(table.name for table, _ in tasks)
     shared = replace(window, together=together)
 
@@ -306,7 +309,7 @@ def _run_together(window: RunContext, tasks: Sequence[tuple[TablePlan, Lease]]) 
         try:
             return run_table(shared, table, lease)
         finally:
-            # Whatever is raised, the others must not wait for this one.
+            # Whatever is raised, the others must not wait for this table.
             together.leave(table.name)
 
     with ThreadPoolExecutor(len(tasks), thread_name_prefix="tablectl-together") as pool:
@@ -319,13 +322,13 @@ def _run_together(window: RunContext, tasks: Sequence[tuple[TablePlan, Lease]]) 
 
 
 def _stopped_with(run: TableRun, failed: TableRun) -> TableRun:
-    """The outcome of a table that stopped for another's sake: the other's, where that names no fault of a statement."""
+    """The outcome of a table stopped because of another one: the other's outcome, unless that blames a statement."""
     shared = _shares_outcome(failed.outcome)
     return replace(run, outcome=shared, message=_shares_words(failed.name, failed.outcome), hint=f"see {failed.name}")
 
 
 def _shares(table: TablePlan, other: str, outcome: RunOutcome) -> TableRun:
-    """The run of a table that was not begun, because of another one in its window."""
+    """The run of a table that was not started because of another one in its window."""
     return _plain(table, _shares_outcome(outcome), _shares_words(other, outcome), f"see {other}")
 
 

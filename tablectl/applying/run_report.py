@@ -1,4 +1,4 @@
-"""What a run did: per table its outcome, statements and commits, and the exit code that follows."""
+"""The report of a run: outcome, statements and commits per table, and the exit code that follows."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from tablectl.model.plan import Phase, Refusal, TableFailure
 
 
 class RunOutcome(StrEnum):
-    """How one table came out of a run."""
+    """The outcome of a run on one table."""
 
     APPLIED = "applied"
-    """Every change reads as declared, and statements ran for it."""
+    """Every change reads as declared, and this run sent statements for it."""
     ALREADY = "already"
-    """Every change read as declared before; no commit was made."""
+    """Every change already read as declared; no commit was made."""
     WAITING = "waiting"
-    """All that can be done is done; the rest is made by an apply once history is old enough."""
+    """Everything possible now is done. A later apply makes the rest, once history is old enough."""
     STALE = "stale"
-    """Somebody changed what the plan took for granted; nothing more was done."""
+    """The table no longer matches the plan because of someone else's change; the run stopped there."""
     REFUSED = "refused"
-    """The table cannot take a change, by the plan or by what was found under the lease."""
+    """The table cannot take a change, according to the plan or to what was found under the lease."""
     HELD = "held"
     """Another apply holds the table's lease."""
     NOT_DRAINED = "not drained"
-    """Writers did not end in time; the gate opened again."""
+    """Writers did not finish in time; the gate opened again."""
     HOOK_FAILED = "hook failed"
-    """A before-hook failed; the gate stayed, or is again, open."""
+    """A before-hook failed; the gate stayed open or was opened again."""
     OUTSIDE = "outside the calendar"
-    """The calendar does not allow it now."""
+    """The calendar does not permit it now."""
     FAILED = "failed"
-    """A statement, the lease or a reading failed."""
+    """A statement, the lease or a read failed."""
     UNVERIFIED = "unverified"
-    """All statements ran, and yet a change does not read as declared."""
+    """All statements ran, but a change does not read as declared."""
     ELSEWHERE = "landed elsewhere"
-    """A statement went to another table, to which the name led at that moment; the message names it."""
+    """A statement changed another table, to which the name resolved at that moment; the message names it."""
     UNKNOWN = "unknown"
-    """A statement gave no answer, and may have taken effect, or may yet do so."""
+    """A statement gave no answer. It may have taken effect, or may still do so."""
     LEASE_LOST = "lease lost"
-    """Another run took the lease over, or it ran out; the message names who has it."""
+    """Another run took the lease over, or it expired; the message names the new holder."""
     SUCCEEDED = "done by another run"
     """The lease was lost to a run of the same plan, and the table is as declared."""
     INTERRUPTED = "interrupted"
-    """The run was stopped before it was through with the table."""
+    """The run was stopped before it finished the table."""
 
 
 _CODES = {
@@ -68,7 +68,7 @@ _CODES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitRun:
-    """A commit seen in the log, ours or another's."""
+    """A commit seen in the log, of this run or of others."""
 
     version: int
     operation: str
@@ -78,11 +78,11 @@ class CommitRun:
     metadata: bool = False
     """Whether it changed metadata, protocol or clustering, and not only data."""
     run: str = ""
-    """The apply that made it, where another one did: perhaps an owner that was paused past its lease."""
+    """The apply that made it, if it was another one: possibly one that was paused past its lease."""
     inside: bool = False
-    """Whether it was made while the gate was closed, by somebody who did not wait."""
+    """Whether it was made while the gate was closed, by a writer that did not wait."""
     writer: str = ""
-    """What tells its writer from others, as ``WriterRun.name``."""
+    """The name of its writer, as in ``WriterRun.name``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,43 +94,43 @@ class StatementRun:
     phase: Phase
     milliseconds: int
     at: int = 0
-    """When it was sent, in milliseconds since the epoch by the wall clock; 0 where nobody noted it."""
+    """When it was sent, in milliseconds since the epoch by the wall clock; 0 if unknown."""
     error: str = ""
     condition: str = ""
     """The engine's error class."""
     fails: str = ""
-    """Who in flight it fails, and how; empty when nobody."""
+    """Which writes in flight it fails, and how; empty if none."""
     separate: int = 0
-    """Metadata commits that one statement for each of its keys and columns lists would have made."""
+    """The number of metadata commits if each of its keys and columns lists had its own statement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Casualty:
-    """A writer that may have failed because of the run, once."""
+    """A writer that may have failed once because of the run."""
 
     writer: str
     reason: str
-    """Why it was not spared."""
+    """Why it was not protected."""
     fails: str
-    """What fails, and how, by the statement that did not wait for it."""
+    """What fails, and how, because of the statement that did not wait for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterRun:
-    """A writer that the table's history knows from before the run."""
+    """A writer found in the table's history before the run."""
 
     name: str
     commits: int
-    """How many of its commits were looked back on."""
+    """How many of its commits were found."""
     last: int
-    """When it committed last before the run, in milliseconds since the epoch."""
+    """When it last committed before the run, in milliseconds since the epoch."""
     back: bool
-    """Whether it has committed since."""
+    """Whether it has committed since the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateRun:
-    """For how long a gate was as tight as it was. Times are milliseconds since the epoch, by the wall clock."""
+    """The time for which a gate had one value, in milliseconds since the epoch by the wall clock."""
 
     gate: str
     """``no-schema``, ``appends-only`` or ``closed``."""
@@ -140,50 +140,50 @@ class GateRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRun:
-    """One table's part of a run."""
+    """The run on one table."""
 
     name: str
     outcome: RunOutcome
     message: str = ""
     hint: str = ""
     epoch: int = 0
-    """The lease's epoch; 0 where none was taken."""
+    """The lease's epoch; 0 if no lease was acquired."""
     changed: tuple[str, ...] = ()
     """Ids of the changes that this run made."""
     already: tuple[str, ...] = ()
-    """Ids of the changes that were made before it."""
+    """Ids of the changes that were already made before the run."""
     statements: tuple[StatementRun, ...] = ()
     commits: tuple[CommitRun, ...] = ()
     """This run's commits."""
     foreign: tuple[CommitRun, ...] = ()
-    """Others' commits: since the plan where it is stale, else during the run."""
+    """Commits of others: since the plan if the table is stale, else during the run."""
     later: tuple[str, ...] = ()
     """Ids of changes that were verified at our last commit and that others have undone since."""
     refusals: tuple[Refusal, ...] = ()
-    """The plan's own, where it leaves the table out."""
+    """The plan's refusals, if the plan excludes the table."""
     window_ms: int = 0
-    """For how long the gate was closed."""
+    """Milliseconds for which the gate was closed."""
     drain_ms: int = 0
-    """For how long writers were waited for."""
+    """Milliseconds spent waiting for writers."""
     rewrite_ms: int = 0
-    """How long statements of the rewrite phase took."""
+    """Milliseconds that statements of the rewrite phase took."""
     exposed_ms: int = 0
-    """From the first commit that fails every writer to the last one."""
+    """Milliseconds from the first commit that fails every writer to the last one."""
     gates: tuple[GateRun, ...] = ()
-    """What the gate was, in the order of time; open in between."""
+    """The gates in order of time; the gate was open in between."""
     casualties: tuple[Casualty, ...] = ()
-    """Whom the run may have failed."""
+    """The writers that the run may have failed."""
     writers: tuple[WriterRun, ...] = ()
-    """Who wrote the table before the run, by its history."""
+    """The writers before the run, according to the table's history."""
     watched: bool = False
-    """Whether the run waited for them to come back."""
+    """Whether the run waited for the writers to commit again."""
     owed: tuple[str, ...] = ()
-    """After-hooks that failed and stay owed."""
+    """After-hooks that failed and are still owed."""
     notes: tuple[str, ...] = ()
-    """What else people must know of."""
+    """Other notes for people."""
 
     def following(self, earlier: TableRun) -> TableRun:
-        """The run of a table that was tried again: what earlier tries did, and how the last one ended."""
+        """The combined run of a table that was retried: the work of all attempts, and the outcome of the last one."""
         if not earlier.epoch:
             return self
         known = {commit.version for commit in self.foreign}
@@ -211,50 +211,51 @@ class TableRun:
 
     @property
     def metadata_commits(self) -> int:
-        """This run's commits that changed metadata."""
+        """The number of this run's commits that changed metadata."""
         return sum(commit.metadata for commit in self.commits)
 
     @property
     def separate_commits(self) -> int:
-        """The metadata commits that a run of one statement for each key and columns list would have made."""
+        """The number of metadata commits if each key and each columns list had its own statement."""
         return sum(statement.separate for statement in self.statements if not statement.error)
 
     @property
     def code(self) -> ExitCode:
-        """The exit code of this table alone, had no commit been made."""
+        """The exit code of this table alone, as if the run had made no commit."""
         code = _CODES[self.outcome]
         return ExitCode.WINDOW if code is ExitCode.DONE and self.owed else code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """A whole run."""
+    """The report of a whole run."""
 
     run: str
     plan: str
     """The plan's digest."""
     env: str = ""
-    """The environment that the plan is for; empty without one."""
+    """The environment of the plan; empty if it has none."""
     tables: tuple[TableRun, ...]
     failures: tuple[TableFailure, ...] = ()
     """Tables that the plan could not read."""
     proceed: str = ""
-    """Why it was to go on over writers that did not end in time; empty where it was not."""
+    """The reason given with ``--proceed``, to continue despite writers that did not finish in time; else empty."""
     override: str = ""
-    """Why it was to run outside the calendar; empty where it was not."""
+    """The reason given with ``--override``, to run outside the calendar; else empty."""
     notes: tuple[str, ...] = ()
-    """What people must know of that is about no single table."""
+    """Notes for people that concern no single table."""
 
     @property
     def committed(self) -> bool:
-        """Whether the run made any commit, by the log, or by the engine's word where the log could not be read."""
+        """Whether the run made any commit, according to the log, or to the engine if the log could not be read."""
         return any(table.commits or any(not each.error for each in table.statements) for table in self.tables)
 
     @property
     def exit_code(self) -> ExitCode:
-        """As in docs/exit-codes.md: once something was committed, whatever else went wrong makes the run a partial one.
+        """The exit code, as in docs/exit-codes.md. If anything was committed, every other failure makes the run a
+        partial one.
 
-        So do tables that the plan itself leaves out, refused or unreadable, beside others that are as declared.
+        So do tables that the plan itself excludes, refused or unreadable, if there are others that are as declared.
         """
         wrong = [table for table in self.tables if table.code is not ExitCode.DONE]
         if not wrong and not self.failures:

@@ -1,8 +1,8 @@
-"""One table under its lease: check fresh, run what is missing, verify.
+"""Apply one table's plan under its lease: check that it is fresh, run what is missing, verify.
 
-Each statement is decided from the live table just before it is sent, and after the writers in its way were waited for.
-That makes the first run, a resumed one and one whose answer was lost the same code: what
-reads as declared is done, what reads as before is run, anything else is somebody else's and the table is left alone.
+Each statement is decided from the live table just before it is sent, after the drain of the writers that it conflicts
+with. So a first run, a resumed run and a run whose answer was lost use the same code: a change that reads as declared
+is done, a change that reads as before is run, and any other value is someone else's, so the table is left unchanged.
 """
 
 from __future__ import annotations
@@ -52,14 +52,16 @@ from tablectl.model.table import Commit, LiveTable
 from tablectl.planning.change_state import ChangeState, change_state, why_stale
 
 _TRIES = 5
-"""How often one statement is sent when others commit at the same moment each time."""
+"""Attempts to send one statement if others commit at the same moment each time."""
 
 _log = logging.getLogger(__name__)
 
 
 def run_table(window: RunContext, plan: TablePlan, lease: Lease) -> TableRun:
-    """Bring one table to its plan, its gate open and its after-hooks run at the end. Never raises an ``Exception``:
-    whatever goes wrong is the table's outcome, or the commits already made would go unreported.
+    """Apply one table's plan, then open its gate and run its after-hooks.
+
+    Never raises an ``Exception``: every error becomes the table's outcome. Otherwise the commits already made would go
+    unreported.
     """
     visit = TableSession.begin(window, plan, lease)
     try:
@@ -68,7 +70,7 @@ def run_table(window: RunContext, plan: TablePlan, lease: Lease) -> TableRun:
         visit.gate.leave()
     try:
         visit.hooks.after(run.outcome)
-    except Exception as error:  # noqa: BLE001  # see above
+    except Exception as error:  # noqa: BLE001  # see the docstring
         visit.hooks.notes.append(unexpected(plan.name, error)[0])
     return replace(run, owed=visit.hooks.owed, notes=tuple(visit.hooks.notes))
 
@@ -100,16 +102,16 @@ def _run_visit(visit: TableSession) -> TableRun:
 
 
 def unexpected(table: str, error: Exception) -> tuple[str, str]:
-    """Message and hint for an error that nobody foresaw; the log has its traceback."""
+    """Message and hint for an unexpected error; the log has its traceback."""
     _log.error("%s: unexpected error", table, exc_info=error)
     hint = "please report this; the same command goes on from the tables as they are then"
     return f"unexpected error: {type(error).__name__}: {error}", hint
 
 
 def preflight(window: RunContext, plan: TablePlan) -> TableRun | None:
-    """Why a table cannot be taken at all, before a lease record is written beside it; ``None`` where it can.
+    """Why a table cannot be leased at all, checked before a lease record is written next to it; ``None`` if it can.
 
-    A record in the place of a table that was dropped would keep Delta from creating it again.
+    A record in the directory of a dropped table would prevent Delta from creating the table again.
     """
     try:
         end = outside(window, plan)
@@ -125,8 +127,9 @@ def preflight(window: RunContext, plan: TablePlan) -> TableRun | None:
 
 
 def _run_statements(visit: TableSession) -> LiveTable | None:
-    """Run what is missing. The table as it was when nothing was missing any more; ``None`` where that was so at our
-    last commit, and others have changed it since.
+    """Run the missing statements. Returns the table as it was when nothing was missing any more.
+
+    Returns ``None`` if that was the case at our last commit, and others have changed the table since.
     """
     window, plan = visit.window, visit.plan
     attempts = _Attempts()
@@ -150,47 +153,48 @@ def _run_statements(visit: TableSession) -> LiveTable | None:
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """A statement that gave an error."""
+    """A statement that returned an error."""
 
     statement: Statement
     error: EngineError
     unknown: str = ""
-    """Why nobody knows what became of it; empty where it made no commit and nothing of it runs."""
+    """Why the result is unknown; empty if the statement made no commit and is not running."""
 
 
 class _Attempts:
-    """Which statements were sent, and how it went."""
+    """Which statements were sent, and with what result."""
 
     def __init__(self) -> None:
         self.done: set[str] = set()
         """Ids of statements that are not sent again."""
         self.failed: _Failed | None = None
-        """The last one, where it gave an error."""
+        """The last statement, if it returned an error."""
         self._tries: Counter[str] = Counter()
 
     def check_failed(self, missing: Sequence[Statement]) -> None:
-        """Raises ``StopTableError`` where the last statement gave an error and its effect is missing."""
+        """Raise ``StopTableError`` if the last statement returned an error and its effect is missing."""
         if self.failed is not None:
             check_landed(self.failed.statement, self.failed.error, missing, self.failed.unknown)
             self.done.add(self.failed.statement.id)
             self.failed = None
 
     def note(self, statement: Statement, failed: _Failed | None, window: RunContext) -> None:
-        """What came of a statement; waits a moment where somebody was faster and it may be sent again."""
+        """Record the result of a statement. Waits briefly if it lost against a concurrent commit and may be retried."""
         self._tries[statement.id] += 1
         if failed is None:
             self.done.add(statement.id)
         elif is_conflict(failed.error.condition) and self._tries[statement.id] < _most_tries(statement):
-            # Somebody committed at the same moment: read again, and decide again from what is there now.
-            pause = 0.1 * self._tries[statement.id] * random.uniform(0.5, 1.5)  # noqa: S311  # jitter, no secret
+            # A concurrent commit won: read the table again and decide again from its new state.
+            pause = 0.1 * self._tries[statement.id] * random.uniform(0.5, 1.5)  # noqa: S311  # jitter, not a secret
             window.clock.sleep(pause)
         else:
             self.failed = failed
 
 
 def _may_run(visit: TableSession, statement: Statement, live: LiveTable) -> bool:
-    """Whether a statement may be sent now. False where its gate was shut just now: then it is decided again. Raises
-    ``StopTableError`` where it may not be sent at all.
+    """Whether a statement may be sent now. False if its gate was shut just now: then it is decided again.
+
+    Raises ``StopTableError`` if it may not be sent at all.
     """
     window = visit.window
     check_allowed(visit.plan, statement)
@@ -207,8 +211,8 @@ def _may_run(visit: TableSession, statement: Statement, live: LiveTable) -> bool
 
 
 def _run_statement(visit: TableSession, statement: Statement, live: LiveTable) -> _Failed | None:
-    """Sends one statement and finds out what became of it. ``StopTableError`` where it went to another table, or over
-    somebody else's change.
+    """Send one statement and determine its result. Raises ``StopTableError`` if it changed another table or overwrote
+    someone else's change.
     """
     visit.lease.prove(visit.window.budget)
     check_target(visit, statement, live.table_id)
@@ -219,7 +223,7 @@ def _run_statement(visit: TableSession, statement: Statement, live: LiveTable) -
         case Landed(versions, between):
             if sent.rewrites and versions:
                 visit.rewritten = versions[-1]
-            check_rewrites(visit)  # now, whatever becomes of the statements after it
+            check_rewrites(visit)  # now, whatever happens to the statements after it
             _check_between(visit, statement, versions, between)
         case LandedElsewhere(location, version):
             raise _went_elsewhere(visit, statement, location, version)
@@ -236,7 +240,7 @@ def _run_statement(visit: TableSession, statement: Statement, live: LiveTable) -
 def _check_between(
     visit: TableSession, statement: Statement, versions: Sequence[int], between: Sequence[Commit]
 ) -> None:
-    """``StopTableError`` where others changed what a statement changes after it was decided and before it landed."""
+    """Raise ``StopTableError`` if others made the same change after the statement was decided and before it landed."""
     if not between:
         return
     earlier = visit.read(versions[0] - 1)
@@ -262,7 +266,7 @@ def _went_elsewhere(visit: TableSession, statement: Statement, location: str, ve
 
 
 def _next(visit: TableSession, missing: Sequence[Statement], attempted: set[str]) -> Statement | None:
-    """The first statement that was not sent yet and need not wait for history to age."""
+    """The first statement that was not sent yet and does not have to wait for history to age."""
     now = milliseconds(visit.window.clock.utc())
     for statement in missing:
         why = why_waiting(statement, now)
@@ -274,7 +278,7 @@ def _next(visit: TableSession, missing: Sequence[Statement], attempted: set[str]
 
 
 def _most_tries(statement: Statement) -> int:
-    """A rewrite of the whole table costs too much to be tried again against a writer without a guard."""
+    """A rewrite of the whole table is too expensive to be retried against a writer without a guard."""
     whole = statement.repartition is not None or (statement.rewrite is not None and statement.rewrite.everything)
     return 1 if whole else _TRIES
 
@@ -316,7 +320,9 @@ def _send(visit: TableSession, statement: Statement, sent: Sent, live: LiveTable
 
 
 def _read_again(visit: TableSession, failed: _Failed) -> LiveTable:
-    """The table after a statement that gave an error, which comes first if the table cannot be read either."""
+    """Read the table after a statement that returned an error. If the read fails, too, the statement's error comes
+    first.
+    """
     try:
         return visit.read()
     except TablectlError as unreadable:

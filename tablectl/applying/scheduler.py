@@ -1,12 +1,12 @@
-"""A queue of jobs and the workers that take them: which job runs when, and when a run is over.
+"""A queue of jobs and its workers: which job runs when, and when a run is over.
 
-A job is a table, or tables that share one window. A worker takes one step of a job at a time. A step ends with the
-job's result, or with ``Later``: then the job waits outside the workers, and its worker is free for another one. So what
-one job waits for (a lease that somebody else holds, say) delays no other job, even with a single worker.
+A job is a table, or several tables that share one window. A worker takes one step of a job at a time. A step ends with
+the job's result, or with ``Later``: then the job waits without a worker, and its worker is free for another job. So a
+job that waits, for a lease held by another run for example, delays no other job, even with a single worker.
 
-The scheduler knows neither leases nor gates. It cannot deadlock by itself: the only thing that a job holds between two
-steps is its place in the queue, and a step that is under way waits for no other job of the queue but through a turn
-(see ``turns``), which is given back without any further wait.
+The scheduler knows neither leases nor gates. It cannot deadlock by itself: between two steps a job holds nothing but
+its place in the queue, and a running step waits for another job of the queue only through a turn (see ``turns``), which
+is released without any further wait.
 """
 
 from __future__ import annotations
@@ -22,55 +22,56 @@ from tablectl.applying.clock import Clock, StoppedError
 from tablectl.applying.events import Progress
 
 TICK = 1.0
-"""Seconds after which a scheduler that waits tells again what it waits for."""
+"""Seconds after which a scheduler that waits reports its waits again."""
 _LONGEST_WAIT = 0.5
-"""Seconds for which running steps are waited for at a time: bounded, so that the main thread gets its signals."""
+"""Seconds to wait for running steps at a time. Bounded, so that the main thread gets its signals."""
 _NOW = 0.001
-"""Seconds that count as none: sums of floating-point numbers miss a moment by less."""
+"""Seconds that count as zero: sums of floating-point numbers miss a moment by less."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is known of a job before it begins."""
+    """A job before it starts."""
 
     key: str
-    """Unique in its run; jobs that may begin at the same moment begin in the order of their keys."""
+    """Unique in its run. Jobs that may start at the same moment start in the order of their keys."""
     start: float = 0.0
-    """The moment before which it does not begin, on the clock's ``monotonic``."""
+    """The earliest moment at which it starts, on the clock's ``monotonic``."""
     driver: str = ""
-    """The driver that runs its statements. Each driver has workers of its own."""
+    """The driver that runs its statements. Each driver has its own workers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Later(Generic[T]):
-    """The end of a step that is not the end of its job."""
+    """The end of a step that does not end its job."""
 
     at: float
     """The moment of the next step, on the clock's ``monotonic``."""
     result: T
-    """What comes of the job if the run is stopped before."""
+    """The result of the job if the run is stopped before the next step."""
     ends_when_idle: bool = False
-    """Whether it ends with ``result`` as soon as no other job can still be waited for."""
+    """Whether the job ends with ``result`` once no other job is worth waiting for."""
     words: str = ""
     """What it waits for, for people."""
     driver: str | None = None
-    """The driver that it moves to; ``None`` to stay. The step that says so has proof that the old one is dead."""
+    """The driver that the job moves to; ``None`` to stay. The step that requests a move has proof that the old driver
+    is dead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules(Generic[T]):
-    """What a scheduler asks its caller."""
+    """The callbacks of a scheduler."""
 
     left_out: Callable[[Job, str], T]
-    """The result of a job that was not begun, and why not."""
+    """The result of a job that was not started, given the reason."""
     halts: Callable[[Job, T], str] = lambda _job, _result: ""
-    """Asked of each result: a reason for which no further job begins, or an empty text."""
+    """Called with each result: returns a reason for which no further job starts, or an empty string."""
     on_wait: Callable[[Job, Later[T], float], None] = lambda _job, _later, _since: None
-    """Told again and again of a job that waits, and since when it does, on the clock's ``monotonic``."""
+    """Called repeatedly for a waiting job, with the moment at which it began to wait, on the clock's ``monotonic``."""
     on_progress: Callable[[Progress], None] = lambda _progress: None
-    """Told whenever the numbers have changed."""
+    """Called whenever the numbers have changed."""
 
 
 _NEVER = float("-inf")
@@ -84,24 +85,24 @@ class _Waiting(Generic[T]):
     later: Later[T] | None = None
     """``None`` before the first step."""
     since: float = 0.0
-    """When it began to wait for what it waits for now."""
+    """When its current wait began."""
     told: float = _NEVER
-    """When ``on_wait`` was told of it last."""
+    """When ``on_wait`` was last called for it."""
     alone: bool = False
-    """Whether the last step was taken when no other job could be waited for."""
+    """Whether no other job was worth waiting for when the last step was taken."""
 
     @property
     def idles(self) -> bool:
-        """Whether nobody has to wait for it."""
+        """Whether the run does not have to wait for it."""
         return self.later is not None and self.later.ends_when_idle
 
 
 class Scheduler(Generic[T]):
-    """Runs jobs to their results. All its methods belong to the thread that calls ``run``; steps run in workers."""
+    """Runs jobs to their results. All methods belong to the thread that calls ``run``; steps run in workers."""
 
     def __init__(self, clock: Clock, workers: int, stop: Flag, rules: Rules[T]) -> None:
-        """``workers`` is the number of steps at a time on each driver. ``stop`` ends the run: no further step starts,
-        and those under way are waited for.
+        """``workers`` is the number of concurrent steps on each driver. ``stop`` ends the run: no further step starts,
+        and running steps are waited for.
         """
         self._clock = clock
         self._workers = workers
@@ -114,10 +115,10 @@ class Scheduler(Generic[T]):
         self._told: Progress | None = None
 
     def run(self, jobs: Iterable[Job], step: Callable[[Job], T | Later[T]]) -> Mapping[str, T]:
-        """The result of every job, by its key. ``step`` is called in a worker, never twice at a time for one job.
+        """The result of every job by key. ``step`` is called in a worker, never concurrently for the same job.
 
-        What ``step`` or a rule raises ends the run and is raised, as is what a signal raises: ``stop`` is set, and the
-        steps under way come to their ends first.
+        Whatever ``step`` or a callback raises ends the run and is raised, as is what a signal handler raises: ``stop``
+        is set, and the running steps finish first.
         """
         self._waiting = {job.key: _Waiting(job, job.start) for job in jobs}
         drivers = len({each.job.driver for each in self._waiting.values()}) or 1
@@ -144,7 +145,7 @@ class Scheduler(Generic[T]):
             self._pause()
 
     def _leave_out(self) -> None:
-        """No step starts any more; those under way come to their ends."""
+        """End all jobs that have no running step. No step starts any more; running steps finish."""
         for key, each in list(self._waiting.items()):
             if each.later is None:
                 self._results[key] = self._rules.left_out(each.job, self._reason or STOPPED)
@@ -153,7 +154,7 @@ class Scheduler(Generic[T]):
             del self._waiting[key]
 
     def _end_idle(self) -> None:
-        """Ends the jobs that nobody has to wait for, if their last step was taken when only such ones were left."""
+        """End the jobs that need not be waited for, if only such jobs were left when their last step was taken."""
         if self._running or not all(each.idles and each.alone for each in self._waiting.values()):
             return
         for key, each in self._waiting.items():
@@ -163,7 +164,7 @@ class Scheduler(Generic[T]):
 
     def _start(self, pool: ThreadPoolExecutor, step: Callable[[Job], T | Later[T]]) -> None:
         busy = Counter(each.job.driver for each in self._running.values())
-        # A job that ends when all others have ended is asked once more then, whenever its next step is due.
+        # A job that ends when all others have ended is polled once more at that point, whenever its next step is due.
         alone = all(each.idles for each in (*self._waiting.values(), *self._running.values()))
         now = self._clock.monotonic()
         for each in sorted(self._waiting.values(), key=lambda each: (each.at, each.job.key)):
@@ -202,7 +203,7 @@ class Scheduler(Generic[T]):
             self._stop.set()
 
     def _until_next(self, most: float) -> float:
-        """Seconds until a job is due that has a free worker, at most so many."""
+        """Seconds until a job with a free worker is due, at most ``most``."""
         now, busy = self._clock.monotonic(), Counter(each.job.driver for each in self._running.values())
         coming = (each.at - now for each in self._waiting.values() if busy[each.job.driver] < self._workers)
         return max(_NOW, min(most, *coming, most))

@@ -6,30 +6,31 @@ import json
 from dataclasses import dataclass
 
 LONGEST_REASON = 500
-"""Characters of an operator's reason: logs are read back cut to a length, and a stamp must be whole."""
+"""Maximum length of an operator's reason, in characters. User metadata read back from a log is cut to a fixed length,
+and a stamp must be complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Which run made a commit, from which plan, and what an operator took upon himself for it."""
+    """The run that made a commit, its plan, and the operator's reasons for exceptions."""
 
     run: str
     plan: str
     """The plan's digest."""
     proceed: str = ""
-    """Why the run was to go on over writers that did not end in time."""
+    """The reason given with ``--proceed``, to continue despite writers that did not finish in time."""
     override: str = ""
-    """Why it was to run outside the calendar."""
+    """The reason given with ``--override``, to run outside the calendar."""
 
     def text(self) -> str:
-        """For ``commitInfo.userMetadata``."""
+        """The stamp as the JSON text of ``commitInfo.userMetadata``."""
         reasons = {"proceed": self.proceed, "override": self.override}
         body = {"plan": self.plan, "run": self.run, **{name: why for name, why in reasons.items() if why}}
         return json.dumps({"tablectl": body}, sort_keys=True, separators=(",", ":"))
 
 
 def read_stamp(user_metadata: str) -> Stamp | None:
-    """The stamp in a commit's user metadata; ``None`` where somebody else wrote it."""
+    """The stamp in a commit's user metadata; ``None`` if the commit was not made by an apply."""
     try:
         body = json.loads(user_metadata).get("tablectl")
         reasons = (str(body.get(name, "")) for name in ("proceed", "override"))

@@ -1,8 +1,8 @@
-"""One statement from its announcement to its end, and the one answer to what became of it.
+"""One statement, from its announcement to its end, and the one decision about its result.
 
-A statement is decided at a version of a log at a location, and sent by a name. So the name is looked up directly before
-it, and afterwards the log of that location is asked: it landed there, or somewhere else, or it did not land and nothing
-of it runs any more, or nobody knows.
+A statement is decided at a version of the log at a location, but sent with a name. So the name is resolved directly
+before the statement, and the log of that location is read afterwards. The result is one of four: the statement landed
+there, it landed elsewhere, it did not land and nothing of it runs any more, or the result is unknown.
 """
 
 from __future__ import annotations
@@ -28,25 +28,26 @@ from tablectl.model.plan import Statement, TablePlan
 from tablectl.model.table import Commit
 
 TAG = "tablectl-"
-"""How the tags of our operations begin: no other is ever interrupted, whatever a lease record says."""
+"""The prefix of the tags of our operations. Operations without it are never interrupted, whatever a lease record
+says."""
 ANNOUNCE_EVERY = 60.0
-"""Seconds after which the bound of a running statement is written down again."""
+"""Seconds between two announcements of a running statement's bound."""
 _LOOK_EVERY = 1.0
 _OF_OTHERS = 50
-"""Commits of another table among which a statement of ours is looked for."""
+"""How many commits of another table to search for a statement of ours."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A statement that was sent, and what it was decided from."""
+    """A statement that was sent, and the state that it was decided from."""
 
     tag: str
     version: int
-    """Of the table that it was decided from."""
+    """The table version that it was decided from."""
     rewrites: bool
-    """Whether it writes the whole table again, which always makes a commit."""
+    """Whether it rewrites the whole table, which always makes a commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +55,14 @@ class Landed:
     """It is in the log of the planned table."""
 
     versions: tuple[int, ...]
-    """Its commits, oldest first; none where it had nothing to do."""
+    """Its commits, oldest first; empty if it had nothing to do."""
     between: tuple[Commit, ...] = ()
     """Metadata commits of others between the version that it was decided from and its last commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class LandedElsewhere:
-    """It is in the log of another table, to which the name led when the engine looked."""
+    """It is in the log of another table, to which the name resolved when the engine looked it up."""
 
     location: str
     version: int
@@ -69,7 +70,7 @@ class LandedElsewhere:
 
 @dataclass(frozen=True, slots=True)
 class NotLanded:
-    """It made no commit, and nothing of it runs."""
+    """It made no commit and is not running."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,20 +84,20 @@ Answer = Landed | LandedElsewhere | NotLanded | Unknown
 
 
 def new_tag(run: str) -> str:
-    """A tag for one statement of a run."""
+    """A new tag for one statement of a run."""
     return f"{TAG}{run}-{uuid4().hex[:8]}"
 
 
 def target(window: RunContext, plan: TablePlan) -> TableName:
-    """The planned table by its location, which no rename changes; by its name on Databricks, which takes no paths of
-    its catalog's tables.
+    """The planned table by location, which no rename changes. On Databricks by name: it accepts no paths of tables in
+    its catalog.
     """
     by_name = plan.table.is_path or window.engine.dialect == "databricks"
     return plan.table if by_name else TableName("", (plan.location,))
 
 
 def check_name(window: RunContext, plan: TablePlan) -> None:
-    """Raises ``StopTableError`` where the name of a table does not lead to the planned location."""
+    """Raise ``StopTableError`` if the table's name does not resolve to the planned location."""
     found = _where(window, plan)
     if canonical_location(found) != canonical_location(plan.location):
         raise StopTableError(
@@ -107,9 +108,11 @@ def check_name(window: RunContext, plan: TablePlan) -> None:
 
 
 def check_target(visit: TableSession, statement: Statement, tables_id: str) -> None:
-    """Directly before a statement: the name leads to the planned location, and the table there is the planned one.
+    """Check directly before a statement that the name resolves to the planned location and the table there is the
+    planned one.
 
-    ``tables_id`` is the id that was read last; it is read again where queries ran since. Raises ``StopTableError``.
+    ``tables_id`` is the table id that was read last. It is read again if queries have run since. Raises
+    ``StopTableError``.
     """
     check_name(visit.window, visit.plan)
     found = visit.read().table_id if statement.repartition is not None else tables_id
@@ -120,7 +123,7 @@ def check_target(visit: TableSession, statement: Statement, tables_id: str) -> N
 
 
 def check_bound(window: RunContext) -> None:
-    """Raises ``StopTableError`` on an engine where a statement could run for ever once this process is gone."""
+    """Raise ``StopTableError`` if the engine would let a statement run without limit after this process has ended."""
     if window.engine.bound is None and not window.stamp.proceed:
         raise StopTableError(
             RunOutcome.REFUSED,
@@ -133,15 +136,15 @@ def check_bound(window: RunContext) -> None:
 
 @contextmanager
 def announced(visit: TableSession, tag: str) -> Iterator[None]:
-    """While a statement runs, the lease record says which one, where, and how long it may go on without us.
+    """While a statement runs, the lease record names it, its engine, and how long it may run without this process.
 
-    What is written is taken back by ``ended`` alone, once it is known that nothing of the statement runs.
+    Only ``statement_over`` removes the announcement, once it is known that nothing of the statement runs.
     """
     bound = visit.window.engine.bound or 0.0
     extra = 2 * ANNOUNCE_EVERY if bound else 0.0
     running = RunningStatement(visit.window.engine.address or "this process", tag, bound + extra)
     if visit.lease.record.running is not None:
-        visit.lease.statement_ended()  # the one before is over, and the store failed when that was to be written
+        visit.lease.statement_ended()  # the previous one is over; the store failed when that was to be written
     visit.lease.announce(running)
     if not bound:
         yield
@@ -159,7 +162,7 @@ def announced(visit: TableSession, tag: str) -> Iterator[None]:
 
 
 def keep_announced(lease: Lease, running: RunningStatement, wait: Callable[[float], bool]) -> None:
-    """Writes the bound of a running statement down again until ``wait(seconds)`` answers True or the lease is lost."""
+    """Announce the bound of a running statement again until ``wait(seconds)`` returns True or the lease is lost."""
     while not wait(ANNOUNCE_EVERY):
         try:
             lease.announce(running)
@@ -170,8 +173,8 @@ def keep_announced(lease: Lease, running: RunningStatement, wait: Callable[[floa
 
 
 def statement_over(visit: TableSession) -> None:
-    """Writes down that nothing of our statement runs. Never raises: where it fails, renewals repeat the statement, and
-    whoever comes next finds that it is over.
+    """Record that our statement is not running any more. Never raises: if it fails, renewals repeat the statement, and
+    the next holder finds that it is over.
     """
     try:
         visit.lease.statement_ended()
@@ -180,15 +183,17 @@ def statement_over(visit: TableSession) -> None:
 
 
 def may_renew(engine: Engine) -> Callable[[Lease], bool]:
-    """Whether a lease may be renewed: a gate that is shut only while the engine lives that it is shut for."""
+    """Whether a lease may be renewed. A gate that is not open may be renewed only while the engine that it is shut for
+    is alive.
+    """
     return lambda lease: lease.record.gate is Gate.OPEN or engine.alive()
 
 
 def settle_statement(visit: TableSession, sent: Sent, error: EngineError | None) -> Answer:
-    """What became of a statement: on the first run, after an error, and after an answer that was lost, alike.
+    """Determine the result of a statement: the same code after a success, an error and a lost answer.
 
-    Interrupts what may still run, by its tag, and waits for its end at most the lease's ttl. Takes the announcement
-    back where nothing of it runs.
+    Interrupts by its tag whatever may still run, and waits for its end, at most for the lease's ttl. Removes the
+    announcement if nothing of it runs.
     """
     over = error is None or not error.unanswered or _wait_for_end(visit, sent)
     if over:
@@ -211,7 +216,9 @@ def settle_statement(visit: TableSession, sent: Sent, error: EngineError | None)
 
 
 def _landed(visit: TableSession, sent: Sent, commits: Sequence[Commit], *, claimed: bool) -> Landed | None:
-    """By our stamp; a rewrite that the engine says it made also by what it did, where commits carry no stamp."""
+    """Find our commits by stamp. If commits carry no stamp, a rewrite that the engine reports as done is found by its
+    effect.
+    """
     ours = [each for each in commits if read_stamp(each.user_metadata) == visit.window.stamp]
     if not ours and sent.rewrites and claimed:
         ours = [each for each in commits if each.overwrites and each.changes_metadata and not each.user_metadata][:1]
@@ -227,7 +234,7 @@ def _landed(visit: TableSession, sent: Sent, commits: Sequence[Commit], *, claim
 
 
 def _elsewhere(visit: TableSession, sent: Sent) -> LandedElsewhere | None:
-    """Whether our commit is in the log of the table to which the name leads now."""
+    """Our commit in the log of the table to which the name resolves now; ``None`` if there is none."""
     plan, window = visit.plan, visit.window
     if target(window, plan).is_path and (plan.table.is_path or sent.rewrites):
         return None
@@ -248,7 +255,7 @@ def _where(window: RunContext, plan: TablePlan) -> str:
 
 
 def _wait_for_end(visit: TableSession, sent: Sent) -> bool:
-    """Interrupts a statement and waits until the engine says that nothing of it runs, at most the lease's ttl."""
+    """Interrupt a statement and wait until the engine says that nothing of it runs, at most for the lease's ttl."""
     window = visit.window
     started = window.clock.monotonic()
     visit.tell("interrupting", "no answer came: ending the statement in the engine")
@@ -273,10 +280,11 @@ def _has_landed(visit: TableSession, sent: Sent) -> bool:
 
 
 def end_inherited(visit: TableSession) -> None:
-    """Ends the statement that a run before us left running, before anything is read or done.
+    """End the statement that an earlier run left running, before anything is read or done.
 
-    Only an operation with a tag of ours is interrupted, and only in our own engine: a record's word is no more than
-    that. Where the engine cannot do it, or cannot tell, its bound is waited for. ``StopTableError`` where it runs on.
+    Only an operation with a tag of ours is interrupted, and only in our own engine: a lease record has no authority
+    beyond that. If the engine cannot interrupt it, or cannot tell, its bound is waited for. Raises ``StopTableError``
+    if it keeps running.
     """
     running = visit.lease.record.running
     if running is None:

@@ -1,4 +1,4 @@
-"""One table's part of a run while it goes on, and what comes of it: verified, or ended before its time."""
+"""The state of one table during a run, and its result: verified, or ended early."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class TableSession:
-    """What happened so far under a table's lease; becomes a ``TableRun``."""
+    """What has happened so far under a table's lease; it becomes a ``TableRun``."""
 
     window: RunContext
     plan: TablePlan
@@ -39,29 +39,29 @@ class TableSession:
     begun: datetime
     """By the wall clock."""
     start: int = -1
-    """The version that was found; -1 before the first reading."""
+    """The version at the start of the run; -1 before the first read."""
     already: tuple[str, ...] = ()
-    """Ids of the changes that were made before."""
+    """Ids of the changes that were already made before the run."""
     sent: list[StatementRun] = field(default_factory=list)
     exposed: list[float] = field(default_factory=list)
-    """When statements landed that fail every writer, on our clock."""
+    """When statements landed that fail every writer, in seconds on our clock."""
     waiting: dict[str, str] = field(default_factory=dict)
-    """Why changes cannot be made yet, by their ids: history must age first."""
+    """Change id → why the change cannot be made yet: history must age first."""
     rewritten: int = -1
-    """The version in which this run wrote the whole table again; -1 where it did not."""
+    """The version in which this run rewrote the whole table; -1 if it did not."""
     compared: int = -1
-    """The version that was written again and found to be what the one before it was."""
+    """The version of a rewrite that was compared with the version before it and found equal."""
     closed: tuple[int, int] | None = None
-    """The versions that were read first and last while the gate was closed."""
+    """The first and the last version that were read while the gate was closed."""
 
     @classmethod
     def begin(cls, window: RunContext, plan: TablePlan, lease: Lease) -> TableSession:
-        """A visit to a table whose lease is held."""
+        """Start the session of a table whose lease is held."""
         hooks = TableHooks(window, plan.name, plan.location, lease)
         return cls(window, plan, lease, hooks, GateKeeper(window, plan.name, lease, hooks), window.clock.utc())
 
     def note(self, live: LiveTable) -> None:
-        """Takes notice of a reading of the newest version."""
+        """Record a read of the newest version."""
         if self.start < 0:
             self.start = live.version
             self.already = _done(self.plan, live)
@@ -70,22 +70,24 @@ class TableSession:
             self.closed = (self.closed[0] if self.closed else live.version, live.version)
 
     def wait_for(self, statement: Statement, why: str) -> None:
-        """Leaves a statement to a later apply, and with it what it serves."""
+        """Leave a statement, and the changes that it serves, to a later apply."""
         self.waiting |= dict.fromkeys(statement.serves, why)
 
     def check_calendar(self) -> None:
-        """``StopTableError`` where the time ran out, unless the closed part has begun: that is brought to its end."""
+        """Raise ``StopTableError`` if the time in the calendar is over, unless the closed part has begun: that is
+        completed.
+        """
         if not any(each.phase is Phase.CLOSED and not each.error for each in self.sent):
             end = outside(self.window, self.plan, self.begun)
             if end is not None:
                 raise end
 
     def tell(self, step: str, words: str = "") -> None:
-        """An event of this table."""
+        """Emit an event of this table."""
         self.window.notify(RunEvent(self.plan.name, step, words))
 
     def read(self, version: int | None = None) -> LiveTable:
-        """The live table, with what else the changes ask for."""
+        """The live table, with the details that the changes need."""
         plan, options = self.plan, self.plan.basis.options
         limited = options.max_bytes is not None and any(map(needs_size, plan.changes))
         counts = limited or any(
@@ -100,17 +102,20 @@ class TableSession:
 
 
 def _done(plan: TablePlan, live: LiveTable) -> tuple[str, ...]:
-    """The changes that are made already. What is said of data clustered by columns waits for the columns themselves."""
+    """The changes that are already made. A change to how data is clustered waits for the change of the clustering
+    columns.
+    """
     done = [change for change in plan.changes if change_state(change, live) is ChangeState.DONE]
     left = {change.attribute for change in plan.changes if not change.key and change not in done}
     return tuple(change.id for change in done if change.attribute not in left)
 
 
 def verified(visit: TableSession, reached: LiveTable | None) -> TableRun:
-    """Every change must read as declared at the version of our last commit; what others did later is only reported.
+    """Verify that every change reads as declared at the version of our last commit. Later commits of others are only
+    reported.
 
-    ``reached`` is the table when nothing was missing any more, ``None`` where others have changed it since. Raises
-    ``LeaseLost`` where the lease is not ours any more: what was done under it may not have been protected.
+    ``reached`` is the table when nothing was missing any more, ``None`` if others have changed it since. Raises
+    ``LeaseLost`` if the lease is not ours any more: the work under it may not have been protected.
     """
     visit.tell("verify", "verify")
     if visit.sent:
@@ -124,7 +129,7 @@ def verified(visit: TableSession, reached: LiveTable | None) -> TableRun:
             f"not as declared after the last statement: {'; '.join(wrong)}",
             "see whose commits came in between below, and plan again",
         )
-    # A statement that succeeded is never "already", be it that it had nothing to do or that its commit has no stamp.
+    # A statement that succeeded is never "already": it may have had nothing to do, or its commit may have no stamp.
     outcome = RunOutcome.APPLIED if ours or any(not each.error for each in visit.sent) else RunOutcome.ALREADY
     return replace(
         _run_so_far(visit, others),
@@ -142,7 +147,7 @@ def verified(visit: TableSession, reached: LiveTable | None) -> TableRun:
 
 
 def _check_lease(visit: TableSession) -> None:
-    """Raises ``LeaseLost`` where the lease is not ours any more. A store that fails for a moment loses no lease."""
+    """Raise ``LeaseLost`` if the lease is not ours any more. A short failure of the store does not lose a lease."""
     try:
         visit.lease.prove(0)
     except LeaseLost:
@@ -152,9 +157,10 @@ def _check_lease(visit: TableSession) -> None:
 
 
 def lease_lost(visit: TableSession, lost: LeaseLost) -> TableRun:
-    """The outcome of a run that lost its lease: who took over, and whether the table is as declared all the same.
+    """The outcome of a run that lost its lease: who took it over, and whether the table is as declared anyway.
 
-    Only a successor that ran the same plan makes it so: what any other did is not compared with ours.
+    The outcome is ``SUCCEEDED`` only if the successor ran the same plan: the work of other plans is not compared with
+    ours.
     """
     try:
         successor = visit.lease.successor()
@@ -169,10 +175,10 @@ def lease_lost(visit: TableSession, lost: LeaseLost) -> TableRun:
 
 
 def ended(visit: TableSession, end: StopTableError) -> TableRun:
-    """The outcome of a table that was not brought through, with the commits that say why."""
+    """The outcome of a table that was not completed, with the commits that explain it."""
     try:
         ours, others = since(visit, stale=end.outcome is RunOutcome.STALE)
-    except Exception:  # noqa: BLE001  # the outcome stands, whatever keeps the log from being read
+    except Exception:  # noqa: BLE001  # the outcome is unchanged if the log cannot be read
         ours, others = (), ()
     run = _run_so_far(visit, others)
     return replace(run, outcome=end.outcome, message=end.message, hint=end.hint, commits=ours)
@@ -201,7 +207,9 @@ def _run_so_far(visit: TableSession, others: Sequence[CommitRun] = ()) -> TableR
 
 
 def _looked_back(visit: TableSession) -> tuple[Commit, ...]:
-    """The commits before the run and since. Nothing is lost if they cannot be read: they are for people alone."""
+    """The commits shortly before the run and since. Best effort: they are only reported, so an unreadable log is
+    ignored.
+    """
     if not visit.sent:
         return ()
     try:
@@ -211,15 +219,15 @@ def _looked_back(visit: TableSession) -> tuple[Commit, ...]:
 
 
 def _writers(visit: TableSession, commits: Sequence[Commit]) -> tuple[WriterRun, ...]:
-    """Who wrote the table before."""
+    """The writers before the run."""
     ours = [each.version for each in commits if read_stamp(each.user_metadata) == visit.window.stamp]
     before = [each for each in commits if each.version <= visit.start]
     return writers_seen(before, [each for each in commits if each.version > max(ours, default=visit.start)])
 
 
 def _casualties(visit: TableSession, others: Sequence[CommitRun], commits: Sequence[Commit]) -> tuple[Casualty, ...]:
-    """Writers that may have failed: those that were given up, those that committed behind a closed gate, and, on a
-    table where no guard was seen, those that were likely at work at that time. An idle table has none.
+    """Writers that may have failed: abandoned writers, writers that committed while the gate was closed, and, on a
+    table without guards, writers that were probably active at that time. An idle table has none.
     """
     fails = next((each.fails for each in reversed(visit.sent) if each.fails and not each.error), "")
     if not fails:
@@ -239,7 +247,9 @@ def _casualties(visit: TableSession, others: Sequence[CommitRun], commits: Seque
 
 
 def was_reached(visit: TableSession) -> bool:
-    """Whether the table was as declared at our last commit: what others did after it is not held against the run."""
+    """Whether the table was as declared at our last commit. What others changed after it is not a failure of the
+    run.
+    """
     if not visit.sent:
         return False
     ours, _ = since(visit)
@@ -247,10 +257,10 @@ def was_reached(visit: TableSession) -> bool:
 
 
 def since(visit: TableSession, *, stale: bool = False) -> tuple[tuple[CommitRun, ...], tuple[CommitRun, ...]]:
-    """Commits since the run began, or since the plan where that went stale, oldest first: this run's, and others'.
+    """Commits since the run began, or since the plan if it is stale, oldest first: this run's, and others'.
 
-    Earlier runs of the same plan are neither, unless they commit after this one began: then an owner that was paused
-    past its lease has come back, which is to be reported.
+    Commits of earlier runs of the same plan are in neither list, unless they were made after this run began: then a
+    holder that was paused past its lease has continued, which must be reported.
     """
     ours: list[CommitRun] = []
     others: list[CommitRun] = []
@@ -282,7 +292,7 @@ def _commit_run(commit: Commit, run: str = "", *, inside: bool = False) -> Commi
 
 
 def _wrong(plan: TablePlan, live: LiveTable, waiting: frozenset[str]) -> list[str]:
-    """What does not read as declared; what waits must only be on its way."""
+    """What does not read as declared. A waiting change must only be pending."""
     if live.table_id != plan.table_id:
         return ["the table was replaced by another one"]
     return [
@@ -294,7 +304,9 @@ def _wrong(plan: TablePlan, live: LiveTable, waiting: frozenset[str]) -> list[st
 
 
 def _undone(visit: TableSession) -> tuple[str, ...]:
-    """The changes that do not read as declared any more. Nothing that is found here is held against the run."""
+    """Ids of the changes that do not read as declared any more. They are reported, not counted as a failure of the
+    run.
+    """
     try:
         head = visit.read()
     except TablectlError:

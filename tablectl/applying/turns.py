@@ -1,20 +1,20 @@
-"""Turns: the closed statements of one driver run one after the other, and a gate shuts only in its table's turn.
+"""Turns: the closed statements of a driver run one after the other, and a gate closes only in its table's turn.
 
-A driver that runs eight ALTERs at once needs as long for all of them as if it ran them one by one, and each takes many
-times longer. Where all eight gates are shut meanwhile, each is shut for as long as all eight take. So a table takes the
-turn while its gate is still as it was, shuts the gate, sends its closed statements, and gives the turn on.
+A driver that runs eight ALTERs at once takes as long for all of them as one by one, and each takes many times longer.
+If all eight gates are shut meanwhile, each is shut for as long as all eight take. So a table takes the turn before it
+shuts its gate, then shuts the gate, sends its closed statements, and gives the turn to the next table.
 
-What keeps a table from delaying others:
+A table cannot delay others for long:
 
-* A turn is not held while slow writers are waited for. A table whose writers have not ended after ``SHORT_DRAIN``
-  seconds gives the turn on, waits without it, and then takes it ahead of those whose gates are not shut yet.
-* A table whose gate is shut waits for the turn at most ``LONGEST_WITH_SHUT_GATE`` seconds. Then it goes on beside the
-  statement that runs: its writers must not wait for another table's.
+* A turn is not held during a long drain. A table whose writers have not ended after ``SHORT_DRAIN`` seconds gives up
+  the turn, waits without it, and then takes it again ahead of tables whose gates are not shut yet.
+* A table whose gate is shut waits for the turn at most ``LONGEST_WITH_SHUT_GATE`` seconds. Then it runs concurrently
+  with the statement of the holder: its writers must not wait for another table's.
 * Statements that rewrite data take minutes or hours. They have a lane of their own, so that an ALTER of a second never
-  waits for one. REORG and OPTIMIZE, which are no closed statements, take no turn at all.
+  waits for one. REORG and OPTIMIZE are not closed statements and take no turn at all.
 
-There is no deadlock: who holds a turn waits for nothing but the engine and the store of its own lease, and both are
-bounded; it never waits for a lease, another turn, a worker or, beyond ``SHORT_DRAIN``, a writer.
+There is no deadlock: the holder of a turn waits only for the engine and the store of its own lease, and both are
+bounded. It never waits for a lease, another turn, a worker or, beyond ``SHORT_DRAIN``, a writer.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tablectl.applying.clock import Clock
 from tablectl.model.plan import Statement
 
 SHORT_DRAIN = 2.0
-"""Seconds for which writers are waited for within the turn."""
+"""Seconds for which writers are waited for during a turn."""
 LONGEST_WITH_SHUT_GATE = 5.0
 """Seconds for which a table whose gate is shut waits for its turn."""
 _LOOK_EVERY = 0.5
@@ -45,19 +45,19 @@ class Lane(IntEnum):
 
 
 def lane_of(statement: Statement) -> Lane:
-    """The lane of a statement: ``DATA`` for one that may rewrite data, or every file's entry in the log."""
+    """The lane of a statement: ``DATA`` if it may rewrite data, or the log entry of every file."""
     rewrites = statement.rewrite is not None or statement.backfill is not None or statement.repartition is not None
     return Lane.DATA if rewrites or statement.verb in _DATA_VERBS else Lane.METADATA
 
 
 @dataclass(slots=True)
 class _Line:
-    """One lane of one driver. All under the lock of ``Turns``."""
+    """One lane of one driver. Accessed only under the lock of ``Turns``."""
 
     holders: list[Turn] = field(default_factory=list)
-    """Usually one; more where a table with a shut gate went on beside it."""
+    """Usually one; more if a table with a shut gate ran concurrently."""
     first: list[Turn] = field(default_factory=list)
-    """Tables whose gates are shut, in the order in which they came."""
+    """Tables whose gates are shut, in order of arrival."""
     queue: list[Turn] = field(default_factory=list)
 
     def next(self) -> Turn | None:
@@ -72,7 +72,7 @@ class Turns:
         self._lines: dict[tuple[str, Lane], _Line] = {}
 
     def of(self, name: str, clock: Clock, driver: str = "") -> Turn:
-        """The turn of one table, not taken yet. ``name`` is told to those who wait for it."""
+        """A new turn for one table, not taken yet. Waiting tables see ``name``."""
         return Turn(self, name, clock, driver)
 
 
@@ -88,15 +88,15 @@ class Turn:
 
     @property
     def held(self) -> bool:
-        """Whether it is taken now."""
+        """Whether the turn is taken."""
         return self._lane is not None
 
     def take(self, lane: Lane, pulse: Callable[[str, float], None], *, shut: bool) -> None:
-        """Takes the turn in a lane; does nothing where it is held in that lane already.
+        """Take the turn in a lane. Does nothing if it is already held in that lane.
 
-        ``shut`` says that the table's gate is shut: then it comes before those whose gates are not, and at the latest
-        after ``LONGEST_WITH_SHUT_GATE`` seconds. ``pulse`` is called now and then with the name of a table that has
-        the turn, and the seconds waited; what it raises ends the wait, and the turn is not taken.
+        ``shut`` says that the table's gate is shut. Such a table comes before tables whose gates are not, and gets the
+        turn at the latest after ``LONGEST_WITH_SHUT_GATE`` seconds. ``pulse`` is called periodically with the name of a
+        table that holds the turn and the seconds waited. What it raises ends the wait, and the turn is not taken.
         """
         if self._lane is lane:
             return
@@ -116,7 +116,7 @@ class Turn:
                 changed.notify_all()
 
     def give(self) -> None:
-        """Gives the turn to the next table; does nothing where it is not held. Never raises."""
+        """Give the turn to the next table. Does nothing if it is not held. Never raises."""
         if self._lane is not None:
             with self._turns._changed:  # noqa: SLF001
                 self._turns._lines[self._driver, self._lane].holders.remove(self)  # noqa: SLF001
@@ -124,7 +124,7 @@ class Turn:
                 self._turns._changed.notify_all()  # noqa: SLF001
 
     def _enter(self, line: _Line, lane: Lane, *, late: bool) -> bool:
-        """Whether the turn was taken, at once or within the time between two looks."""
+        """Whether the turn was taken, now or between two polls."""
         changed = self._turns._changed  # noqa: SLF001
         with changed:
             ready = late or changed.wait_for(lambda: not line.holders and line.next() is self, _LOOK_EVERY)

@@ -1,1 +1,1 @@
-"""What a job of CI does beside the commands: summary, comment on a pull request, the plan that was reviewed."""
+"""What a CI job does in addition to the commands: summary, pull request comment, and finding the reviewed plan."""

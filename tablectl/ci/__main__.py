@@ -1,4 +1,4 @@
-"""``python -P -m tablectl.ci STEP``: what `action.yml` and the workflow of `tablectl init` run."""
+"""``python -P -m tablectl.ci STEP``: called by `action.yml` and the workflow of `tablectl init`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tablectl.model.errors import ExitCode
 
 
 def main(args: list[str]) -> int:
-    """The exit code of one step."""
+    """Run one step and return its exit code."""
     if len(args) != 1 or args[0] not in STEPS:
         sys.stderr.write(f"usage: python -P -m tablectl.ci {'|'.join(STEPS)}\n")
         return ExitCode.USAGE

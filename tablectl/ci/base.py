@@ -1,4 +1,4 @@
-"""The ``tablectl.yaml`` of the branch that a pull request is to be merged into, read by Git from the checkout."""
+"""Read the ``tablectl.yaml`` of the base branch of a pull request with Git, from the checkout."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tablectl.policies.config import FILE
 _TIMEOUT = 120
 _MOST = 1 << 20
 _FILES = ("100644", "100755")
-"""The modes of regular files; a link would lead to whatever the runner has there."""
+"""The modes of regular files. A symbolic link would lead to any file on the runner."""
 
 
 def base_file(commit: str, environ: Mapping[str, str]) -> bytes:
-    """The file beside the current folder's own, as a commit has it; empty where that commit has none.
+    """The contents of ``tablectl.yaml`` for the current directory in a commit; empty if the commit has none.
 
-    A checkout of one commit does not hold the base: then that commit alone is fetched, with the job's token. Raises
-    ``UsageError`` where it cannot be had.
+    A checkout of a single commit does not contain the base. Then that commit alone is fetched, with the job's token.
+    Raises ``UsageError`` if it cannot be read.
     """
     if _git(("cat-file", "-e", f"{commit}^{{commit}}"), environ) is None:
         _git(("fetch", "--quiet", "--no-tags", "--depth=1", "origin", commit), environ)
@@ -41,7 +41,7 @@ def base_file(commit: str, environ: Mapping[str, str]) -> bytes:
 
 
 def _git(args: Sequence[str], environ: Mapping[str, str]) -> bytes | None:
-    """What a command of Git prints; ``None`` where it fails."""
+    """The output of a Git command; ``None`` if it fails."""
     own = {key: value for key, value in os.environ.items() if key != "INPUT_TOKEN"}
     own |= {"GIT_TERMINAL_PROMPT": "0", **_header(environ)}
     try:
@@ -58,7 +58,9 @@ def _git(args: Sequence[str], environ: Mapping[str, str]) -> bytes | None:
 
 
 def _header(environ: Mapping[str, str]) -> dict[str, str]:
-    """The token for the job's own server: checkouts of private repositories keep none (``persist-credentials``)."""
+    """The token for the job's own server: checkouts of private repositories do not keep it
+    (``persist-credentials``).
+    """
     token, server = environ.get("INPUT_TOKEN", "").strip(), environ.get("GITHUB_SERVER_URL", "")
     if not token or not server.startswith("https://"):
         return {}

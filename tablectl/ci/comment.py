@@ -1,4 +1,4 @@
-"""One comment on a pull request, edited with each push; its last lines carry the digest of the plan that it shows."""
+"""One comment per pull request, edited with each push. Its last lines contain the digest of the plan that it shows."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from tablectl.ci.github import GitHub
 from tablectl.reports.markdown import LIMIT
 
 DEFAULT = "tablectl"
-"""The name that needs not be told."""
+"""The default name; omitted from output."""
 _DIGEST = re.compile(r"\n\nplan digest: `([0-9a-f]{64})`\n\n<!--")
 _LONGEST_DIGEST = 100
 
 
 def marker(subject: str, name: str) -> str:
-    """The last line of a comment, by which it is found again; ``subject`` is ``plan`` or ``apply``."""
+    """The last line of a comment, by which it is found again. ``subject`` is ``plan`` or ``apply``."""
     return f"<!-- tablectl {subject} -->" if name == DEFAULT else f"<!-- tablectl {subject}: {name} -->"
 
 
 def body_of(report: str, subject: str, name: str, address: str, digest: str = "") -> str:
-    """A report as the comment of one of several uses of tablectl: under its name, and with a mark of its own.
+    """A report as the comment of one of several uses of tablectl, with its own name and marker.
 
-    ``digest`` is that of the plan, which ``digest_in`` finds again. A report that would be too long with these becomes
-    its first line and where the rest stands.
+    ``digest`` is that of the plan; ``digest_in`` finds it again. A report that would become too long is replaced by its
+    first line and a link to the rest.
     """
     if name == DEFAULT and not digest:
         return report
@@ -39,9 +39,9 @@ def body_of(report: str, subject: str, name: str, address: str, digest: str = ""
 
 
 def digest_in(body: str, mark: str) -> str:
-    """The digest that a comment with a mark carries in its last lines; empty where it has none.
+    """The digest in the last lines of a comment with this marker; empty if it has none.
 
-    Only there: a report above it shows the text of others.
+    Only the last lines count: the report above them contains foreign text.
     """
     text = body.replace("\r\n", "\n").rstrip()
     if not text.endswith(mark):
@@ -52,10 +52,10 @@ def digest_in(body: str, mark: str) -> str:
 
 
 def put_comment(github: GitHub, number: int, body: str, mark: str) -> str:
-    """Write the comment with a mark, or edit the one that is there; its address. Raises ``GitHubError``.
+    """Create the comment with a marker, or edit the existing one. Returns its address. Raises ``GitHubError``.
 
-    Only a comment of the identity that posts comments is edited, whatever kind of token it has: whoever wrote a comment
-    can change it later, and a plan that its reader trusts must not be somebody else's text.
+    Only a comment of the posting identity is edited, whatever the kind of token: the author of a comment can change it
+    later, and a reviewed plan must not be text that someone else controls.
     """
     ours = find_comment(github, number, mark)
     if ours:
@@ -66,7 +66,7 @@ def put_comment(github: GitHub, number: int, body: str, mark: str) -> str:
 
 
 def find_comment(github: GitHub, number: int, mark: str) -> Mapping[str, Any] | None:
-    """The first comment with a mark by the identity of the token. Raises ``GitHubError``."""
+    """The first comment with a marker by the identity of the token. Raises ``GitHubError``."""
     author = github.identity()
     comments = github.pages(f"issues/{number}/comments")
     return next((each for each in comments if _is_ours(each, mark, author)), None)

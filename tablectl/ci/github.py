@@ -1,4 +1,4 @@
-"""As much of GitHub's API as is needed, with nothing but the standard library."""
+"""A minimal client of GitHub's API, using only the standard library."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_PAGES = 30
 
 
 class GitHubError(TablectlError):
-    """GitHub did not do what it was asked for. ``status`` is its answer's, 0 where there was none."""
+    """A request to GitHub failed. ``status`` is the HTTP status, 0 without an answer."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -29,18 +29,18 @@ class GitHubError(TablectlError):
 
 @dataclass(frozen=True, slots=True)
 class GitHub:
-    """One repository of one server. The token goes to that server and nowhere else."""
+    """One repository of one server. The token is sent to that server and nowhere else."""
 
     api: str
     repository: str
     token: str = field(repr=False)
     sleep: Callable[[float], None] = time.sleep
     graphql: str = ""
-    """The address of GraphQL; empty derives it from ``api``."""
+    """The address of GraphQL; if empty, it is derived from ``api``."""
 
     @staticmethod
     def of(environ: Mapping[str, str], repository: str) -> GitHub:
-        """The server and the token of a job. Raises ``UsageError`` without a token."""
+        """The server and token of a job. Raises ``UsageError`` without a token."""
         token = environ.get("INPUT_TOKEN", "").strip()
         if not token:
             raise UsageError("there is no token", "give the step INPUT_TOKEN: ${{ github.token }}")
@@ -48,13 +48,13 @@ class GitHub:
         return GitHub(api, repository, token, graphql=environ.get("GITHUB_GRAPHQL_URL", ""))
 
     def get(self, path: str) -> Any:
-        """What lies at a path of the repository. Raises ``GitHubError``."""
+        """GET a path of the repository. Raises ``GitHubError``."""
         return self._call("GET", path)
 
     def identity(self) -> int:
         """The account id under which the token posts: of a person, an App, or of GitHub Actions itself.
 
-        GraphQL's ``viewer`` knows all of them; REST's ``/user`` knows only people. Raises ``GitHubError``.
+        GraphQL's ``viewer`` returns all of them; REST's ``/user`` only people. Raises ``GitHubError``.
         """
         address = self.graphql or f"{self.api.removesuffix('/v3')}/graphql"
         answer = self._send("POST", address, {"query": "query { viewer { databaseId } }"}, "POST graphql")
@@ -65,15 +65,15 @@ class GitHub:
         return answer
 
     def post(self, path: str, **body: object) -> Any:
-        """Make something. Raises ``GitHubError``."""
+        """POST to a path. Raises ``GitHubError``."""
         return self._call("POST", path, body)
 
     def patch(self, path: str, **body: object) -> Any:
-        """Change something. Raises ``GitHubError``."""
+        """PATCH a path. Raises ``GitHubError``."""
         return self._call("PATCH", path, body)
 
     def pages(self, path: str, key: str = "") -> Iterator[dict[str, Any]]:
-        """The elements of a list, page by page, some thousands at most; ``key`` is where the list stands."""
+        """The elements of a list, page by page, up to some thousands. ``key`` is the field with the list."""
         mark = "&" if "?" in path else "?"
         for page in range(1, _MOST_PAGES + 1):
             found = self.get(f"{path}{mark}per_page={_PAGE}&page={page}")
@@ -84,7 +84,7 @@ class GitHub:
                 return
 
     def _call(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Any:
-        """What can be asked again is, after a pause: a comment that is made twice is not."""
+        """Send a request. Retries idempotent requests after a pause; retrying a POST could create a comment twice."""
         address, what = f"{self.api}/repos/{self.repository}/{path}", f"{method} {path}"
         for pause in _PAUSES if method != "POST" else ():
             try:

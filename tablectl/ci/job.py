@@ -1,4 +1,4 @@
-"""A job of GitHub Actions as its environment tells it, and what can be told to it: outputs, a summary, annotations."""
+"""The environment of a GitHub Actions job, and its output: step outputs, a summary, annotations."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _REPOSITORY = re.compile(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+\Z")
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What a command gave back: its exit code, and what it said to standard error."""
+    """The result of a command: its exit code and its standard error."""
 
     code: int
     err: str
 
 
 Run = Callable[[Sequence[str]], CommandResult]
-"""Runs ``tablectl …`` in the folder of the policies; what it says is in the job's log already."""
+"""Runs ``tablectl …`` in the directory of the policies; its output goes to the job's log."""
 
 
 def run_tablectl(args: Sequence[str]) -> CommandResult:
-    """In a process of its own, by the Python that runs this one, whatever lies in the current folder."""
+    """Run it in a process of its own with the current Python, whatever files are in the current directory."""
     command = [sys.executable, "-P", "-m", "tablectl", *args]
     environ = {key: value for key, value in os.environ.items() if key != "INPUT_TOKEN"}
     with subprocess.Popen(  # noqa: S603
@@ -52,7 +52,7 @@ def run_tablectl(args: Sequence[str]) -> CommandResult:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One job. Nothing of its event is believed to be of any form; names and numbers are checked when used."""
+    """One job. No field of its event is assumed to have a certain form; names and numbers are checked when used."""
 
     environ: Mapping[str, str]
     run: Run = run_tablectl
@@ -60,7 +60,7 @@ class Job:
 
     @property
     def name(self) -> str:
-        """What tells this use of tablectl from others in the repository. Raises ``UsageError``."""
+        """The name that distinguishes this use of tablectl from others in the repository. Raises ``UsageError``."""
         name = self.given("name") or "tablectl"
         if not _NAME.match(name):
             raise UsageError(f"`name` {name!r} is no name for an artifact", "letters, digits, dots, dashes; at most 60")
@@ -68,18 +68,18 @@ class Job:
 
     @property
     def arguments(self) -> list[str]:
-        """More arguments of the command, one a line."""
+        """Additional arguments of the command, one per line."""
         return [line.strip() for line in self.given("arguments").splitlines() if line.strip()]
 
     @property
     def named_env(self) -> str | None:
-        """The environment that the arguments name; ``None`` leaves it to ``TABLECTL_ENV``."""
+        """The environment named in the arguments; ``None`` leaves it to ``TABLECTL_ENV``."""
         pairs = pairwise([*(word for line in self.arguments for word in line.split("=", 1)), ""])
         return next((following for word, following in pairs if word == "--env"), None)
 
     @property
     def folder(self) -> Path:
-        """Where this job's files lie, outside of the repository and in a folder that holds nothing else."""
+        """The directory of this job's files, outside of the repository and otherwise empty."""
         return Path(self.environ.get("RUNNER_TEMP") or ".tablectl-ci") / "tablectl-jobs" / self.name
 
     @property
@@ -92,15 +92,15 @@ class Job:
 
     @property
     def pull_request(self) -> int | None:
-        """The number of the pull request that the event is about."""
+        """The number of the event's pull request, if any."""
         number = self._pull.get("number")
         return number if isinstance(number, int) and not isinstance(number, bool) else None
 
     @property
     def base(self) -> str:
-        """The commit that a pull request, or a group of a merge queue, is to be merged into; empty for other events.
+        """The base commit of a pull request or of a merge queue group; empty for other events.
 
-        Raises ``UsageError`` where the event does not name it: then it is not known what the branch may decide.
+        Raises ``UsageError`` if the event does not name it: then it is unknown what the branch may decide.
         """
         event = self._event
         about = next((event[key] for key in ("pull_request", "merge_group") if key in event), None)
@@ -117,7 +117,7 @@ class Job:
 
     @property
     def workflow(self) -> str:
-        """The path of the workflow file that plans: as given, else the one that runs."""
+        """The path of the workflow file that plans: the one given, else the current one."""
         own = self.environ.get("GITHUB_WORKFLOW_REF", "").partition("@")[0]
         return self.given("plan_workflow") or own.removeprefix(f"{self.repository}/")
 
@@ -128,7 +128,7 @@ class Job:
         return f"{parts[0]}/{parts[1]}/actions/runs/{parts[2]}" if all(parts) else ""
 
     def given(self, key: str) -> str:
-        """An input of the action; empty where none was given."""
+        """An input of the action; empty if it was not given."""
         return self.environ.get(f"INPUT_{key.upper()}", "").strip()
 
     def flag(self, key: str) -> bool:
@@ -139,14 +139,14 @@ class Job:
         return text == "true"
 
     def number(self, key: str) -> int | None:
-        """An input that is a number. Raises ``UsageError``."""
+        """A numeric input. Raises ``UsageError``."""
         text = self.given(key)
         if text and not _NUMBER.match(text):
             raise UsageError(f"`{key.replace('_', '-')}` {text!r} is no number")
         return int(text) if text else None
 
     def output(self, **values: object) -> None:
-        """Outputs of the step. No value can end its own or begin another."""
+        """Set outputs of the step. A value cannot end its own entry or start another one."""
         lines = []
         for key, value in values.items():
             mark = secrets.token_hex(16)
@@ -155,17 +155,19 @@ class Job:
         self._append("GITHUB_OUTPUT", "".join(lines))
 
     def summary(self, markdown: str) -> None:
-        """Something for the page of the run."""
+        """Add Markdown to the summary page of the run."""
         self._append("GITHUB_STEP_SUMMARY", markdown.rstrip("\n") + "\n\n")
 
     def tell(self, level: str, message: str) -> None:
-        """An annotation: ``error``, ``warning`` or ``notice``."""
+        """Add an annotation: ``error``, ``warning`` or ``notice``."""
         text = message.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
         self.log.write(f"::{level} title=tablectl::{text}\n")
         self.log.flush()
 
     def tablectl(self, *args: str) -> CommandResult:
-        """Run a command. No line that it prints, whatever a table's names and values are, is an order to the runner."""
+        """Run a command. Its output, which contains names and values of tables, cannot inject GitHub workflow
+        commands.
+        """
         mark = secrets.token_hex(16)
         self.log.write(f"::stop-commands::{mark}\n")
         self.log.flush()

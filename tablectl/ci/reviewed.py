@@ -1,4 +1,4 @@
-"""Which plan was reviewed: that of the last commit of the pull request that was merged, as its comment says."""
+"""Find the reviewed plan: the plan of the last commit of the merged pull request, according to its comment."""
 
 from __future__ import annotations
 
@@ -15,48 +15,50 @@ BY_HAND = (
     "once more with the number of that run as `plan-run`"
 )
 CHOSEN = "chosen by hand"
-"""In place of a digest: a person named the run whose plan is applied."""
+"""Used instead of a digest if a person named the run whose plan is applied."""
 _SHORT = 10
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewedPlan:
-    """An artifact with a plan in it."""
+    """An artifact with a plan."""
 
     run: int
     artifact: str
     pull_request: int | None
     digest: str = CHOSEN
-    """Of the plan that was reviewed."""
+    """The digest of the reviewed plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What applies a plan: for which use of tablectl, and from where a plan may come."""
+    """Who applies a plan: for which use of tablectl, and from where plans are accepted."""
 
     name: str
     commit: str
     workflow: str
     """The path of the workflow file that plans."""
     branch: str
-    """The branch that is applied from."""
+    """The branch from which plans are applied."""
 
 
 def artifact_name(name: str, pull_request: int | None) -> str:
-    """What the plan of a pull request, or of a run by hand, is kept as."""
+    """The name of the artifact with the plan of a pull request, or of a manual run."""
     return f"{name}-plan" if pull_request is None else f"{name}-plan-pr-{pull_request}"
 
 
 def find_reviewed(github: GitHub, origin: Origin, plan_run: int | None) -> ReviewedPlan:
-    """The plan of a run that was named, else of the pull request that became the commit.
+    """The plan of the named run, else of the pull request whose merge created the commit.
 
-    Raises ``PlanFileError`` where there is none that may be applied, with what to do, and ``GitHubError``.
+    Raises ``PlanFileError``, with what to do, if there is no plan that may be applied, and ``GitHubError``.
     """
     return _of_run(github, origin, plan_run) if plan_run is not None else _of_merge(github, origin)
 
 
 def _of_run(github: GitHub, origin: Origin, number: int) -> ReviewedPlan:
-    """A plan made by hand on the branch that is applied from. That of a pull request goes through its merge alone."""
+    """The plan of a manual run on the branch that is applied. A plan of a pull request is accepted only through its
+    merge.
+    """
     wanted = artifact_name(origin.name, None)
     found = [
         each for each in github.pages(f"actions/runs/{number}/artifacts", "artifacts") if each.get("name") == wanted
@@ -103,7 +105,7 @@ def _of_merge(github: GitHub, origin: Origin) -> ReviewedPlan:
 def _of_workflow(
     github: GitHub, origin: Origin, artifacts: Sequence[Mapping[str, Any]], what: str
 ) -> Mapping[str, Any]:
-    """The newest one that the workflow made for a pull request; others may keep what they like under any name."""
+    """The newest artifact that this workflow created for a pull request. Other workflows may use the same name."""
     refused: PlanFileError | None = None
     for artifact in sorted(artifacts, key=_age, reverse=True):
         try:
@@ -138,7 +140,7 @@ def _run(github: GitHub, number: int) -> Mapping[str, Any]:
 
 
 def _check_workflow(run: Mapping[str, Any], origin: Origin, what: str) -> None:
-    """``path`` may end in ``@`` and a branch."""
+    """Check the run's workflow file. ``path`` may end in ``@`` and a branch."""
     path = str(run.get("path")).partition("@")[0]
     if not origin.workflow or path != origin.workflow:
         raise PlanFileError(
@@ -156,7 +158,9 @@ def _newest(artifacts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
 
 
 def _is_own(artifact: Mapping[str, Any]) -> bool:
-    """A fork's workflows are its own, and what they keep lies among ours, under whatever name they like."""
+    """Whether an artifact belongs to this repository. Artifacts of a fork's workflows are listed with ours, under any
+    name.
+    """
     run = _run_of(artifact)
     return run.get("repository_id") is not None and run.get("head_repository_id") == run.get("repository_id")
 

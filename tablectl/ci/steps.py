@@ -1,4 +1,4 @@
-"""The steps of a job: each runs one command, and tells GitHub what came of it."""
+"""The steps of a job: each runs one command and reports the result to GitHub."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tablectl.reports.sarif import problems_sarif
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _MOST_SAID = 10_000
-"""Characters of an error that a comment shows."""
+"""The maximum length of an error in a comment, in characters."""
 
 _WAYS_OUT = {
     ExitCode.ERROR: "the log says what is wrong; once it is mended, run this job again: what was done stays done",
@@ -39,10 +39,11 @@ _WAYS_OUT = {
 
 
 def base_step(job: Job) -> int:
-    """The base branch's ``tablectl.yaml``, which decides all that a branch may not: ``config`` is its path.
+    """Save the base branch's ``tablectl.yaml``, which decides everything that a branch may not. Output ``config`` is
+    its path.
 
-    Empty where the event is about no branch to be merged. Raises ``UsageError`` where it cannot be read: without it,
-    whoever pushed the branch would decide where the job's credentials go.
+    The output is empty if the event has no branch to merge. Raises ``UsageError`` if the file cannot be read: without
+    it, whoever pushed the branch would decide where the job's credentials are sent.
     """
     config = ""
     if job.base:
@@ -54,7 +55,7 @@ def base_step(job: Job) -> int:
 
 
 def plan_step(job: Job) -> int:
-    """Plan: files for the artifact, the summary, and outputs. Changes that wait are no failure."""
+    """Plan: write the files of the artifact, the summary, and the outputs. Pending changes are not a failure."""
     if job.base and not job.environ.get(BASE):
         raise UsageError(
             f"{BASE} is not set: the branch would decide where credentials go",
@@ -102,7 +103,9 @@ def _signed(job: Job, plan: Path) -> bool:
 
 
 def comment_step(job: Job) -> int:
-    """The report of a plan or a run as a comment. What keeps it from being written is a warning: the page has it."""
+    """Post the report of a plan or a run as a comment. If that fails it is only a warning: the run's page has the
+    report.
+    """
     subject = "apply" if job.given("mode") == "apply" else "plan"
     number = job.pull_request if subject == "plan" else job.number("pull_request")
     report = Path(job.given("report"))
@@ -126,7 +129,7 @@ def comment_step(job: Job) -> int:
 
 
 def find_step(job: Job) -> int:
-    """Which artifact has the plan that was reviewed. Raises ``PlanFileError`` where there is none, and what to do."""
+    """Find the artifact with the reviewed plan. Raises ``PlanFileError``, with what to do, if there is none."""
     origin = Origin(job.name, job.environ.get("GITHUB_SHA", ""), job.workflow, job.environ.get("GITHUB_REF_NAME", ""))
     found = find_reviewed(GitHub.of(job.environ, job.repository), origin, job.number("plan_run"))
     job.output(
@@ -142,7 +145,7 @@ def find_step(job: Job) -> int:
 
 
 def apply_step(job: Job) -> int:
-    """Apply the plan that was downloaded, if it is the reviewed one, of the policies as they are here."""
+    """Apply the downloaded plan, if it is the reviewed one and matches the current policies."""
     plan_file = job.folder / "reviewed" / "plan.json"
     if not plan_file.is_file() or plan_file.is_symlink():
         raise PlanFileError("the run that was to plan made a report and no plan: it says why", BY_HAND)
@@ -168,7 +171,7 @@ def apply_step(job: Job) -> int:
 
 
 def _check_digest(plan: Plan, reviewed: str) -> None:
-    """Raises ``PlanFileError`` where the plan is not the one that the comment shows."""
+    """Raise ``PlanFileError`` if the plan is not the one that the comment shows."""
     if not reviewed:
         raise UsageError("INPUT_DIGEST is not set", "give this step the output `digest` of the step `find`")
     if reviewed not in {CHOSEN, digest_of(plan)}:
@@ -178,7 +181,7 @@ def _check_digest(plan: Plan, reviewed: str) -> None:
 
 
 def check_policies(plan: Plan, digest: str) -> None:
-    """Raises ``PlanFileError`` where a plan is of other policies than those that were merged."""
+    """Raise ``PlanFileError`` if a plan was made from policies other than those that were merged."""
     if plan.policies != digest:
         raise PlanFileError(
             "the policies that were merged are not those that this plan was made of: another change was merged in "
@@ -188,7 +191,7 @@ def check_policies(plan: Plan, digest: str) -> None:
 
 
 def drift_step(job: Job) -> int:
-    """What is not as declared: a job that fails where anything is."""
+    """Report drift; the job fails if there is any."""
     folder = _new_folder(job, "drift")
     files = {form: folder / f"drift.{form}" for form in ("md", "sarif", "html")}
     reports = [word for file in files.values() for word in ("--report", str(file))]
@@ -225,7 +228,7 @@ STEPS: Mapping[str, Callable[[Job], int]] = {
 
 
 def run_step(name: str, job: Job) -> int:
-    """A step by its name; its exit code. What goes wrong is an annotation with the way out."""
+    """Run a step by name and return its exit code. An error becomes an annotation with its hint."""
     try:
         return int(STEPS[name](job))
     except TablectlError as error:
@@ -238,7 +241,7 @@ def run_step(name: str, job: Job) -> int:
 
 
 def _new_folder(job: Job, part: str) -> Path:
-    """An empty folder for a part of the job. What an earlier job on this machine left there is deleted."""
+    """An empty directory for a part of the job. Files of an earlier job on this machine are deleted."""
     folder = job.folder / part
     if folder.is_symlink() or folder.is_file():
         folder.unlink()
@@ -249,13 +252,13 @@ def _new_folder(job: Job, part: str) -> Path:
 
 
 def _digest(job: Job, env: str | None) -> str:
-    """That of the repository's policies, in an environment of ``tablectl.yaml`` and with the variables of this job."""
+    """The digest of the repository's policies, in an environment of ``tablectl.yaml`` and with this job's variables."""
     config = load_config(Path(), job.environ, env)
     return load_repository(None, config, ".", {}, job.environ).digest
 
 
 def _failed(title: str, subject: str, ran: CommandResult) -> str:
-    """A report of a command that came to none."""
+    """A report for a command that failed without one."""
     return f"{_said(f'{title}: failed', ran.err)}\n\n{marker(subject, DEFAULT)}\n"
 
 
@@ -264,9 +267,9 @@ def _said(title: str, text: str) -> str:
 
 
 def _mark_problems(job: Job, sarif: Path) -> None:
-    """What is wrong in the policies, at its lines; no file where it is something else that went wrong."""
+    """Annotate the problems of the policies at their lines. There is no file if something else failed."""
     try:
-        with suppress(UsageError):  # no such environment: that was said
+        with suppress(UsageError):  # the environment does not exist, which was already reported
             _digest(job, job.named_env)
     except InputError as error:
         sarif.write_text(problems_sarif(error.problems, Context(root=below_root(Path().absolute()))), encoding="utf-8")

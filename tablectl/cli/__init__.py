@@ -16,7 +16,7 @@ def main() -> None:
 
 
 def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """A traceback, whose last line may hold text of others."""
+    """Print a traceback; its last line may contain foreign text."""
     from traceback import format_exception  # noqa: PLC0415  # as above
 
     from tablectl.model.inert import inert  # noqa: PLC0415

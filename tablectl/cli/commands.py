@@ -1,4 +1,4 @@
-"""The commands that look at tables."""
+"""The commands that read or change live tables."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def plan_command(
     *,
     detailed_exitcode: bool,
 ) -> ExitCode:
-    """``tablectl plan``."""
+    """``tablectl plan``. Returns the exit code."""
     config = configuration(request)
     reports.check()
     with Engines(config, on_start=out.note) as engines:
@@ -85,7 +85,7 @@ def plan_command(
         write_file(save, dump_plan(plan), private=hides)
     context = replace(_context(plan, request, config, out, reports, save), pending_fails=detailed_exitcode)
     if over:
-        # Without the tables, which the report shows anyway: a verdict holds no text of others.
+        # Without the tables, which the report lists anyway: a verdict contains no foreign text.
         refused, _, _ = over.message.partition(": ")
         context, reports = replace(context, refused=refused), reports.without(ReportFormat.JSON)
     reports.write(lambda form, style: render_plan(plan, form, style, mask_of(config), context), out)
@@ -99,7 +99,7 @@ def plan_command(
 
 
 def _over(request: CommandRequest, plan: Plan) -> LimitError | None:
-    """What is wrong with the size of a plan. It is shown all the same: its reader wants to know what made it large."""
+    """The limit that a plan exceeds. The plan is shown anyway, so that its reader sees what made it large."""
     try:
         _check_size(request, plan)
     except LimitError as error:
@@ -112,7 +112,7 @@ def _check_size(request: CommandRequest, plan: Plan) -> None:
 
 
 def plan_exit_code(plan: Plan, *, detailed: bool) -> ExitCode:
-    """1 with tables that cannot be read, 3 with refusals, 2 (if asked for) with changes."""
+    """1 if tables cannot be read, 3 with refusals, 2 (if ``detailed``) with changes, else 0."""
     codes = [ExitCode.ERROR] if plan.failures else []
     if any(table.refusals for table in plan.tables):
         codes.append(ExitCode.REFUSED)
@@ -122,7 +122,7 @@ def plan_exit_code(plan: Plan, *, detailed: bool) -> ExitCode:
 
 
 def show_command(path: Path, request: CommandRequest, out: Output, reports: ReportFiles) -> ExitCode:
-    """``tablectl show``: works on plans of other tool versions too, as long as they are undamaged."""
+    """``tablectl show``: also reads plans of other tool versions, if they are undamaged."""
     plan = read_plan(path, to_apply=False)
     config = _configuration_shown(plan, request, out)
     reports.check()
@@ -144,7 +144,9 @@ def sign_command(path: Path, key: Path, out: Output) -> ExitCode:
 
 
 def _configuration_shown(plan: Plan, request: CommandRequest, out: Output) -> Config:
-    """Of the plan's own environment, whatever else is named; the top level where it is not known any more."""
+    """The configuration of the plan's own environment, whatever the options name; the top level if it no longer
+    exists.
+    """
     try:
         return configuration(replace(request, env=plan.env))
     except UsageError as error:
@@ -155,7 +157,7 @@ def _configuration_shown(plan: Plan, request: CommandRequest, out: Output) -> Co
 def apply_command(
     request: CommandRequest, out: Output, saved: Path | None, reports: ReportFiles, options: ApplyOptions
 ) -> ExitCode:
-    """``tablectl apply``."""
+    """``tablectl apply``. Returns the exit code."""
     signers = required_signers(saved, ".", required=options.require_signature)
     ready = read_plan(saved, signers=signers) if saved else None
     config = configuration(request, ready)
@@ -212,7 +214,7 @@ def _reported(report: RunReport, out: Output, reports: ReportFiles, render: Rend
 
 
 def _tell(report: RunReport, out: Output) -> None:
-    """What came of each table, in a line of its own: no report did."""
+    """Print the outcome of each table on a line of its own, because no report did."""
     for table in report.tables:
         versions = ", ".join(str(commit.version) for commit in table.commits)
         out.note(f"{table.name}: {outcome_text(table)}{f'; committed as version {versions}' if versions else ''}")
@@ -254,7 +256,7 @@ def _signals(control: Control, out: Output) -> Iterator[Callable[[], None]]:
 
     def heed() -> None:
         for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-            number = getattr(signal, name, None)  # Windows knows no SIGHUP
+            number = getattr(signal, name, None)  # Windows has no SIGHUP
             now = signal.getsignal(number) if number else None
             if number and now not in {None, signal.SIG_IGN, stop} and not control.stop.is_set():
                 before.setdefault(number, now)
@@ -271,7 +273,7 @@ def _signals(control: Control, out: Output) -> Iterator[Callable[[], None]]:
 def conflicts_command(
     table: str, request: CommandRequest, out: Output, form: Format, options: ConflictOptions
 ) -> ExitCode:
-    """``tablectl conflicts``."""
+    """``tablectl conflicts``. Returns the exit code."""
     if options.between:
         return _between_command(table, options.between, request, out, form, options)
     about = _operation(options.operation)
@@ -290,7 +292,7 @@ def conflicts_command(
 
 
 def explain_word_command(word: str, table: str | None, request: CommandRequest, out: Output, form: Format) -> ExitCode:
-    """``tablectl explain`` for a word of conflicts, on a live table or without one."""
+    """``tablectl explain`` for a conflict term, with or without a live table."""
     topic = find_term(word)
     if topic is None:
         near = nearest(word, term_names())
@@ -321,13 +323,13 @@ def _between_command(
     form: Format,
     options: ConflictOptions,
 ) -> ExitCode:
-    """``tablectl conflicts --between``."""
-    # These load sqlglot, which takes longer than all else of a short command.
+    """``tablectl conflicts --between``. Returns the exit code."""
+    # These load sqlglot, which takes longer than the rest of a short command.
     from tablectl.reports.pair_json import between_json  # noqa: PLC0415
     from tablectl.reports.pair_text import between_text  # noqa: PLC0415
     from tablectl.statements.compare import compare_statements  # noqa: PLC0415
 
-    logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of statements that are refused anyway
+    logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns about statements that are refused anyway
     if options.operation or options.everything:
         raise UsageError("--between cannot be combined with --operation or --all", "leave them out")
     asked = [client(each) for each in options.clients]
@@ -346,7 +348,7 @@ def _between_command(
 
 
 def _operation(text: str) -> str:
-    """The key of an operation that people name by key or by name; empty for none."""
+    """The key of an operation given by key or by name; empty without one."""
     if not text:
         return ""
     for each in OPERATIONS:
@@ -363,7 +365,7 @@ def _policies(request: CommandRequest, config: Config) -> Specs:
 
 
 def window_show_command(table: str, request: CommandRequest, out: Output, form: Format) -> ExitCode:
-    """``tablectl window show``."""
+    """``tablectl window show``. Returns the exit code."""
     store, must_exist = _records(table, request, out)
     record = tail(store)
     if record is None:
@@ -389,7 +391,7 @@ def window_show_command(table: str, request: CommandRequest, out: Output, form: 
 def window_break_command(
     table: str, epoch: int | None, reason: str, request: CommandRequest, out: Output, form: Format
 ) -> ExitCode:
-    """``tablectl window break``."""
+    """``tablectl window break``. Returns the exit code."""
     store, must_exist = _records(table, request, out)
     held = tail(store)
     if held is None:
@@ -413,7 +415,7 @@ def _record_json(record: LeaseRecord | None) -> str:
 
 
 def _records(text: str, request: CommandRequest, out: Output) -> tuple[RecordStore, Callable[[], object]]:
-    """Where a table's lease records lie, and what raises ``LiveError`` if there is no such table."""
+    """The record store of a table's lease, and a function that raises ``LiveError`` if the table does not exist."""
     config = configuration(request)
     try:
         table = parse_table(text, config.engine.catalog)
@@ -425,7 +427,7 @@ def _records(text: str, request: CommandRequest, out: Output) -> tuple[RecordSto
 
 
 def configuration(request: CommandRequest, plan: Plan | None = None) -> Config:
-    """``tablectl.yaml``, as the options of the command line change it; of a saved plan, in the plan's environment."""
+    """``tablectl.yaml`` with the options of the command line applied; for a saved plan, in the plan's environment."""
     config = config_of(plan, request.env, ".") if plan else load_config(Path(), os.environ, request.env)
     if not request.remote:
         return config
@@ -433,7 +435,7 @@ def configuration(request: CommandRequest, plan: Plan | None = None) -> Config:
 
 
 def _compared_with(request: CommandRequest, config: Config, out: Output, options: ApplyOptions) -> Specs | None:
-    """The policies that a saved plan must agree with; ``None`` where its user takes its word."""
+    """The policies that a saved plan must agree with; ``None`` if the user applies it without policies."""
     if options.without_policies:
         out.note(
             "warning: without policies, the plan file alone decides which tables change, to which values, with which "
@@ -454,7 +456,7 @@ def _plan(specs: Specs, request: CommandRequest, config: Config, engines: Engine
 
 
 def warn_unmatched(specs: Specs, unmatched: Sequence[str], out: Output) -> None:
-    """Say of each pattern that matches no table where it stands."""
+    """Warn about each pattern that matches no table, with its place."""
     texts = frozenset(unmatched)
     for each in specs.declarations.patterns:
         if each.target.text in texts:
@@ -462,7 +464,7 @@ def warn_unmatched(specs: Specs, unmatched: Sequence[str], out: Output) -> None:
 
 
 def mask_of(config: Config) -> Mask:
-    """Which values no report shows."""
+    """The mask for the values that reports must not show."""
     return Mask(config.reports.mask)
 
 
@@ -476,7 +478,7 @@ def _context(
 
 
 def context_here(saved: Path | None = None) -> Context:
-    """Where this command runs, for reports."""
+    """The directory and CI run of this command, for reports."""
     return Context(
         root=below_root(Path().absolute()),
         plan_file=str(saved or ""),
@@ -485,7 +487,7 @@ def context_here(saved: Path | None = None) -> Context:
 
 
 def _sources(plan: Plan, request: CommandRequest, config: Config, out: Output) -> Sources:
-    """The lines of the policies as they are now. No report fails because they cannot be told."""
+    """The current lines of the policies. If they cannot be determined, reports are written without them."""
     names = [*(each.name for each in plan.tables), *(each.name for each in plan.failures)]
     try:
         specs = _policies(request, config)

@@ -17,19 +17,19 @@ import typer
 
 from tablectl.model.errors import TablectlError
 
-if TYPE_CHECKING:  # every command line defines completions, and few ask for any
+if TYPE_CHECKING:  # every command line defines completions, but few request any
     from tablectl.policies.spec import Specs
 
 ASKED = "_TABLECTL_COMPLETE"
-"""The variable in which a shell's script asks for completions."""
+"""The variable with which a shell's script requests completions."""
 _MOST_BYTES = 150_000
-"""Of policy files that are read: some 1,500 tables, a third of a second."""
+"""Maximum bytes of policy files to read: about 1,500 tables, a third of a second."""
 _PLAIN = re.compile(r"\w[\w.-]*\Z", re.ASCII)
-"""Names that no shell takes for anything but a word. Backticks of a path run a command in most of them."""
+"""Names that every shell takes as a plain word. In most shells, the backticks of a path would run a command."""
 
 
 class Shell(StrEnum):
-    """The shells that completions are made for."""
+    """The shells with completion."""
 
     BASH = "bash"
     ZSH = "zsh"
@@ -37,14 +37,14 @@ class Shell(StrEnum):
 
 
 def script(shell: Shell) -> str:
-    """What a shell has to read once to complete our command lines."""
+    """The script that a shell must load once to complete our command lines."""
     from typer._completion_shared import get_completion_script  # noqa: PLC0415  # slow to load, as below
 
     return f"{get_completion_script(prog_name='tablectl', complete_var=ASKED, shell=shell)}\n"
 
 
 def answer(app: typer.Typer) -> NoReturn:
-    """What such a script asks for, to standard output. Ends the process."""
+    """Print the completions that such a script requests to standard output. Ends the process."""
     from typer._completion_classes import completion_init  # noqa: PLC0415
 
     completion_init()
@@ -81,7 +81,7 @@ def tags(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def tables_and_words(ctx: typer.Context, incomplete: str) -> list[str]:
-    """For what ``explain`` explains."""
+    """For the argument of ``explain``."""
 
     def words() -> Sequence[str]:
         from tablectl.conflicts.glossary import term_names  # noqa: PLC0415
@@ -103,7 +103,7 @@ def operations(incomplete: str) -> list[str]:
 
 
 def clients(incomplete: str) -> list[str]:
-    """For ``conflicts --client``; its versions are anybody's."""
+    """For ``conflicts --client``; versions are not completed."""
     return _starting(incomplete, lambda: ("delta-spark", "databricks", "kernel", "delta-rs"))
 
 
@@ -116,9 +116,9 @@ def _starting(incomplete: str, names: Callable[[], Iterable[str]]) -> list[str]:
 
 
 def _policies(ctx: typer.Context) -> Specs:
-    """The policies of the repository as the line so far means them; where it names no environment, in the first.
+    """The policies for the command line so far; without an environment in it, those of the first one.
 
-    Raises ``TablectlError`` where they are wrong or too many.
+    Raises ``TablectlError`` if they are invalid or too many.
     """
     from tablectl.cli.request import variables  # noqa: PLC0415
     from tablectl.policies.config import load_config  # noqa: PLC0415

@@ -74,7 +74,7 @@ _ALONE = Config(engine=EngineConfig(exclusive_commits=True))
 
 
 def demo_command(directory: Path, out: Output) -> ExitCode:
-    """Build, plan, apply, plan. 0 when the last plan holds nothing but the refusal of ``sessions``, else 5."""
+    """Build, plan, apply, plan. Returns 0 if the last plan contains only the refusal of ``sessions``, else 5."""
     root = directory.absolute()
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise UsageError(f"{directory} is not an empty folder", "name a new one: the demo overwrites nothing")
@@ -88,7 +88,7 @@ def demo_command(directory: Path, out: Output) -> ExitCode:
 
 
 def build_lake(engine: Engine, lake: Path) -> None:
-    """The tables, with data; rows of ``returns`` and ``refunds`` are deleted behind deletion vectors."""
+    """Create the tables with data. Rows of ``returns`` and ``refunds`` are deleted with deletion vectors."""
     for name, (columns, rows) in _TABLES.items():
         table = f"delta.{quote_name(str(lake / name))}"
         engine.execute(f"CREATE TABLE {table} {columns}")

@@ -1,4 +1,4 @@
-"""What a run is doing, while it does it: lines for logs, a few that change in place for a terminal."""
+"""The display of a run in progress: lines for logs; on a terminal, a few lines that are updated in place."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tablectl.model.inert import inert
 from tablectl.model.text import printable
 from tablectl.reports.style import printable_lines
 
-if TYPE_CHECKING:  # slow to load, and needed on terminals alone
+if TYPE_CHECKING:  # slow to load, and needed on terminals only
     from rich.console import Console
     from rich.table import Table
 
@@ -24,13 +24,13 @@ _SETTLE = 5.0
 """Seconds during which a wait whose text changes is not reported again."""
 _LONGEST_NAME = 60
 _MOST_ROWS = 20
-"""Tables that have a row of their own; more of them only scroll what is above off the screen."""
+"""Tables with a row of their own; more would only scroll the lines above off the screen."""
 _PLAIN_STEPS = frozenset({"hook says", "note", "proceed"})
 """Steps that stay on the screen when the next one comes."""
 
 
 class Lines:
-    """A line for each change of state, and now and then one for what goes on. For several threads."""
+    """A line for each change of state, and periodically one for what is still in progress. Thread-safe."""
 
     def __init__(self, say: Callable[[str], None], now: Callable[[], float] = time.monotonic) -> None:
         self._say = say
@@ -40,7 +40,7 @@ class Lines:
         self._lock = threading.Lock()
 
     def __call__(self, event: RunEvent) -> None:
-        """Tells of an event if people care."""
+        """Print an event if it is meant for people."""
         with self._lock:
             if event.step == PROGRESS:
                 self._progress(event)
@@ -49,7 +49,7 @@ class Lines:
                 self._say(f"{_titled(event)}{waited}")
 
     def _progress(self, event: RunEvent) -> None:
-        """How far the run is: now and then, since it changes with each table."""
+        """Print the progress of the run periodically, since it changes with each table."""
         if self._now() - self._progress_at >= REMIND_EVERY:
             self._progress_at = self._now()
             self._say(event.words)
@@ -73,7 +73,7 @@ class _State:
 
 
 class Screen:
-    """What each table is doing now, in place; what must not get lost goes above. For several threads."""
+    """What each table is doing now, updated in place; lines that must not get lost go above. Thread-safe."""
 
     def __init__(self, console: Console, now: Callable[[], float] = time.monotonic) -> None:
         self._console = console
@@ -98,20 +98,20 @@ class Screen:
                 self._states[event.table] = _State(event.words, self._now() - (event.waited or 0.0))
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """Print a line that stays."""
         for line in printable_lines(text):
             self._console.print(_literal(line), style="dim", soft_wrap=True)
 
     def stop(self) -> None:
-        """Takes the display away."""
+        """Remove the display."""
         with self._lock, suppress(OSError):
             if self._live is not None:
                 self._live.stop()
 
     def render(self) -> Table:
-        """How far the run is, and a row for each table that is being worked on: its name, what it does, since when.
+        """The progress of the run, and a row for each active table: its name, its step, and since when.
 
-        Of many tables those that began last to do what they do come first: the others wait.
+        If there are many tables, those whose step began last come first: the others wait.
         """
         from rich.table import Table  # noqa: PLC0415  # see above
 
@@ -148,7 +148,7 @@ def _literal(text: str) -> Any:
 
 
 def _end_of(name: str, width: int) -> str:
-    """Long names differ at their end."""
+    """Long names differ at the end."""
     return name if len(name) <= width else "…" + name[1 - width :]
 
 
@@ -163,7 +163,7 @@ def _time(seconds: float) -> str:
 
 @contextmanager
 def screen(stream: TextIO, environ: Mapping[str, str]) -> Iterator[Screen]:
-    """A display on a terminal, taken away at the end."""
+    """A display on a terminal, removed at the end."""
     from rich.console import Console  # noqa: PLC0415  # see above
 
     shown = Screen(Console(file=stream, no_color=bool(environ.get("NO_COLOR")) or None, emoji=False))

@@ -1,4 +1,4 @@
-"""``tablectl drift``, and with ``--adopt`` the way back into the policies."""
+"""``tablectl drift``, and ``--adopt``, which copies the tables' values into the policies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ from tablectl.workflow import find_drift, store_options
 
 
 def drift_command(request: CommandRequest, out: Output, reports: ReportFiles, options: DriftOptions) -> ExitCode:
-    """What differs from the policies, and since when; with ``--adopt`` what tables have becomes policy."""
+    """Show the differences from the policies and since when they exist; with ``--adopt``, write the tables' values to
+    policies.
+    """
     config = configuration(request)
     reports.check()
     repository, specs = open_repository(request.paths, config, ".", request.variables, os.environ)

@@ -1,4 +1,4 @@
-"""``tablectl explain TABLE``. No live table is looked at, so little is loaded."""
+"""``tablectl explain TABLE``. It reads no live table, so it loads few modules."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tablectl.reports.explain_text import explain_json, explain_text
 
 
 def explain_key_command(key: str, request: CommandRequest, out: Output, form: Format) -> ExitCode:
-    """What a property of tables is."""
-    # The conflict rules take longer to load than all else of this command.
+    """Explain a table property."""
+    # The conflict rules take longer to load than the rest of this command.
     from tablectl.planning.explain_property import explain_property  # noqa: PLC0415
     from tablectl.reports.property_text import about_key_json, about_key_text  # noqa: PLC0415
 
@@ -37,7 +37,7 @@ def explain_key_command(key: str, request: CommandRequest, out: Output, form: Fo
 
 
 def explain_command(table: str, request: CommandRequest, out: Output, form: Format) -> ExitCode:
-    """What the policies say about a table."""
+    """Show what the policies declare for a table."""
     config = load_config(Path(), os.environ, request.env)
     specs = load_repository(request.paths, config, ".", request.variables, os.environ)
     found = explain(specs, table, config.engine.catalog, config.engine.dialect)

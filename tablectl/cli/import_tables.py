@@ -1,4 +1,4 @@
-"""``tablectl import``."""
+"""``tablectl import``: write policies from live tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tablectl.workflow import Imported, import_policies
 
 
 def import_command(request: CommandRequest, out: Output, form: Format, options: ImportOptions) -> ExitCode:
-    """Policies from live tables, to standard output or into a file."""
+    """Write policies from live tables to standard output or to a file."""
     config = configuration(request)
     given = variables_for(config, request.variables, os.environ)
     asked = requested_tables(_asked(options, config.engine.catalog), config.engine.catalog, given)
@@ -50,7 +50,7 @@ def _asked(options: ImportOptions, catalog: str) -> tuple[str, ...]:
 
 
 def _tell(found: Imported, out: Output) -> None:
-    """What the file does not hold, and why."""
+    """Report what the file does not contain, and why."""
     for name, source in found.skipped:
         out.note(f"{name} is declared at {source.file}:{source.line} already: left out")
     for pattern in found.unmatched:

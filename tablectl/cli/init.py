@@ -1,4 +1,4 @@
-"""``tablectl init``."""
+"""``tablectl init``: create a repository."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tablectl.workflow import import_policies
 def init_command(
     directory: Path, tables: tuple[str, ...], request: CommandRequest, out: Output, form: Format
 ) -> ExitCode:
-    """A working repository in a folder that has none. Either all of its files are written, or none."""
+    """Create a working repository in a directory without one. Writes either all of its files or none."""
     _check_free(directory, scaffold())
     files = scaffold(_first_policies(tables, request, out) if tables else "")
     for name, text in files.items():
@@ -38,7 +38,7 @@ def init_command(
 
 
 def _check_free(directory: Path, files: Mapping[str, str]) -> None:
-    """Raises ``InputError`` with all that is in the way."""
+    """Raise ``InputError`` with every file that already exists."""
     if directory.exists() and not directory.is_dir():
         raise InputError((Problem(shown_path(directory), 0, 0, "this is not a folder"),))
     taken = [name for name in files if os.path.lexists(directory / name)]
@@ -50,7 +50,7 @@ def _check_free(directory: Path, files: Mapping[str, str]) -> None:
 
 
 def _first_policies(tables: tuple[str, ...], request: CommandRequest, out: Output) -> str:
-    """Those of live tables. Raises ``TablectlError`` where one of them cannot be read."""
+    """The policies of live tables. Raises ``TablectlError`` if one of them cannot be read."""
     config = configuration(request)
     asked = requested_tables(tables, config.engine.catalog, variables_for(config, request.variables, os.environ))
     with Engines(config, on_start=out.note) as engines, out.progress() as on_read:
@@ -65,7 +65,7 @@ def _first_policies(tables: tuple[str, ...], request: CommandRequest, out: Outpu
 
 
 def _following(directory: Path, *, imported: bool) -> list[str]:
-    """The commands that come next."""
+    """The commands to run next."""
     here = [] if directory.resolve() == Path.cwd() else [f"cd {shlex.quote(str(directory))}"]
     first = [] if imported else [f"tablectl import TABLES… --output {POLICIES} --force", "tablectl validate"]
     return [*here, *first, "tablectl plan", "git init && git add --all && pre-commit install"]

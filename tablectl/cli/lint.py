@@ -25,7 +25,7 @@ from tablectl.workflow import lint_tables, store_options
 
 
 def lint_command(request: CommandRequest, out: Output, form: ValidateFormat) -> ExitCode:
-    """``tablectl lint``."""
+    """``tablectl lint``. Returns the exit code."""
     config = configuration(request)
     specs = load_repository(request.paths, config, ".", request.variables, os.environ)
     selection = Selection(request.select, request.tags, request.excluded)
@@ -50,7 +50,7 @@ def lint_command(request: CommandRequest, out: Output, form: ValidateFormat) -> 
 
 
 def explain_code_command(word: str, request: CommandRequest, out: Output, form: Format) -> ExitCode:
-    """``tablectl explain L004``."""
+    """``tablectl explain L004``. Returns the exit code."""
     rule = RULES.get(word.upper())
     if rule is None:
         near = nearest(word.upper(), tuple(RULES))

@@ -1,6 +1,6 @@
-"""Where a command's words go: results to standard output, progress and trouble to standard error.
+"""The output of a command: results on standard output, progress and errors on standard error.
 
-Every word passes ``model.inert`` here: names and values of others are no commands of a CI system or a terminal.
+All text passes ``model.inert`` here: foreign names and values cannot be commands of a CI system or a terminal.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from tablectl.reports.style import Style, printable_lines
 
 
 class Format(StrEnum):
-    """How results are printed."""
+    """The format of results."""
 
     TEXT = "text"
     JSON = "json"
 
 
 class ValidateFormat(StrEnum):
-    """How it is printed whether policies are valid."""
+    """The format of the result of ``validate``."""
 
     TEXT = "text"
     JSON = "json"
@@ -42,7 +42,7 @@ class ValidateFormat(StrEnum):
 
 
 class Output:
-    """The two streams of a command, with the colours each of them takes (``NO_COLOR`` is obeyed)."""
+    """The two streams of a command, with colours if the stream supports them (``NO_COLOR`` is respected)."""
 
     def __init__(self, environ: Mapping[str, str], out: TextIO | None = None, err: TextIO | None = None) -> None:
         self._environ = environ
@@ -50,13 +50,13 @@ class Output:
         self._err: TextIO | None = err or sys.stderr
         self._screen: Screen | None = None
         self.json = False
-        """Whether errors are wanted as JSON, too."""
+        """Whether errors are also printed as JSON."""
         self.results = 0
-        """How many were printed."""
+        """The number of results printed."""
 
     @property
     def style(self) -> Style:
-        """How results may look."""
+        """The style of results."""
         width = shutil.get_terminal_size((80, 24)).columns
         return Style(self._colour(self._out), min(max(width, 40), 100))
 
@@ -100,7 +100,7 @@ class Output:
                 self._screen = None
 
     def progress(self) -> Progress:
-        """How far the reading of tables is; a terminal that cannot rewrite a line is none."""
+        """The progress of reading tables. A terminal that cannot rewrite a line counts as none."""
 
         def write(text: str) -> None:
             with suppress(OSError):
@@ -128,7 +128,7 @@ class Output:
                 self.result(json.dumps(error_json(error, code or error.exit_code), indent=2) + "\n")
 
     def ask(self, question: str) -> bool:
-        """A yes or no from the terminal; anything but yes is no."""
+        """Ask a yes-or-no question on the terminal. Any answer but yes is no."""
         self._say(f"{question} [y/N] ")
         return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
@@ -149,7 +149,7 @@ class Output:
 
 
 def error_json(error: TablectlError, code: ExitCode) -> dict[str, object]:
-    """An error as JSON: its message, what to do, and each problem of the input files by its place."""
+    """An error as JSON: its message, its hint, and each problem of the input files with its place."""
     return {
         "error": error.message,
         "hint": error.hint,
@@ -159,7 +159,7 @@ def error_json(error: TablectlError, code: ExitCode) -> dict[str, object]:
 
 
 def problems_json(problems: Sequence[Problem]) -> list[dict[str, object]]:
-    """What is wrong in input files as JSON."""
+    """The problems of input files as JSON."""
     names = ("file", "line", "column", "message", "hint")
     return [{name: getattr(problem, name) for name in names} for problem in problems]
 
@@ -175,7 +175,7 @@ def let_go() -> None:
 
 
 def _write(stream: TextIO | None, text: str) -> None:
-    if stream is None:  # closed by whoever started us
+    if stream is None:  # closed by the parent process
         return
     encoding = stream.encoding or "utf-8"
     stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
@@ -183,10 +183,10 @@ def _write(stream: TextIO | None, text: str) -> None:
 
 
 def write_file(path: Path, data: bytes, *, private: bool = False) -> None:
-    """Write a file whole or not at all. Raises ``TablectlError`` naming it.
+    """Write a file atomically. Raises ``TablectlError`` naming it.
 
-    It keeps the rights that it has; a new one has those that the umask leaves. ``private`` takes all rights of others
-    away: what is in it is for its owner alone.
+    An existing file keeps its permissions; a new one gets those of the umask. ``private`` removes all permissions of
+    other users.
     """
     with _beside(path, 0o600 if private else 0o666) as (handle, name):
         with os.fdopen(handle, "wb") as file:
@@ -198,20 +198,20 @@ def write_file(path: Path, data: bytes, *, private: bool = False) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Raises what ``write_file`` would, before there is anything to be written."""
+    """Raise what ``write_file`` would raise, before there is anything to write."""
     with _beside(path, 0o600) as (handle, _name):
         os.close(handle)
 
 
 @contextmanager
 def _beside(path: Path, mode: int) -> Iterator[tuple[int, Path]]:
-    """A new file in the folder of another one, which is gone afterwards if it still has its name."""
+    """A new file in the directory of another one. It is deleted afterwards unless it was renamed."""
     try:
         if path.exists() and not path.is_file():
             raise TablectlError(f"{path}: this is not a file, and nothing else is replaced", "choose another name")
         path.parent.mkdir(parents=True, exist_ok=True)
         name = path.parent / f".{path.name}.{secrets.token_hex(8)}"
-        handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)  # the system takes the umask off
+        handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)  # the system applies the umask
         try:
             yield handle, name
         finally:

@@ -1,4 +1,4 @@
-"""How far a command is, on standard error: one line that is rewritten on a terminal, a line now and then elsewhere."""
+"""The progress of a command on standard error: one line that is rewritten on a terminal, periodic lines elsewhere."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from types import TracebackType
 from typing import Self
 
 _SOON = 0.3
-"""Seconds before the first word: what is quick needs none."""
+"""Seconds before the first output: fast commands need none."""
 _LIVE = 0.1
 _PLAIN = 15.0
-"""Seconds between two lines in a log, where they stay."""
+"""Seconds between two lines in a log."""
 
 
 class Progress:
-    """Called with how many tables are read, of how many. Leaves nothing behind on a terminal."""
+    """Called with the number of tables read and their total. Leaves nothing behind on a terminal."""
 
     def __init__(self, write: Callable[[str], None], clock: Callable[[], float], *, live: bool) -> None:
         self._write = write
@@ -33,7 +33,7 @@ class Progress:
             self._write(f"\r{' ' * self._shown}\r")
 
     def __call__(self, done: int, total: int) -> None:
-        """Say so if it is time to."""
+        """Print the progress if it is time to."""
         now = self._clock()
         if now < self._next or done == total:
             return

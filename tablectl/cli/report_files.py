@@ -1,4 +1,4 @@
-"""Where a command's reports go: one to standard output, as many as wanted to files."""
+"""Where a command's reports go: one to standard output, any number to files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Render = Callable[[ReportFormat, Style], str]
 
 @dataclass(frozen=True, slots=True)
 class ReportFiles:
-    """What is printed, and which files are written."""
+    """The format that is printed, and the files that are written."""
 
     form: ReportFormat = ReportFormat.TEXT
     files: tuple[tuple[Path, ReportFormat], ...] = ()
@@ -28,9 +28,9 @@ class ReportFiles:
 
     @staticmethod
     def of(form: ReportFormat, files: Sequence[Path] | None, plan: Path | None = None) -> ReportFiles:
-        """What the options say; ``plan`` is the file of the plan itself, which no report may replace.
+        """Parse the options; ``plan`` is the file of the plan itself, which no report may replace.
 
-        Raises ``UsageError`` for a name without a format and for one that is used twice.
+        Raises ``UsageError`` for a name without a known format and for a name that is used twice.
         """
         found: dict[Path, ReportFormat] = {}
         for path in files or []:
@@ -44,32 +44,33 @@ class ReportFiles:
         return ReportFiles(form, tuple(found.items()))
 
     def without(self, form: ReportFormat) -> ReportFiles:
-        """The same but for one form: neither printed in it nor written."""
+        """The same reports without one format, neither printed nor written."""
         files = tuple(each for each in self.files if each[1] is not form)
         return replace(self, files=files, shown=self.shown and self.form is not form)
 
     @property
     def names_lines(self) -> bool:
-        """Whether any of them tells the lines of the policies."""
+        """Whether any of them shows lines of the policies."""
         return any(
             form not in {ReportFormat.TEXT, ReportFormat.JSON}
             for form in (self.form, *(form for _, form in self.files))
         )
 
     def check(self) -> None:
-        """Raises ``TablectlError`` where a file cannot be written: before tables are read, or changed."""
+        """Raise ``TablectlError`` if a file cannot be written: call it before tables are read or changed."""
         for path, _ in self.files:
             check_writable(path)
 
     def write(self, render: Render, out: Output) -> None:
-        """Files first: whoever reads the output may go away. One that fails keeps no other from being written.
+        """Write the files, then print: the reader of the output may close the pipe. If one file fails, the others are
+        still written.
 
-        Raises ``TablectlError`` for the first of these, and ``BrokenPipeError``.
+        Raises ``TablectlError`` for the first failure, and ``BrokenPipeError``.
         """
         self._write(render, out, show=True)
 
     def keep(self, render: Render, out: Output) -> None:
-        """The files alone: what is printed was printed before."""
+        """Write only the files: the report was already printed."""
         self._write(render, out, show=False)
 
     def _write(self, render: Render, out: Output, *, show: bool) -> None:
@@ -103,6 +104,8 @@ def _made(render: Render, form: ReportFormat, style: Style) -> str:
 
 
 def below_root(directory: Path) -> str:
-    """The path of a directory below the root of its Git repository; empty where it is that, or in none."""
+    """The path of a directory relative to the root of its Git repository; empty for the root itself and outside of
+    one.
+    """
     root = next((each for each in (directory, *directory.parents) if (each / ".git").exists()), directory)
     return "" if root == directory else directory.relative_to(root).as_posix()

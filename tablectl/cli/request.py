@@ -1,4 +1,4 @@
-"""What a command line asks for, before any file is read."""
+"""The options of a command line, before any file is read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CommandRequest:
     """The environment of ``tablectl.yaml``; ``None`` leaves it to ``TABLECTL_ENV``."""
     excluded: tuple[str, ...] = ()
     max_tables: int | None = None
-    """How large a plan may be; ``None`` is no limit."""
+    """The maximum size of a plan; ``None`` is no limit."""
     max_bytes: int | None = None
 
 
@@ -39,7 +39,7 @@ class ApplyOptions:
     proceed: str = ""
     override: str = ""
     wait: float = 0
-    """Minutes, as ``watch``."""
+    """Minutes, like ``watch``."""
     watch: float = 0
     without_policies: bool = False
     """Whether a saved plan is applied without comparing it with the policies."""
@@ -68,7 +68,7 @@ class ImportOptions:
 
 
 def size(option: str, given: str | None) -> int | None:
-    """Bytes as people write them: ``500000``, ``20 GB``. Raises ``UsageError`` for what is none."""
+    """Parse a size in bytes: ``500000``, ``20 GB``. Raises ``UsageError`` for anything else."""
     if given is None:
         return None
     try:
@@ -90,14 +90,16 @@ def reason(option: str, given: str | None) -> str:
 
 
 def environment(given: str | None) -> str | None:
-    """``--env NAME``. Raises ``UsageError`` for an empty one: a script whose variable is not set meant another."""
+    """``--env NAME``. Raises ``UsageError`` for an empty name, which comes from a script whose variable is not set."""
     if given == "":
         raise UsageError("--env is empty", "name an environment of tablectl.yaml, or leave it out")
     return given
 
 
 def variables(pairs: Sequence[str] | None) -> dict[str, str]:
-    """``--var NAME=VALUE`` as a map. Raises ``UsageError`` for what is no pair, and for a name given twice."""
+    """``--var NAME=VALUE`` as a map. Raises ``UsageError`` for an argument that is not a pair, and for a duplicate
+    name.
+    """
     found: dict[str, str] = {}
     for pair in pairs or []:
         name, equals, value = pair.partition("=")

@@ -1,4 +1,4 @@
-"""What ``tablectl init`` writes: the files of a working repository, as texts."""
+"""The files that ``tablectl init`` writes, as texts."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ _PRE_COMMIT = """repos:
 
 
 def scaffold(policies: str = "") -> Mapping[str, str]:
-    """The files by their paths in the repository; ``policies`` is the text of the first ones, an example without it."""
+    """The files by path in the repository. ``policies`` is the text of the first policies; without it, an example."""
     return {
         "tablectl.yaml": _CONFIG,
         POLICIES: policies or _EXAMPLE,

@@ -1,4 +1,4 @@
-"""What ``tablectl schema`` prints the schema of."""
+"""The schemas that ``tablectl schema`` prints."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class SchemaKind(StrEnum):
-    """What there is a JSON Schema of."""
+    """The documents with a JSON Schema."""
 
     POLICIES = "policies"
     PLAN = "plan"
@@ -16,7 +16,7 @@ class SchemaKind(StrEnum):
 
 
 def schema_of(subject: SchemaKind) -> dict[str, Any]:
-    """Its schema. Modules are loaded when they are asked for."""
+    """The schema of a document. Its module is loaded when used."""
     match subject:
         case SchemaKind.POLICIES:
             from tablectl.policies.policy_schema import policy_schema  # noqa: PLC0415  # see above

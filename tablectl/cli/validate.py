@@ -1,4 +1,4 @@
-"""``tablectl validate``."""
+"""``tablectl validate``: check policies without reading tables."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from tablectl.reports.style import plural
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """The policies of one environment, and what lint finds in them."""
+    """The policies of one environment, and their lint findings."""
 
     specs: Specs
     linted: tuple[LintedTable, ...]
 
 
 def validate_command(request: CommandRequest, out: Output, form: ValidateFormat) -> ExitCode:
-    """Whether every policy can be, in every environment unless one is named."""
+    """Check that every policy is valid, in every environment unless one is named."""
     try:
         checked = _check(request)
     except InputError as error:
@@ -47,7 +47,7 @@ def validate_command(request: CommandRequest, out: Output, form: ValidateFormat)
 
 
 def _lint(specs: Specs, config: Config) -> tuple[LintedTable, ...]:
-    """What is wrong with policies as they stand, without a table: patterns are looked at once tables are known."""
+    """The problems of policies without tables. Patterns are checked only once tables are known."""
     dialect, severities = config.engine.dialect, config.severities
     found = (
         LintedTable(
@@ -63,12 +63,14 @@ def _lint(specs: Specs, config: Config) -> tuple[LintedTable, ...]:
 
 
 def _all_findings(checked: Mapping[str, _Checked]) -> Linted:
-    """Of all environments, each once."""
+    """The findings of all environments, without duplicates."""
     return Linted(tuple(dict.fromkeys(table for each in checked.values() for table in each.linted)))
 
 
 def _check(request: CommandRequest) -> Mapping[str, _Checked]:
-    """The policies of each environment, those without one under an empty name. Raises ``InputError``."""
+    """The policies of each environment; without environments, a single entry with an empty name. Raises
+    ``InputError``.
+    """
     top = load_config(Path(), os.environ, request.env)
     named = [top.environment] if top.environment or not top.env else list(top.env)
     found, wrong = dict[str, _Checked](), dict[str, tuple[Problem, ...]]()
@@ -86,7 +88,7 @@ def _check(request: CommandRequest) -> Mapping[str, _Checked]:
 
 
 def _together(wrong: Mapping[str, Sequence[Problem]], environments: int) -> tuple[Problem, ...]:
-    """Each problem once; what is wrong only in some environments says in which."""
+    """The problems without duplicates. A problem that occurs only in some environments names them."""
     where: dict[Problem, list[str]] = {}
     for env, problems in wrong.items():
         for problem in problems:

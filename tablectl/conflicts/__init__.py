@@ -1,1 +1,1 @@
-"""Which transaction loses to which commit, and what follows from it for the order of an apply."""
+"""Conflicts between transactions: which one fails because of which commit, and in which phase a statement must run."""

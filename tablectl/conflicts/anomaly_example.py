@@ -1,5 +1,5 @@
-"""The reordering that WriteSerializable permits, worked out on a table (D14): a DELETE that commits after an INSERT
-whose rows it would have deleted, and has not seen.
+"""The reordering that WriteSerializable permits, shown on a table (D14): a DELETE commits after an INSERT whose rows it
+would have deleted, without having read them.
 """
 
 from __future__ import annotations
@@ -43,28 +43,28 @@ EXAMPLE = LiveTable(
     schema=Schema((Field("order_id", "long"), Field("order_date", "date"))),
     partition_columns=("order_date",),
 )
-"""Stands in where nobody names a table."""
+"""The table of the example if the user names none."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnomalyExample:
-    """Two transactions, and what becomes of the first to begin, by level."""
+    """Two transactions, and the outcome of the one that began first at each level."""
 
     delete: str
     insert: str
     condition: str
     version: int
-    """The version that both begin from."""
+    """The version that both start from."""
     outcomes: tuple[tuple[Level, ConflictOutcome], ...]
-    """Of the DELETE at each level that a table can have."""
+    """The outcome of the DELETE at each level that a table can have."""
     client: Client
-    """Which both write with."""
+    """The client of both writes."""
 
 
 def anomaly_example(live: LiveTable, setting: ConflictContext) -> AnomalyExample | None:
-    """The example on this table; ``None`` where no column has a type that a literal can be written for.
+    """The example on this table; ``None`` if no column has a type for which a literal can be written.
 
-    The column is a partition column, else a clustering column, else the first.
+    It uses a partition column if there is one, else a clustering column, else the first column.
     """
     column = next((each for each in _candidates(live) if _literal(live, each)), None)
     if column is None:
@@ -75,7 +75,7 @@ def anomaly_example(live: LiveTable, setting: ConflictContext) -> AnomalyExample
         for level in (Level.SERIALIZABLE, Level.WRITE_SERIALIZABLE)
     )
     return AnomalyExample(
-        delete=f"DELETE FROM {table} WHERE {name} = {literal}",  # noqa: S608  # names are quoted, and nobody runs it
+        delete=f"DELETE FROM {table} WHERE {name} = {literal}",  # noqa: S608  # names are quoted; it is never run
         insert=f"INSERT INTO {table} ({name}) VALUES ({literal})",  # noqa: S608
         condition=f"{name} = {literal}",
         version=live.version,

@@ -1,4 +1,4 @@
-"""What of a table, and of the client that writes it, decides which of two operations fails."""
+"""The facts about a table and its client that decide which of two operations fails."""
 
 from __future__ import annotations
 
@@ -29,30 +29,31 @@ from tablectl.model.table import NOTHING_SET, LiveTable
 VECTORS = "delta.enableDeletionVectors"
 LEVEL = "delta.isolationLevel"
 _NEVER_SAY_BLIND = frozenset({"kernel", "delta-rs"})
-"""Their appends are not recorded as blind, so that WriteSerializable does not spare others (delta-0, delta-2.2)."""
+"""Their appends are not recorded as blind, so WriteSerializable does not protect other writers from them (delta-0,
+delta-2.2)."""
 _PLAIN = Protocol(1, 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConflictContext:
-    """One table as one of its clients sees it."""
+    """One table as seen by one of its clients."""
 
     client: Client
-    """Of the transaction that loses: its rules decide."""
+    """The client of the current transaction: its rules decide."""
     protocol: Protocol = _PLAIN
     properties: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
     partitioned: bool = False
     clustered: bool = False
     identity: bool = False
     blind: bool = True
-    """Whether those who write the table say of blind appends that they are."""
+    """Whether the table's writers record blind appends as such."""
     photon: bool | None = None
     preview: bool = False
     """Whether sessions opted in to the preview of runtimes 14.0 and 14.1 (D49)."""
 
     @classmethod
     def of(cls, live: LiveTable, client: Client, *, photon: bool | None = None) -> ConflictContext:
-        """A live table; what its writers are follows from its history."""
+        """The context of a live table. The properties of its writers follow from its history."""
         return cls(
             client=client,
             protocol=live.protocol,
@@ -65,24 +66,24 @@ class ConflictContext:
         )
 
     def value(self, key: str) -> str:
-        """A ``delta.*`` property, found whatever its case, in lower case; empty where it is not set."""
+        """A ``delta.*`` property in lower case, found case-insensitively; empty if it is not set."""
         folded = key.lower()
         return next((value.lower() for name, value in self.properties.items() if name.lower() == folded), "")
 
     @property
     def stored_level(self) -> Level | None:
-        """The level that the table pins; ``None`` where it pins none that is known."""
+        """The isolation level set on the table; ``None`` if it sets no known level."""
         return next((level for level in Level if level.lower() == self.value(LEVEL)), None)
 
     @property
     def level(self) -> Level:
-        """The level that the client works at: unset is WriteSerializable to Databricks alone (D6, delta-1.2)."""
+        """The level that the client uses. Only Databricks reads an unset level as WriteSerializable (D6, delta-1.2)."""
         default = Level.WRITE_SERIALIZABLE if self.client.engine == "databricks" else Level.SERIALIZABLE
         return self.stored_level or default
 
     @property
     def vectors(self) -> bool | None:
-        """Whether deletion vectors are enabled. Unset is not the same as disabled to a clustered table (D41)."""
+        """Whether deletion vectors are enabled. On a clustered table, unset differs from disabled (D41)."""
         stored = self.value(VECTORS)
         if stored:
             return stored == "true"
@@ -90,7 +91,7 @@ class ConflictContext:
 
     @property
     def platform(self) -> Platform:
-        """What Databricks' rules ask, for statements as people write them: plain conditions (D44), and a MERGE that
+        """The facts for Databricks' rules, assuming typical statements: plain conditions (D44), and a MERGE that
         filters its target (D45).
         """
         return Platform(
@@ -105,7 +106,7 @@ class ConflictContext:
 
     @property
     def basis(self) -> Basis:
-        """The same for what derives commits from statements."""
+        """The same facts for deriving commits from statements."""
         return Basis(
             protocol=ProtocolFact.of(self.protocol),
             partitioned=self.partitioned,
@@ -120,11 +121,11 @@ class ConflictContext:
         )
 
     def with_property(self, key: str, value: str) -> ConflictContext:
-        """The same table with one property changed, and the feature that it brings."""
+        """The same table with one property changed, including the feature that the property adds."""
         return self.after([SetProperties(((key, value),))])
 
     def after(self, operations: Iterable[Operation]) -> ConflictContext:
-        """The same table once these operations ran."""
+        """The same table after these operations."""
         properties = dict(self.properties)
         protocol = self.protocol
         clustered, partitioned = self.clustered, self.partitioned
@@ -141,12 +142,12 @@ class ConflictContext:
                         _drop(properties, key)
                 case ClusterBy(columns):
                     clustered = True
-                    # Delta clusters no partitioned table: whatever led here did away with the partitions.
+                    # Delta does not cluster partitioned tables: an operation that clusters has removed the partitions.
                     partitioned = partitioned and not columns
                     protocol = protocol.raised(frozenset({"clustering", "domainMetadata"}))
                 case Repartition(parts):
                     partitioned = bool(parts)
-                    # What is clustered no more stays so in its protocol.
+                    # A table that is no longer clustered keeps the feature in its protocol.
                     clustered = clustered and not partitioned
                 case DropFeature(name, truncate_history):
                     protects = needs_protection(name, truncate_history=truncate_history, protocol=protocol)
@@ -165,7 +166,7 @@ class ConflictContext:
 
 
 def _drop(properties: dict[str, str], key: str) -> None:
-    """User keys are told apart by case, Delta's are not."""
+    """User keys are case-sensitive, Delta's are not."""
     delta = key.lower().startswith("delta.")
     for name in [name for name in properties if name == key or (delta and name.lower() == key.lower())]:
         del properties[name]

@@ -1,4 +1,4 @@
-"""Who may be in flight on a table: the transactions that its history and its columns give reason to expect."""
+"""The transactions to expect in flight on a table, according to its history and columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UNKNOWN = Client("unknown")
 
 @dataclass(frozen=True, slots=True)
 class ExpectedWriters:
-    """What of a table decides who is to be expected on it. The tables of a lake share few of these."""
+    """The facts about a table that decide which writers to expect. The tables of a lake share a few such values."""
 
     clients: tuple[Client, ...]
     partitioned: bool
@@ -27,9 +27,9 @@ class ExpectedWriters:
 
     @classmethod
     def of(cls, basis: Basis, dialect: str) -> ExpectedWriters:
-        """The traffic of a table. A history that names nobody is a client of unknown kind.
+        """The facts of a table. If the history names no client, one client of unknown kind is expected.
 
-        On the Databricks dialect there is always a client of Databricks, first.
+        On the Databricks dialect, a Databricks client always comes first.
         """
         clients = basis.client_list() or (_UNKNOWN,)
         if dialect == "databricks" and not any(client.engine == dialect for client in clients):
@@ -45,7 +45,7 @@ class WriterProfile:
     """For people: ``MERGE``, ``INSERT that draws identity values``."""
     loser: CurrentTransaction
     because: str = ""
-    """What of the table makes one expect it; empty for what any table may see."""
+    """The property of the table because of which to expect it; empty for a transaction that any table may see."""
 
     @property
     def appends(self) -> bool:
@@ -70,7 +70,7 @@ def _of_client(client: Client, traffic: ExpectedWriters) -> Iterator[WriterProfi
         yield WriterProfile(kind, replace(rewriting, kind=kind))
     yield WriterProfile(Kind.OPTIMIZE, replace(rewriting, kind=Kind.OPTIMIZE, data_change=False))
     if traffic.overwrites:
-        # An overwrite empties the clustering of a clustered table, and writes none elsewhere (delta-1.4).
+        # An overwrite clears the clustering of a clustered table, and writes no clustering on other tables (delta-1.4).
         domains = (CLUSTERING_DOMAIN,) if traffic.clustered else ()
         overwrite = replace(rewriting, kind=Kind.OVERWRITE, domains=domains)
         yield WriterProfile(Kind.OVERWRITE, overwrite, "the history has full overwrites")

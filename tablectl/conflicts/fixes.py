@@ -1,4 +1,4 @@
-"""What would avoid a conflict: the same pair asked again of the rules, with one thing changed."""
+"""How to avoid a conflict: the rules are applied to the same pair again, with one fact changed."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from tablectl.conflicts.transactions import Level
 
 BY_APPLY = "run it with `tablectl apply`: guarded writers wait for it"
 IN_TURN = "run one after the other, or retry the one that fails (tablectl.retry_on_conflict)"
-"""What always helps, and is not said of each pair."""
+"""The fix that always works; it is not repeated for each pair."""
 _BY_TABLECTL = frozenset(
     each.key
     for each in OPERATIONS
     if each.key in {"set", "unset", "isolation", "vectors-on", "vectors-off", "cluster", "purge"}
     or each.key.startswith(("checkpoints-", "timestamps-"))
 )
-"""What a policy can ask for, so that an apply sends it inside its window."""
+"""Changes that a policy can declare, so that an apply makes them in its window."""
 
 
 def fixes_for(cell: Cell, setting: ConflictContext) -> tuple[str, ...]:
-    """What would let the loser commit, the least trouble first. Empty where it commits, and where nothing does but to
-    run one after the other.
+    """The changes with which the current transaction would commit, the least intrusive first.
+
+    Empty if it commits already, and if only running one after the other helps.
     """
     return () if cell.meeting.survives else tuple(_found(cell, setting))
 
@@ -94,7 +95,7 @@ def _by_rows(cell: Cell, setting: ConflictContext) -> bool:
     ):
         return False
     if cell.meeting.source.startswith(NOT_DOCUMENTED):
-        return False  # nobody says that rows would count there
+        return False  # no rule says that rows would count there
     return all(row_level(each.loser(setting))[0] for each in cell.loser.transactions(setting, "a"))
 
 

@@ -1,8 +1,8 @@
-"""What the words of conflicts mean: exceptions and error classes, isolation levels, and what stops a stream.
+"""The terms of conflicts: exceptions and error classes, isolation levels, and conditions that stop a stream.
 
-Which operations cause an exception is not written here: the matrix of a table says it. Sources are those of the rules;
-the parts of error classes (``….ROW_LEVEL_CHANGES``) are those that Databricks documents, of which open-source Delta has
-``WITH_PARTITION_HINT`` and ``WITHOUT_HINT``.
+Which operations cause an exception is not stated here: the matrix of a table states it. The sources are those of the
+rules. The parts of error classes (``….ROW_LEVEL_CHANGES``) are those that Databricks documents; open-source Delta has
+only ``WITH_PARTITION_HINT`` and ``WITHOUT_HINT`` of them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tablectl.conflicts.transactions import Conflict, Level
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One word, explained."""
+    """One explained term."""
 
     name: str
     """An error class or an isolation level."""
@@ -27,9 +27,9 @@ class Term:
     conflict: Conflict | None = None
     level: Level | None = None
     detail: str = ""
-    """What its part says, where one was named: ``ROW_LEVEL_CHANGES``."""
+    """The meaning of the part of the error class that was asked for: ``ROW_LEVEL_CHANGES``."""
     page: str = ""
-    """The public page that states it, where the word is a source."""
+    """The public page of a source."""
 
     @property
     def title(self) -> str:
@@ -285,7 +285,9 @@ def find_term(text: str) -> Term | None:
 
 
 def _source(word: str) -> Term | None:
-    """A source that outcomes name: ``D37``, ``delta-2.2``, or ``delta-2.2, Kernel`` (the word after is ignored)."""
+    """The entry of a source in an outcome: ``D37``, ``delta-2.2``, or ``delta-2.2, Kernel`` (the word after it is
+    ignored).
+    """
     fact, section = word.upper(), word.split(" ", maxsplit=1)[0].rstrip(",")
     if fact in FACTS:
         return Term(fact, FACTS[fact], (), "documented by Databricks", page=page_of(fact))
@@ -296,13 +298,13 @@ def _source(word: str) -> Term | None:
 
 
 def looks_like_a_term(text: str) -> bool:
-    """Whether a word can only be meant as an error class or an exception: no table is called so."""
+    """Whether a word can only be an error class or an exception, and not a table name."""
     word = text.strip().strip("[]").casefold()
     return word.startswith(("delta_", "io.delta.exceptions.")) or (word.endswith("exception") and "." not in word)
 
 
 def term_names() -> tuple[str, ...]:
-    """Everything that ``find_term`` knows, for suggestions."""
+    """All names that ``find_term`` knows, for suggestions."""
     exceptions = (topic.conflict.exception for topic in _topics() if topic.conflict)
     return tuple(dict.fromkeys((*(topic.name for topic in _topics()), *exceptions)))
 

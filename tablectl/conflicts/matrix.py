@@ -1,7 +1,8 @@
-"""Who loses to whom on a table: every pair of operations, put to the conflict rules.
+"""The conflict matrix of a table: the conflict rules applied to every pair of operations.
 
-A pair is asked twice: where the two meet (one partition, one file, one stream run twice), and where they keep apart as
-far as they can. No outcome is written down here: ``rules.decide_all`` gives each of them.
+Each pair is decided twice: once where both touch the same partition or file, or are one stream run twice; and once
+where they touch different ones as far as possible. No outcome is stated here: ``rules.decide_all`` decides each of
+them.
 """
 
 from __future__ import annotations
@@ -16,21 +17,22 @@ from tablectl.conflicts.rules.decide import decide_all
 from tablectl.conflicts.transactions import ConflictOutcome, ConflictResult
 
 _WRITE_ROWS_ONLY = frozenset({"kernel", "delta-rs"})
-"""Clients that people use to write data and not to change settings."""
+"""Clients used to write data, not to change settings."""
 
 
 class CellVerdict(StrEnum):
-    """A cell in one word, the better first; ``mark`` is its sign in a grid."""
+    """A cell in one word, from best to worst. ``mark`` is its sign in a grid."""
 
     COMMITS = "commits"
     DEPENDS = "depends"
-    """It fails where both touch the same, and not, or not always, where they keep apart."""
+    """It fails where both touch the same partition or file; where they touch different ones it commits, or may
+    commit."""
     UNKNOWN = "cannot tell"
     FAILS = "fails"
 
     @property
     def mark(self) -> str:
-        """One character that any terminal shows."""
+        """One character that every terminal can show."""
         return _MARKS[self.value]
 
 
@@ -39,14 +41,14 @@ _MARKS = {"commits": ".", "depends": "~", "cannot tell": "?", "fails": "X"}
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What becomes of the loser beside the winner."""
+    """The outcome of the current operation after the committed one."""
 
     loser: TableOperation
     winner: TableOperation
     meeting: ConflictOutcome
-    """Where both touch one partition, one file, or are one stream."""
+    """Where both touch the same partition or file, or are the same stream."""
     apart: ConflictOutcome
-    """Where they touch different ones, and say so in their conditions."""
+    """Where they touch different ones, and their conditions say so."""
 
     @property
     def verdict(self) -> CellVerdict:
@@ -60,7 +62,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """All cells of one setting, loser by loser, each in the order of the winners."""
+    """All cells of one context: current operation by current operation, each in the order of the committed ones."""
 
     setting: ConflictContext
     losers: tuple[TableOperation, ...]
@@ -68,7 +70,7 @@ class Matrix:
     cells: tuple[Cell, ...]
 
     def cell(self, loser: str, winner: str) -> Cell:
-        """The cell of two keys; ``KeyError`` where the table cannot take one of them."""
+        """The cell of two keys. Raises ``KeyError`` if the table does not support one of the operations."""
         for each in self.cells:
             if (each.loser.key, each.winner.key) == (loser, winner):
                 return each
@@ -76,7 +78,7 @@ class Matrix:
 
 
 def matrix(setting: ConflictContext, groups: Collection[OperationGroup] = tuple(OperationGroup)) -> Matrix:
-    """Every pair of operations of some groups that such a table can take."""
+    """Every pair of operations of these groups that such a table supports."""
     winners = tuple(each for each in operations_of(setting) if each.group in groups)
     losers = tuple(each for each in winners if _made_by(each, setting))
     cells = tuple(decide_pair(setting, winner, loser) for loser in losers for winner in winners)
@@ -84,12 +86,12 @@ def matrix(setting: ConflictContext, groups: Collection[OperationGroup] = tuple(
 
 
 def decide_pair(setting: ConflictContext, winner: TableOperation, loser: TableOperation) -> Cell:
-    """One cell."""
+    """The cell of one pair."""
     return Cell(loser, winner, _outcome(setting, winner, loser, "a"), _outcome(setting, winner, loser, "b"))
 
 
 def _outcome(setting: ConflictContext, winner: TableOperation, loser: TableOperation, place: Place) -> ConflictOutcome:
-    """The winner works at place ``a``. A statement of several transactions fares as the worst of them."""
+    """The committed operation works at place ``a``. A statement of several transactions gets their worst outcome."""
     won = [each.winner for each in winner.transactions(setting, "a")]
     outcomes = [decide_all(won, each.loser(setting)) for each in loser.transactions(setting, place)]
     return max(outcomes, key=lambda outcome: outcome.rank)
@@ -101,21 +103,21 @@ def _made_by(loser: TableOperation, setting: ConflictContext) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MatrixDifference:
-    """A cell that another setting of the same table changes; ``None`` where one of the two cannot take the pair."""
+    """A cell that differs in another context of the same table; ``None`` on a side that does not support the pair."""
 
     before: Cell | None
     after: Cell | None
 
     @property
     def cell(self) -> Cell:
-        """Either of them, for its names."""
+        """Either of the two cells, for its names."""
         cell = self.after or self.before
         assert cell is not None
         return cell
 
 
 def compare(before: Matrix, after: Matrix) -> tuple[tuple[MatrixDifference, ...], int]:
-    """The cells with another verdict or another way to fail, and the number of the equal ones."""
+    """The cells whose verdict or error class differs, and the number of equal cells."""
     old, new = _by_pair(before.cells), _by_pair(after.cells)
     pairs = dict.fromkeys((*old, *new))
     found = [MatrixDifference(old.get(pair), new.get(pair)) for pair in pairs]

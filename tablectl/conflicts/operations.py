@@ -1,7 +1,7 @@
-"""What people do to a table, each as the transactions that it makes: once as the winner, once as the loser.
+"""The operations on a table, each as the transactions that it makes: both as committed and as current transactions.
 
-An operation works at a *place*, one of two: two partitions of a partitioned table, two files of any other. Two
-operations at one place meet, at two places they keep apart as far as they can.
+An operation works at one of two *places*: two partitions of a partitioned table, two files of any other table. Two
+operations at one place touch the same data. At two places they touch different data as far as possible.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ _QUERIES: Mapping[Place, str] = MappingProxyType({"a": "the same query", "b": "a
 
 
 class OperationGroup(StrEnum):
-    """What an operation is about."""
+    """The subject of an operation."""
 
     ROWS = "rows"
     FILES = "files"
-    """Rows stay as they are, their files do not."""
+    """Rows are unchanged; their files are not."""
     WHOLE = "the whole table"
     SETTINGS = "settings"
 
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """One commit, and what it read: enough to be the winner and to be the loser."""
+    """A commit and what it read: enough to be the committed or the current transaction."""
 
     winner: CommittedTransaction
     reads: Reads = NOTHING
@@ -76,17 +76,17 @@ Transactions = Callable[[ConflictContext, Place], tuple[Transaction, ...]]
 
 @dataclass(frozen=True, slots=True)
 class TableOperation:
-    """A row and a column of the matrices."""
+    """An operation: a row and a column of the matrices."""
 
     key: str
-    """``vectors-on``: for the command line and for tests."""
+    """For the command line and tests: ``vectors-on``."""
     name: str
-    """For people, as SQL where it has a word for it."""
+    """For people; SQL where SQL has a statement for it."""
     group: OperationGroup
     transactions: Transactions
-    """In the order of their commits, at a place of a table."""
+    """Its transactions at a place of a table, in the order of their commits."""
     fits: Callable[[ConflictContext], bool] = lambda _setting: True
-    """Whether such a table can take it and is changed by it."""
+    """Whether such a table supports it and is changed by it."""
 
 
 def _file(setting: ConflictContext, place: Place, name: str = "") -> File:
@@ -98,7 +98,7 @@ def _all_files(setting: ConflictContext, name: str = "") -> tuple[File, ...]:
 
 
 def _reads(setting: ConflictContext, place: Place) -> Reads:
-    """An explicit condition on the partition, where there are any; files are skipped by statistics."""
+    """An explicit condition on the partition if the table has partitions; else files are skipped by statistics."""
     return Reads(partitions=((place,),) if setting.partitioned else None, files=(place,))
 
 
@@ -106,7 +106,7 @@ _READS_ALL = Reads(partitions=None, files=_PLACES)
 
 
 def _drawn(setting: ConflictContext) -> MetadataChange | None:
-    """What an INSERT commits beside its rows on a table with identity columns (delta-1.12)."""
+    """What an INSERT commits in addition to its rows on a table with identity columns (delta-1.12)."""
     return MetadataChange(schema="other", tag="identity") if setting.identity else None
 
 
@@ -118,7 +118,7 @@ def _append(setting: ConflictContext, place: Place) -> tuple[Transaction, ...]:
 
 
 def _stream(setting: ConflictContext, place: Place) -> tuple[Transaction, ...]:
-    """Two streams that meet are one query, run twice."""
+    """Two streams at one place are the same query, run twice."""
     (append,) = _append(setting, place)
     return (replace(append, winner=replace(append.winner, kind=Kind.STREAMING_APPEND, app_ids=(_QUERIES[place],))),)
 
@@ -130,7 +130,7 @@ def _reading_insert(setting: ConflictContext, place: Place) -> tuple[Transaction
 
 
 def _rewrite(kind: Kind, *, zorder: bool = False) -> Transactions:
-    """Files of one place are read and written anew."""
+    """The files of one place are read and rewritten."""
     data_change = kind not in {Kind.OPTIMIZE, Kind.REORG}
 
     def transactions(setting: ConflictContext, place: Place) -> tuple[Transaction, ...]:
@@ -149,13 +149,13 @@ def _rewrite(kind: Kind, *, zorder: bool = False) -> Transactions:
 
 
 def _dynamic_overwrite(setting: ConflictContext, place: Place) -> tuple[Transaction, ...]:
-    """It reads the partitions that it writes, and no file of them."""
+    """It reads the partitions that it writes, but none of their files."""
     (rewrite,) = _rewrite(Kind.DYNAMIC_OVERWRITE)(setting, place)
     return (replace(rewrite, reads=Reads(partitions=((place,),))),)
 
 
 def _overwrite(setting: ConflictContext, _place: Place) -> tuple[Transaction, ...]:
-    """It empties the clustering of a clustered table (delta-1.4)."""
+    """It clears the clustering of a clustered table (delta-1.4)."""
     made = CommittedTransaction(
         kind=Kind.OVERWRITE,
         added=_all_files(setting, "-new"),
@@ -166,7 +166,7 @@ def _overwrite(setting: ConflictContext, _place: Place) -> tuple[Transaction, ..
 
 
 def _evolving(write: Transactions) -> Transactions:
-    """The same write, which brings a column that the table does not have yet."""
+    """The same write, adding a column that the table does not have yet."""
 
     def transactions(setting: ConflictContext, place: Place) -> tuple[Transaction, ...]:
         (made,) = write(setting, place)
@@ -183,7 +183,7 @@ def _replace_table(setting: ConflictContext, place: Place) -> tuple[Transaction,
 
 
 def _restore(setting: ConflictContext, place: Place) -> tuple[Transaction, ...]:
-    """It always writes metadata. At place ``a`` the version restored has another schema."""
+    """It always writes metadata. At place ``a`` the restored version has another schema."""
     made = CommittedTransaction(
         kind=Kind.RESTORE,
         metadata=MetadataChange(schema="other" if place == "a" else "same"),
@@ -195,7 +195,7 @@ def _restore(setting: ConflictContext, place: Place) -> tuple[Transaction, ...]:
 
 
 def _ours(operation: Operation) -> Transactions:
-    """What tablectl itself may send, by the one function that says what it commits."""
+    """A statement that tablectl itself may send. One function defines what it commits, for the matrix and for plans."""
 
     def transactions(setting: ConflictContext, _place: Place) -> tuple[Transaction, ...]:
         made = commits_of(effect_of(operation, setting.basis), setting.basis)
@@ -233,7 +233,7 @@ def _add_constraint(setting: ConflictContext, _place: Place) -> tuple[Transactio
 
 
 def _upgrade(kind: Kind, *, metadata: bool) -> Transactions:
-    """A feature is supported from now on, and nothing uses it."""
+    """A feature becomes supported, and nothing uses it."""
     change = MetadataChange() if metadata else None
     protocol = ProtocolChange(adds=("vacuumProtocolCheck",))
     made = CommittedTransaction(kind=kind, metadata=change, protocol=protocol, blind=True, data_change=False)
@@ -249,9 +249,9 @@ _DROPPABLE = (
     "columnMapping",
     "checkConstraints",
 )
-"""Of the features that can be dropped, those that tables have for a purpose (delta-1.15)."""
+"""Of the features that can be dropped, those that tables use on purpose (delta-1.15)."""
 _PROTECTED = frozenset(_DROPPABLE) - {"inCommitTimestamp", "checkConstraints"}
-"""Those that readers must know, whose removal protects old checkpoints."""
+"""Features that readers must support. Dropping one protects old checkpoints."""
 
 
 def _dropped(setting: ConflictContext) -> str:
@@ -259,7 +259,7 @@ def _dropped(setting: ConflictContext) -> str:
 
 
 def _drop_feature(setting: ConflictContext, _place: Place) -> tuple[Transaction, ...]:
-    """The last commit takes the feature; before it vectors are turned off and merged (delta-1.3)."""
+    """The last commit drops the feature; earlier ones disable deletion vectors and purge them (delta-1.3)."""
     feature = _dropped(setting)
     first: tuple[Transaction, ...] = ()
     if feature == "deletionVectors" and setting.vectors:
@@ -283,7 +283,7 @@ def _drop_feature(setting: ConflictContext, _place: Place) -> tuple[Transaction,
 
 
 def _upgrade_uniform(setting: ConflictContext, _place: Place) -> tuple[Transaction, ...]:
-    """Settings, the files anew, then the format (delta-1.10)."""
+    """Properties first, then the rewritten files, then the format (delta-1.10)."""
     mapped = setting.value(_MAPPING) in {"name", "id"}
     sets = (
         ("delta.enableIcebergCompatV2", "true"),
@@ -322,7 +322,7 @@ _ROW_TRACKING = "delta.enableRowTracking"
 _POLICY = "delta.checkpointPolicy"
 _TIMESTAMPS = "delta.enableInCommitTimestamps"
 _ANY_OTHER = "any other property"
-"""Stands for a key that no transaction adopts, in reasons too."""
+"""Stands for a key that no transaction adopts, also in reasons."""
 
 
 def _set(key: str, value: str) -> Transactions:
@@ -445,14 +445,14 @@ OPERATIONS: tuple[TableOperation, ...] = (
 
 
 def _flat(made: tuple[Transaction, ...]) -> tuple[Transaction, ...]:
-    """Where no column is a struct, the mapping is new in top-level fields alone (delta-1.7)."""
+    """If no column is a struct, the mapping is new in top-level fields only (delta-1.7)."""
     (alter,) = made
     assert alter.winner.metadata is not None
     return (replace(alter, winner=replace(alter.winner, metadata=replace(alter.winner.metadata, schema="mapping"))),)
 
 
 def operation(key: str) -> TableOperation:
-    """The operation of a key; ``KeyError`` for a key that is none."""
+    """The operation with a key. Raises ``KeyError`` for an unknown key."""
     for each in OPERATIONS:
         if each.key == key:
             return each
@@ -460,5 +460,5 @@ def operation(key: str) -> TableOperation:
 
 
 def operations_of(setting: ConflictContext) -> tuple[TableOperation, ...]:
-    """Those that such a table can take."""
+    """The operations that such a table supports."""
     return tuple(each for each in OPERATIONS if each.fits(setting))

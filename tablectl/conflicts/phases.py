@@ -32,14 +32,14 @@ class PhaseVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What becomes of one writer that is in flight while a statement runs."""
+    """The outcome of one writer that is in flight while a statement runs."""
 
     writer: WriterProfile
     outcome: ConflictOutcome
 
 
 def phase_of(effect: CommitEffect, basis: Basis, dialect: str) -> PhaseVerdict:
-    """When a commit of this effect may run on a table of this basis."""
+    """The phase in which a commit with this effect may run on a table."""
     forecasts = forecast(effect, basis, dialect)
     made = commits_of(effect, basis)
     failing = [each for each in forecasts if not each.outcome.survives]
@@ -54,13 +54,13 @@ def phase_of(effect: CommitEffect, basis: Basis, dialect: str) -> PhaseVerdict:
 
 
 def forecast(effect: CommitEffect, basis: Basis, dialect: str) -> tuple[Forecast, ...]:
-    """What a statement of this effect does to each writer that may be in flight on the table, client by client."""
+    """What a statement with this effect does to each writer that may be in flight on the table, client by client."""
     return _forecast(commits_of(effect, basis), ExpectedWriters.of(basis, dialect))
 
 
 @lru_cache(maxsize=1024)
 def _forecast(made: tuple[CommittedTransaction, ...], traffic: ExpectedWriters) -> tuple[Forecast, ...]:
-    """Asked once for all tables of a lake that are alike: the rules take longer than all else that plans a table."""
+    """Computed once for all similar tables of a lake: the rules take longer than the rest of planning a table."""
     return tuple(Forecast(writer, decide_all(made, writer.loser)) for writer in expected_writers(traffic))
 
 

@@ -1,4 +1,4 @@
-"""Row-level concurrency of a table: for which statements it holds, by which facts, and what stands in its way."""
+"""Row-level concurrency of a table: for which statements it applies, because of which facts, and what prevents it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tablectl.conflicts.operations import operation
 from tablectl.conflicts.rules.databricks import row_level, row_level_limits
 
 STATEMENTS = ("update", "delete", "merge")
-"""The operations that it is about, and an INSERT that reads the table, which fares as a MERGE (D36)."""
+"""The operations with row-level concurrency. An INSERT that reads the table counts as a MERGE (D36)."""
 _LIMITS: Mapping[str, str] = MappingProxyType(
     {
         "D41": "the runtime is not known: it begins with 13.3 for clustered tables, with 14.2 for others",
@@ -36,21 +36,23 @@ class RowLevel:
     statement: str
     """The key of its operation."""
     holds: bool | None
-    """``None`` is unknown."""
+    """Whether row-level concurrency applies; ``None`` is unknown."""
     sources: str
     """The ids of the facts that say so."""
 
     limits: tuple[str, ...]
-    """The ids of those that stand in its way."""
+    """The ids of the facts that prevent it."""
 
     @property
     def why_not(self) -> str:
-        """What stands in its way; empty where it holds."""
+        """What prevents it; empty if it applies."""
         return "; ".join(dict.fromkeys(_LIMITS[each] for each in self.limits))
 
 
 def row_levels(setting: ConflictContext) -> tuple[RowLevel, ...]:
-    """Each statement on a table of Databricks; open-source Delta has none (delta-3), so the answer is empty."""
+    """The answer for each statement on a Databricks table. Open-source Delta has no row-level concurrency (delta-3), so
+    the result is empty.
+    """
     if setting.client.engine != "databricks":
         return ()
     asked = ((key, operation(key).transactions(setting, "a")[0].loser(setting)) for key in STATEMENTS)

@@ -1,7 +1,7 @@
-"""Sources that outcomes name: rules of Delta's own code (``delta-2.2``) and documented facts of Databricks (``D37``).
+"""The sources of outcomes: rules in Delta's own code (``delta-2.2``) and facts documented by Databricks (``D37``).
 
 ``delta-2.2`` is section 2.2 of ``docs/reference/delta.md``, ``D37`` a row of ``docs/reference/databricks.md``.
-``tablectl explain`` prints either with the public page behind it, so no reader of a terminal needs the repository.
+``tablectl explain`` prints either with the public page behind it, so users do not need the repository.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Section:
     """A section of ``docs/reference/delta.md``."""
 
     text: str
-    """What it is about, as a phrase."""
+    """Its subject, as a phrase."""
     page: str
-    """The file of Delta 4.4.0, or the page, that it was read in."""
+    """The file of Delta 4.4.0, or the page, that it is based on."""
 
 
 FACTS: Mapping[str, str] = MappingProxyType(
@@ -85,7 +85,7 @@ FACTS: Mapping[str, str] = MappingProxyType(
         "D99": "before 14.2 compute without Photon has row-level concurrency for DELETE only",
     }
 )
-"""What Databricks documents, by the id that a source names."""
+"""What Databricks documents: source id → fact."""
 
 SECTIONS: Mapping[str, Section] = MappingProxyType(
     {
@@ -153,21 +153,21 @@ SECTIONS: Mapping[str, Section] = MappingProxyType(
         "delta-6": Section("streams that read: `DeltaSource.scala`, measured", f"{_SPARK}/sources/DeltaSource.scala"),
     }
 )
-"""What open-source Delta does, by the section that a source names: read in its code, or measured."""
+"""What open-source Delta does, read in its code or measured: source id → section."""
 _FACT = re.compile(r"\bD\d+\b")
 _SECTION = re.compile(r"\bdelta-\d+(?:\.\d+)?\b")
 
 
 def facts_in(source: str) -> tuple[str, ...]:
-    """The ids of facts that a source names."""
+    """The ids of the facts in a source."""
     return tuple(_FACT.findall(source))
 
 
 def sections_in(text: str) -> tuple[str, ...]:
-    """The ids of sections that a text names."""
+    """The ids of the sections in a text."""
     return tuple(_SECTION.findall(text))
 
 
 def page_of(fact: str) -> str:
-    """The page of Databricks that states a fact: facts 71 to 92 are of the page on ACID guarantees."""
+    """The Databricks page that states a fact. Facts 71 to 92 come from the page on ACID guarantees."""
     return _ACID if 71 <= int(fact.removeprefix("D")) <= 92 else _CONFLICTS

@@ -1,12 +1,12 @@
-"""What a handle keeps: a ``DeltaTable`` or DataFrame has the table's metadata as it was when it was made (delta-0)."""
+"""Stale handles: a ``DeltaTable`` or DataFrame keeps the table's metadata of the time when it was created (delta-0)."""
 
 from __future__ import annotations
 
 from tablectl.model.plan import CommitEffect
 
 _BREAKS = frozenset({("delta.enabledeletionvectors", "true"), ("delta.enablerowtracking", "true")})
-"""The properties that add hidden columns to what a scan must give: one that was analysed before lacks them. Measured
-with Delta Spark 4.4, where all other free changes leave older handles as they were."""
+"""Properties that add hidden columns to a scan. A scan that was analysed before the change lacks them. Measured with
+Delta Spark 4.4; all other safe changes leave older handles intact."""
 
 
 def stale_handles(effect: CommitEffect) -> str:

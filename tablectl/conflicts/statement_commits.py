@@ -1,4 +1,4 @@
-"""What a statement's commits hold, as far as other transactions care."""
+"""The contents of a statement's commits that matter to other transactions."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _CLUSTERING_FEATURES = ("clustering", "domainMetadata")
 _ROW_TRACKING_FEATURES = ("rowTracking", "domainMetadata")
 _ROW_TRACKING = "delta.enablerowtracking"
 _BACKFILL_FILES = 22_000
-"""Files that one commit gives row ids to (``rowTracking.backfill.maxNumFiles``)."""
+"""Files to which one commit gives row ids (``rowTracking.backfill.maxNumFiles``)."""
 _MATERIALIZED = (
     ("delta.rowTracking.materializedRowIdColumnName", ""),
     ("delta.rowTracking.materializedRowCommitVersionColumnName", ""),
 )
 _TIMESTAMPS = "delta.enableincommittimestamps"
 _TIMESTAMPS_SINCE = ("delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp")
-"""The feature that fast drops leave behind."""
+"""The properties that remain after in-commit timestamps are disabled: since when they were enabled."""
 PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 
 LIVE = File("live")
@@ -51,7 +51,7 @@ NEW = File("new")
 
 
 def effect_of(operation: Operation, basis: Basis) -> CommitEffect:
-    """The effect of one operation on a table of this basis (delta-1.1)."""
+    """The effect of one operation on a table (delta-1.1)."""
     protocol = basis.protocol.protocol()
     match operation:
         case SetProperties(values):
@@ -75,7 +75,7 @@ def effect_of(operation: Operation, basis: Basis) -> CommitEffect:
                 features=(PROTECTION,) if protects else (), drops=(name,), truncates_history=truncate_history
             )
         case Repartition():
-            # An overwrite empties the clustering of a clustered table (delta-1.4).
+            # An overwrite clears the clustering of a clustered table (delta-1.4).
             domains = (CLUSTERING_DOMAIN,) if basis.clustered else ()
             return CommitEffect(rewrites_files=True, repartitions=True, domains=domains)
         case _:
@@ -83,10 +83,10 @@ def effect_of(operation: Operation, basis: Basis) -> CommitEffect:
 
 
 def commits_of(effect: CommitEffect, basis: Basis) -> tuple[CommittedTransaction, ...]:
-    """The commits of a statement, in their order, as winners over whoever writes meanwhile (delta-1.1).
+    """The commits of a statement in order, as concurrent writers see them (delta-1.1).
 
-    Turning row tracking on is three: the protocol, the files committed again, the property. A feature is dropped by
-    the last of several.
+    Enabling row tracking takes three: the protocol, the files committed again, the property. Dropping a feature takes
+    several commits, and the last one drops it.
     """
     if effect.drops:
         return _drop_commits(effect)
@@ -138,7 +138,7 @@ def _uniform_effect(upgrade: UpgradeUniform, basis: Basis) -> CommitEffect:
 
 
 def _uniform_commits(effect: CommitEffect, basis: Basis) -> tuple[CommittedTransaction, ...]:
-    """The compatibility with what it needs, the files anew, the format."""
+    """First the compatibility version and what it requires, then the rewritten files, then the format."""
     settings = replace(effect, sets=tuple(pair for pair in effect.sets if pair[0] != FORMATS_KEY), rewrites_files=False)
     first = CommittedTransaction(
         kind=Kind.UPGRADE_UNIFORM,
@@ -154,10 +154,11 @@ def _uniform_commits(effect: CommitEffect, basis: Basis) -> tuple[CommittedTrans
 
 
 def backfill_of(effect: CommitEffect, basis: Basis) -> Backfill | None:
-    """The files that get row ids, as many commits as that takes; ``None`` where there are none, or nobody counted.
+    """The files that get row ids, in as many commits as that takes. ``None`` if there are none or their number is
+    unknown.
 
-    All files, since which of them have ids already stands in each one's entry: where the protocol has the feature,
-    or a backfill was broken off, Delta leaves those out.
+    It counts all files, because only each file's log entry says whether the file has ids already. If the protocol has
+    the feature, or a backfill was interrupted, Delta skips files with ids.
     """
     if _ROW_TRACKING not in _turned_on(effect) or not basis.files:
         return None
@@ -167,7 +168,7 @@ def backfill_of(effect: CommitEffect, basis: Basis) -> Backfill | None:
 
 
 def _drop_commits(effect: CommitEffect) -> tuple[CommittedTransaction, ...]:
-    """Checkpoints stand behind empty commits, three of them where they take the place of history (delta-1.3)."""
+    """Checkpoints follow empty commits, three of them if they replace history (delta-1.3)."""
     feature = effect.drops[0]
     tombstones = CommittedTransaction(kind=Kind.TOMBSTONES, data_change=False)
     empty = CommittedTransaction(kind=Kind.EMPTY, blind=True, data_change=False)
@@ -197,7 +198,7 @@ def _drop_commits(effect: CommitEffect) -> tuple[CommittedTransaction, ...]:
 
 
 def _metadata(effect: CommitEffect, basis: Basis) -> MetadataChange | None:
-    """Delta writes the metadata anew with every property and every feature, be it as it was."""
+    """Delta rewrites the metadata action on every property or feature change, even when nothing differs."""
     if effect.repartitions:
         return MetadataChange(beyond=True, schema="other")
     if not (effect.sets or effect.removes or effect.features):
@@ -210,7 +211,8 @@ def _metadata(effect: CommitEffect, basis: Basis) -> MetadataChange | None:
         sets = (*effect.sets, *_MATERIALIZED)
         tag = "row tracking" if len(effect.sets) == 1 else ""
     if _TIMESTAMPS in turned_on and basis.protocol.protocol().has("inCommitTimestamp"):
-        # Turning them off leaves behind when they were first turned on, which turning them on again then changes.
+        # Disabling in-commit timestamps keeps the record of when they were first enabled; enabling them again changes
+        # it.
         sets = (*sets, *((key, "") for key in _TIMESTAMPS_SINCE))
         renews = _TIMESTAMPS_SINCE
     schema = _schema_change(effect, basis)
@@ -218,7 +220,7 @@ def _metadata(effect: CommitEffect, basis: Basis) -> MetadataChange | None:
 
 
 def _schema_change(effect: CommitEffect, basis: Basis) -> Literal["same", "mapping", "other"]:
-    """The ids of a struct's fields lie in the type of its column, so that the type is another (delta-1.7)."""
+    """The ids of a struct's fields are stored in the type of its column, so the column's type changes (delta-1.7)."""
     if not any(key.lower() == MAPPING_KEY.lower() for key, _ in effect.sets):
         return "same"
     return "other" if basis.nested or effect.rewrites_files else "mapping"

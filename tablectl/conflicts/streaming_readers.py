@@ -10,11 +10,11 @@ from tablectl.conflicts.transactions import CommittedTransaction, Kind
 from tablectl.model.plan import ReaderKind
 
 _EVOLVES = frozenset({Kind.ADD_COLUMNS, Kind.APPEND, Kind.MERGE})
-"""Kinds whose change of the schema only adds to it."""
+"""Kinds whose schema change only adds columns."""
 
 
 class ReaderEffect(StrEnum):
-    """What becomes of the stream, the better first."""
+    """The outcome of the stream, from best to worst."""
 
     GOES_ON = "goes on"
     RESTARTS = "stops once: a restart from its checkpoint goes on"
@@ -22,24 +22,24 @@ class ReaderEffect(StrEnum):
 
     @property
     def rank(self) -> int:
-        """The higher, the worse."""
+        """Higher is worse."""
         return list(ReaderEffect).index(self)
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderStop:
-    """What a commit does to a stream that reads the table."""
+    """The effect of a commit on a stream that reads the table."""
 
     effect: ReaderEffect
     reason: str
     source: str
     condition: str = ""
-    """Delta's error class, where it is known."""
+    """Delta's error class, if known."""
     way_out: str = ""
 
 
 def stream_reader(made: Sequence[CommittedTransaction], dialect: str, *, tracked: bool = False) -> ReaderStop:
-    """What the commits of one statement do to a stream that began before them; the worst of them.
+    """The worst effect of a statement's commits on a stream that started before them.
 
     ``tracked``: the stream has a ``schemaTrackingLocation``.
     """
@@ -48,7 +48,7 @@ def stream_reader(made: Sequence[CommittedTransaction], dialect: str, *, tracked
 
 
 def stopped_readers(made: Sequence[CommittedTransaction]) -> tuple[ReaderKind, ...]:
-    """Which streams stop at the commits of one statement: ``every`` one, or kinds of them that can restart."""
+    """The streams that stop at the commits of one statement: ``every`` stream, or kinds of them that can restart."""
     if stream_reader(made, "oss").effect is not ReaderEffect.GOES_ON:
         return ("every",)
     stopped: list[ReaderKind] = []

@@ -1,7 +1,7 @@
-"""What a conflict is decided on: the commit that won the race for a version, the transaction that lost it, the outcome.
+"""The records of a conflict: the committed transaction, the current transaction that lost the race, and the outcome.
 
-The loser's own client decides (delta-2), so the client belongs to the loser. A partition is the values of a file in
-the order of the table's partition columns, ``()`` on a table without any.
+The client of the current transaction decides (delta-2), so the client belongs to that record. A partition is the values
+of a file in the order of the table's partition columns, ``()`` on a table without partitions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROW_TRACKING_DOMAIN = "delta.rowTracking"
 
 
 class Kind(StrEnum):
-    """What a transaction does, as far as conflicts care; the text is for people."""
+    """What a transaction does, as far as conflicts depend on it. The value is text for people."""
 
     APPEND = "INSERT"
     """Reads nothing of the table."""
@@ -45,7 +45,7 @@ class Kind(StrEnum):
     DROP_CONSTRAINT = "DROP CONSTRAINT"
     DROP_FEATURE = "DROP FEATURE"
     TOMBSTONES = "Deletion Vector Tombstones"
-    """Keeps files of deletion vectors that are gone from a VACUUM by whoever does not know them."""
+    """Protects deletion vector files that are no longer used from a VACUUM by clients that do not know them."""
     EMPTY = "Empty Commit"
     UPGRADE_PROTOCOL = "UPGRADE PROTOCOL"
     REMOVE_MAPPING = "REMOVE COLUMN MAPPING"
@@ -56,7 +56,7 @@ class Kind(StrEnum):
 
 
 class Level(StrEnum):
-    """An isolation level. Tables have one of the first two; Delta gives the third to commits of its own choice."""
+    """An isolation level. Tables have one of the first two; Delta assigns the third to some of its own commits."""
 
     SERIALIZABLE = "Serializable"
     WRITE_SERIALIZABLE = "WriteSerializable"
@@ -73,24 +73,24 @@ class File:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataChange:
-    """A ``metaData`` action, as what differs from the version before it. All empty: it repeats what was there."""
+    """A ``metaData`` action, as its differences from the version before it. All empty: it repeats the previous one."""
 
     sets: tuple[tuple[str, str], ...] = ()
     """Properties with their new values."""
     renews: tuple[str, ...] = ()
-    """Those of ``sets`` that had another value before; it matters for keys that Delta writes itself."""
+    """Those of ``sets`` that had another value before. This matters for keys that Delta itself writes."""
     removes: tuple[str, ...] = ()
     schema: Literal["same", "mapping", "other"] = "same"
     """``mapping``: only the column mapping of top-level fields is new."""
     beyond: bool = False
     """Whether the table's id, name, description or partition columns differ."""
     tag: Literal["", "identity", "row tracking"] = ""
-    """What Delta marks the commit with: only identity marks moved, or row tracking turned on and nothing else."""
+    """Delta's tag on the commit: only identity high-water marks moved, or only row tracking was enabled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtocolChange:
-    """A ``protocol`` action, as what differs from the version before it."""
+    """A ``protocol`` action, as its differences from the version before it."""
 
     adds: tuple[str, ...] = ()
     removes: tuple[str, ...] = ()
@@ -98,25 +98,25 @@ class ProtocolChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedTransaction:
-    """A commit that took its version before the loser could."""
+    """A commit that took its version before the current transaction could."""
 
     kind: Kind
     metadata: MetadataChange | None = None
     protocol: ProtocolChange | None = None
     domains: tuple[str, ...] = ()
     app_ids: tuple[str, ...] = ()
-    """Of its ``txn`` actions: streams, and idempotent writes."""
+    """The app ids of its ``txn`` actions: streams and idempotent writes."""
     added: tuple[File, ...] = ()
     removed: tuple[File, ...] = ()
-    """A file that gets a deletion vector is removed and added again, under one path."""
+    """A file that gets a deletion vector is removed and added again under the same path."""
     blind: bool = False
-    """What its ``isBlindAppend`` says; Delta Kernel and ``deltalake`` never say true of an append that is one."""
+    """Its ``isBlindAppend``. Delta Kernel and ``deltalake`` never set it to true, even for a blind append."""
     data_change: bool = True
-    """Whether its file actions change rows; false for those that only rearrange them."""
+    """Whether its file actions change rows; false if they only rearrange them."""
     traces: tuple[str, ...] = ()
-    """Features that it used, so that a transaction that drops one of them finds it in use."""
+    """Features that it used: a transaction that drops one of them finds it in use."""
     repartitions: bool = False
-    """Whether the table has other partition columns since."""
+    """Whether it changed the table's partition columns."""
     zorder: bool = False
     """Whether an OPTIMIZE orders by ``ZORDER BY``."""
 
@@ -126,10 +126,10 @@ class Reads:
     """What a transaction read of the table."""
 
     partitions: tuple[Partition, ...] | None = ()
-    """The partitions that its predicates admit; ``None`` is every one. Data columns and what is not deterministic
-    count as true (delta-3)."""
+    """The partitions that its predicates admit; ``None`` is all of them. Predicates on data columns and
+    nondeterministic predicates count as true (delta-3)."""
     files: tuple[str, ...] = ()
-    """Paths, after files were skipped by statistics."""
+    """Paths of the files left after file skipping by statistics."""
     whole: bool = False
     """Whether it is marked as having read the whole table, whatever its predicates."""
 
@@ -139,7 +139,7 @@ class Reads:
         return self.partitions == () and not self.files and not self.whole
 
     def admit(self, file: File, *, partitioned: bool) -> bool:
-        """Whether a file that was added would have been read. Without partitions every file is (delta-3)."""
+        """Whether it would have read an added file. Without partitions it would have read any file (delta-3)."""
         if self.nothing:
             return False
         if self.whole or not partitioned or self.partitions is None:
@@ -153,7 +153,7 @@ EVERYTHING = Reads(partitions=None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Platform:
-    """What Databricks' rules ask beside a transaction itself. ``None`` is unknown."""
+    """The facts that Databricks' rules need in addition to the transaction. ``None`` is unknown."""
 
     vectors: bool | None = None
     """Whether deletion vectors are enabled, by the property's current value (D97)."""
@@ -162,7 +162,7 @@ class Platform:
     preview: bool = False
     """Whether the session opted in to the preview of runtimes 14.0 and 14.1 (D49)."""
     plain: bool | None = None
-    """Whether the conditions are free of what row-level concurrency cannot take (D44)."""
+    """Whether the conditions are free of what row-level concurrency does not support (D44)."""
     filtered: bool | None = None
     """Whether a MERGE filters the target explicitly (D45)."""
     identity: bool = False
@@ -171,12 +171,12 @@ class Platform:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentTransaction:
-    """A transaction that read an older version and wants to commit after the winner."""
+    """A transaction that read an older version and tries to commit after the committed one."""
 
     kind: Kind
     client: Client
     level: Level = Level.SERIALIZABLE
-    """The table's, as this transaction read it. Unset is Serializable to open-source Delta (delta-1.2)."""
+    """The table's level, as this transaction read it. Unset is Serializable in open-source Delta (delta-1.2)."""
     partitioned: bool = False
     reads: Reads = NOTHING
     adds: bool = True
@@ -184,12 +184,12 @@ class CurrentTransaction:
     removes: tuple[str, ...] = ()
     """Paths that it removes."""
     data_change: bool = True
-    """Whether its file actions change rows. False as well where it found no row to change."""
+    """Whether its file actions change rows. Also false if it found no row to change."""
     metadata: bool = False
-    """Whether it carries a ``metaData`` action."""
+    """Whether it contains a ``metaData`` action."""
     protocol: bool = False
     drops: tuple[str, ...] = ()
-    """Features that it takes from the protocol."""
+    """Features that it drops from the protocol."""
     domains: tuple[str, ...] = ()
     app_ids: tuple[str, ...] = ()
     zorder: bool = False
@@ -207,7 +207,7 @@ class Conflict(StrEnum):
     DELETE_DELETE = "DELTA_CONCURRENT_DELETE_DELETE"
     WRITE = "DELTA_CONCURRENT_WRITE"
     UNSUPPORTED = "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"
-    """The winner made the table one that the loser's client cannot write."""
+    """The committed transaction added a feature that the client of the current one cannot write."""
     REVALIDATION = "DELTA_FEATURE_DROP_CONFLICT_REVALIDATION_FAIL"
     BACKFILL = "DELTA_ROW_TRACKING_BACKFILL_RUNNING_CONCURRENTLY_WITH_UNBACKFILL"
 
@@ -232,26 +232,26 @@ _EXCEPTIONS = {
 
 
 class ConflictResult(StrEnum):
-    """What becomes of the loser, the better first."""
+    """The result of the current transaction, from best to worst."""
 
     COMMITS = "commits"
     MAY_FAIL = "may fail"
-    """It depends on something that the records do not hold, such as the rows that both touch."""
+    """It depends on facts that the records do not contain, such as the rows that both touch."""
     UNKNOWN = "cannot tell"
-    """Nothing documents it: to be treated as a failure."""
+    """It is not documented, and must be treated as a failure."""
     FAILS = "fails"
 
 
 @dataclass(frozen=True, slots=True)
 class ConflictOutcome:
-    """What becomes of a loser, why, and who says so."""
+    """The result of the current transaction, its reason and its source."""
 
     result: ConflictResult
     reason: str
     source: str
     """``delta-2.2``, or the ids of facts about Databricks (``D15``)."""
     conflict: Conflict | None = None
-    """How it fails where it does; never set on a commit."""
+    """The error class if it fails; never set if it commits."""
 
     @property
     def survives(self) -> bool:
@@ -260,15 +260,15 @@ class ConflictOutcome:
 
     @property
     def rank(self) -> int:
-        """The higher, the worse."""
+        """Higher is worse."""
         return list(ConflictResult).index(self.result)
 
 
 def commits(reason: str, source: str) -> ConflictOutcome:
-    """The outcome of a loser that commits."""
+    """The outcome of a current transaction that commits."""
     return ConflictOutcome(ConflictResult.COMMITS, reason, source)
 
 
 def fails(conflict: Conflict, reason: str, source: str) -> ConflictOutcome:
-    """The outcome of a loser that fails."""
+    """The outcome of a current transaction that fails."""
     return ConflictOutcome(ConflictResult.FAILS, reason, source, conflict)

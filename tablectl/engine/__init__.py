@@ -1,1 +1,1 @@
-"""The SQL port, and Spark behind it. Nothing else in tablectl imports pyspark."""
+"""The protocols of an engine, and their implementation on Spark. Nothing else in tablectl imports pyspark."""

@@ -1,7 +1,7 @@
-"""A Spark Connect session of our own: opened, kept alive, interrupted by tag, and given back. Never ``stop()``.
+"""A Spark Connect session of our own: opened, kept alive, interrupted by tag, and released. Never call ``stop()``.
 
-``SparkSession.stop`` of a Connect session also stops the user's local Connect server where there is one
-(``pyspark/sql/connect/session.py``), so sessions are released and their channels closed.
+``SparkSession.stop`` of a Connect session also stops the user's local Connect server, if there is one
+(``pyspark/sql/connect/session.py``). So sessions are released and their channels closed.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from tablectl.engine.heartbeat import Heartbeat
 from tablectl.model.errors import EngineError
 
 CLOSE_LIMIT = 10.0
-"""Seconds that giving a session back may take: the server drops one that is left anyway."""
+"""Seconds that the release of a session may take: the server drops an abandoned session anyway."""
 _ADDRESS = re.compile(r"connect ([^ ]{1,300}) ([0-9a-f-]{36}) ([^ ]{0,200})")
 _GONE = ("INVALID_HANDLE.SESSION_CHANGED", "INVALID_HANDLE.SESSION_NOT_FOUND", "INVALID_HANDLE.SESSION_CLOSED")
-"""How a server says that it knows nothing of a session any more: no operation of it runs."""
+"""The conditions with which a server says that a session does not exist any more: none of its operations runs."""
 _OVER = frozenset({"TERMINATING", "SUCCEEDED", "FAILED", "CANCELLED", "UNKNOWN"})
 """States in which nothing of an operation runs. TERMINATING: it has finished, failed or was cancelled, and its client
 has not taken the result (``SparkConnectGetStatusHandler.scala``); of a client that is gone the server keeps that for
@@ -30,27 +30,27 @@ minutes. UNKNOWN: the server has forgotten the operation; it keeps all that runs
 
 
 def is_connect(session: Any) -> bool:
-    """Whether a session is one of Spark Connect, by its class: databricks-connect gives its own ``newSession``."""
+    """Whether a session is a Spark Connect session, by its class: databricks-connect has its own ``newSession``."""
     return any(base.__module__.startswith("pyspark.sql.connect.") for base in type(session).__mro__)
 
 
 def open_remote(url: str) -> Any:
-    """A new session on a server, of no use to anybody else: neither the default nor the active session changes."""
-    from pyspark.sql.connect.session import SparkSession  # noqa: PLC0415, TID251  # only where Connect is asked for
+    """A new private session on a server: neither the default nor the active session changes."""
+    from pyspark.sql.connect.session import SparkSession  # noqa: PLC0415, TID251  # only if Connect is used
 
     return SparkSession(connection=url)
 
 
 def clone(session: Any) -> Any:
-    """A session beside one that was handed in."""
+    """A new session on the server of a session that was passed in."""
     cloned = session.cloneSession()
-    # PySpark 4.2 makes the clone without running __init__, and garbage collection reads this.
+    # PySpark 4.2 creates the clone without running __init__, and garbage collection reads this attribute.
     cloned.release_session_on_close = True
     return cloned
 
 
 class ConnectLink:
-    """What tablectl knows of a Connect session beyond SQL: its address, its pulse, its operations."""
+    """A Connect session beyond SQL: its address, its heartbeat, its operations."""
 
     def __init__(self, session: Any, every: float, dead_after: float) -> None:
         self._session = session
@@ -63,12 +63,12 @@ class ConnectLink:
 
     @property
     def address(self) -> str:
-        """Where another run finds this session's operations; it holds no credentials."""
+        """Where another run finds this session's operations; contains no credentials."""
         return f"connect {self._server} {self._client._session_id} {self._user}"
 
     @property
     def _server(self) -> str:
-        # The builder's ``host`` is host and port; a custom one may have neither.
+        # The builder's ``host`` is host and port; a custom builder may have neither.
         url = getattr(self._client._builder, "endpoint", "") or getattr(self._client._builder, "host", "")
         return str(url).replace(" ", "") or "unknown"
 
@@ -77,10 +77,10 @@ class ConnectLink:
         return (self._client._user_id or "").replace(" ", "")
 
     def interrupt(self, tag: str, address: str) -> bool | None:
-        """Asks the server to end what carries a tag, in this session or in that of a run that died.
+        """Ask the server to end the operations with a tag, in this session or in that of a run that died.
 
-        Whether something of it still runs; ``None`` where the server cannot tell, and for a session of another server
-        or user: an address is a record's word, so no other server is ever called because of it.
+        Returns whether any of them still runs; ``None`` if the server cannot tell, and for a session of another server
+        or user: an address comes from a lease record, so no other server is ever called because of it.
         """
         mine = not address or address == self.address
         client = self._client if mine else self._attached(address)
@@ -91,13 +91,13 @@ class ConnectLink:
             known.update(client.interrupt_tag(tag) or ())
             if mine and not known:
                 return False
-            # Of a run that died every operation is waited for; of our own session only those that were interrupted.
+            # All operations of a run that died are waited for; of our own session only those that were interrupted.
             return any_running(client, sorted(known) if mine else [])
         except Exception as error:  # noqa: BLE001  # whatever gRPC raises is the engine's answer
             return False if engine_error(error).condition in _GONE else None
 
     def _attached(self, address: str) -> Any:
-        """A client of the session that an address names, if that is one of our own server and user."""
+        """A client for the session with this address, if it belongs to our own server and user."""
         parsed = _ADDRESS.fullmatch(address)
         if parsed is None or (parsed[1], parsed[3]) != (self._server, self._user) or self._server == "unknown":
             return None
@@ -113,7 +113,7 @@ class ConnectLink:
         return self._others[address]
 
     def close(self) -> None:
-        """Gives the session back, within ``CLOSE_LIMIT`` seconds; a server that does not answer is not asked."""
+        """Release the session within ``CLOSE_LIMIT`` seconds. A server that does not answer is not called."""
         alive = self.heartbeat.alive()
         self.heartbeat.stop()
         clients = [self._client, *self._others.values()]
@@ -133,12 +133,12 @@ class ConnectLink:
             self._session.conf.get("spark.sql.session.timeZone", None)
         except Exception as error:
             if not engine_error(error).unanswered or engine_error(error).condition:
-                return  # an error is an answer, too: the server lives
+                return  # an error is an answer, too: the server is alive
             raise
 
 
 def any_running(client: Any, operations: list[str]) -> bool | None:
-    """By ``GetStatus``, which servers have since Spark 4.2; ``None`` where it is not known."""
+    """Whether any of the operations runs, by ``GetStatus``, which servers have since Spark 4.2; ``None`` if unknown."""
     statuses = getattr(client, "_get_operation_statuses", None)
     if statuses is None:
         return None
@@ -149,7 +149,7 @@ def any_running(client: Any, operations: list[str]) -> bool | None:
 
 
 def _policy(alive: Callable[[], bool]) -> Any:
-    """Try again while the engine counts as alive, and not for PySpark's ten minutes; without its warnings."""
+    """Retry while the engine counts as alive, instead of for PySpark's ten minutes, and without PySpark's warnings."""
     from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415, TID251  # as above
 
     class WhileAlive(DefaultPolicy):
@@ -165,12 +165,12 @@ def _policy(alive: Callable[[], bool]) -> Any:
 def _quietly(act: Callable[[], object]) -> None:
     try:
         act()
-    except Exception:  # noqa: BLE001  # nothing is left to be done about it
+    except Exception:  # noqa: BLE001  # nothing is left to do about it
         return
 
 
 def check_answers(url: str, session: Any) -> None:
-    """The first question to a server. Raises ``EngineError`` where it gives no answer."""
+    """Send the first request to a server. Raises ``EngineError`` if it gives no answer."""
     try:
         session.version  # noqa: B018
     except Exception as error:
@@ -178,6 +178,6 @@ def check_answers(url: str, session: Any) -> None:
 
 
 def shown(url: str) -> str:
-    """A server's address without the parameters, among which are tokens."""
+    """A server's address without its parameters, which may contain tokens."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}" if parts.netloc else url

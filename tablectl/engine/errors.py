@@ -1,4 +1,4 @@
-"""What Spark and Delta say when a statement fails, cut down to what helps."""
+"""The errors of Spark and Delta, shortened to what helps the user."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import re
 from tablectl.model.errors import EngineError, is_conflict
 
 _LOOK = 4000
-"""How many characters of a text are looked at: what Spark has to say comes before its stack."""
+"""Characters of a text to read: Spark's own message comes before its stack trace."""
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z][A-Z0-9_]*)*)\]")
 _JAVA_CLASS = re.compile(r"\b(?:io\.delta\.exceptions|org\.apache\.spark\.sql\.delta)\.(\w+Exception)\b")
-"""What is left of a class where PySpark has none for it: classic sessions before Delta 4.4."""
+"""The class name in a text, for errors without a class in PySpark: classic sessions before Delta 4.4."""
 _CLASSES = {
     "MetadataChangedException": "DELTA_METADATA_CHANGED",
     "ProtocolChangedException": "DELTA_PROTOCOL_CHANGED",
@@ -21,7 +21,7 @@ _CLASSES = {
     "ConcurrentWriteException": "DELTA_CONCURRENT_WRITE",
 }
 _DELTA_RS = "CommitFailedError"
-"""The class of ``deltalake``, which gives no condition."""
+"""The exception class of ``deltalake``, which has no condition."""
 _DELTA_RS_TEXTS = {
     "Metadata changed since last commit": "DELTA_METADATA_CHANGED",
     "Protocol changed since last commit": "DELTA_PROTOCOL_CHANGED",
@@ -31,11 +31,12 @@ _DELTA_RS_TEXTS = {
     "Concurrent transaction failed": "DELTA_CONCURRENT_TRANSACTION",
     "Failed to commit transaction": "DELTA_CONCURRENT_WRITE",
 }
-"""What it says, in the order in which to look: the last begins every conflict, and no refusal of the write itself."""
+"""Its texts, in the order in which to search: the last one begins every conflict, but no refusal of the write
+itself."""
 _CUT_OFF = frozenset({"INVALID_HANDLE", "INVALID_CURSOR", "OPERATION_CANCELED", "RESPONSE_ALREADY_RECEIVED"})
 """Spark Connect's conditions that do not say how a statement ended (Spark's ``error-conditions.json``)."""
 _NO_ANSWER = frozenset({"RpcError", "SparkConnectGrpcException", "Py4JNetworkError", "Py4JError"})
-"""Exceptions of gRPC, PySpark and py4j, by name, where no condition of the server came with them."""
+"""Exceptions of gRPC, PySpark and py4j, by name, that carry no condition of the server."""
 _HINTS = {
     "DELTA_METADATA_CHANGED": "another writer changed the table's metadata at the same moment: run the command again",
     "DELTA_PROTOCOL_CHANGED": "another writer changed the table's protocol at the same moment: run the command again",
@@ -49,10 +50,10 @@ _HINTS = {
 
 
 def engine_error(error: Exception) -> EngineError:
-    """The error of a statement.
+    """The ``EngineError`` for the exception of a statement.
 
-    The condition is the engine's own, else the class of the exception, else the bracketed word its text begins with:
-    classic PySpark gives neither condition nor SQLSTATE for Delta's errors (delta-0).
+    The condition is the engine's own, else the class of the exception, else the bracketed word at the start of the
+    text: classic PySpark gives neither condition nor SQLSTATE for Delta's errors (delta-0).
     """
     if isinstance(error, EngineError):
         return error
@@ -62,18 +63,20 @@ def engine_error(error: Exception) -> EngineError:
 
 
 def _is_unanswered(error: Exception, condition: str) -> bool:
-    """Whether an error tells of the connection or of an operation that was cut off, and not how the statement ended."""
+    """Whether an error is about the connection or an operation that was cut off, and does not say how the statement
+    ended.
+    """
     if condition:
         return condition.partition(".")[0] in _CUT_OFF
-    # By the class itself: what derives from these is an exception of the server or of the JVM, which came all the way.
+    # By the class itself: its subclasses are exceptions of the server or of the JVM, whose answer did arrive.
     names = {type(error).__name__, *(base.__name__ for base in type(error).__mro__ if base.__name__ == "RpcError")}
     return isinstance(error, OSError | EOFError) or bool(names & _NO_ANSWER)
 
 
 def conflict_in(error: Exception) -> str:
-    """The condition of the conflict that an exception tells of, empty where it tells of none.
+    """The condition of the conflict that an exception reports; empty if it reports none.
 
-    A stream fails with a condition of its own, and has that of its batch in its text.
+    A stream fails with a condition of its own; the condition of its batch is in the text.
     """
     condition = _condition(error)
     told = _CONDITION.findall(str(error)[:_LOOK]) if condition == "STREAM_FAILED" else [condition]
@@ -96,12 +99,12 @@ def _condition(error: Exception) -> str:
 
 
 def _short(text: str) -> str:
-    """The message without the JVM's stack, one paragraph of it, bounded."""
+    """The first paragraph of the message, without the JVM's stack trace, at a bounded length."""
     text = text.split("JVM stacktrace:", maxsplit=1)[0]
     lines = [line.strip() for line in text.splitlines()]
     kept = [line for line in lines if line and not line.startswith(("at ", "... ", "Caused by", "py4j."))]
     for index, line in enumerate(kept):
-        # "An error occurred while calling o42.sql." comes before what py4j was told.
+        # "An error occurred while calling o42.sql." precedes the message that py4j received.
         if line.startswith("An error occurred while calling"):
             kept = [line.removeprefix(": ") for line in kept[index + 1 :]]
             break

@@ -1,4 +1,4 @@
-"""What Spark says of a table of a catalog, in the rows of one statement or the text of another, and where it lies."""
+"""Parse what Spark reports about a catalog table, as rows or as text, including its location."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ _DETAILS = "# Detailed Table Information"
 _FACT = re.compile(r"^(Type|Provider|Location): ?(.*)$", re.MULTILINE)
 _MISSING = frozenset({"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "DELTA_TABLE_NOT_FOUND"})
 _MISSING_CATALOG = frozenset({"CATALOG_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE", "_LEGACY_ERROR_TEMP_1126"})
-"""How Spark says that it has no such catalog; the last two take the name for a schema of the session's own."""
+"""The conditions with which Spark says that a catalog does not exist. The last two take the name for a schema of the
+session's own catalog."""
 
 
 def described_facts(rows: Iterable[Sequence[Any]]) -> Mapping[str, str]:
-    """The facts in the rows of ``DESCRIBE TABLE EXTENDED``; above them stand the columns, whose names are anybody's."""
+    """The facts in the rows of ``DESCRIBE TABLE EXTENDED``. The rows above them are columns, which may have any
+    name.
+    """
     facts: dict[str, str] = {}
     for row in rows:
         if row[0] == _DETAILS:
@@ -28,10 +31,10 @@ def described_facts(rows: Iterable[Sequence[Any]]) -> Mapping[str, str]:
 
 
 def shown_facts(information: str) -> Mapping[str, str] | None:
-    """The facts in the text of ``SHOW TABLE EXTENDED``, ``None`` where it cannot be told which they are.
+    """The facts in the text of ``SHOW TABLE EXTENDED``; ``None`` if they are ambiguous.
 
-    The text also holds comments and property values as they are, so that a line of it may be anybody's. But the true
-    lines are always among them: a fact that stands there once is the true one.
+    The text also contains comments and property values verbatim, so users control some of its lines. But the true lines
+    are always in the text: a fact that occurs only once is the true one.
     """
     found = _FACT.findall(information)
     facts = dict(found)
@@ -40,9 +43,9 @@ def shown_facts(information: str) -> Mapping[str, str] | None:
 
 
 def delta_location(table: str, facts: Mapping[str, str]) -> str:
-    """Where the table lies, without credentials that the catalog keeps in the location.
+    """The table's location, without the credentials that a catalog may keep in it.
 
-    Raises ``LiveError`` for a view, and for a table that is not Delta's.
+    Raises ``LiveError`` for a view, and for a table that is not a Delta table.
     """
     kind, provider, location = facts.get("Type", ""), facts.get("Provider", ""), facts.get("Location", "")
     if "VIEW" in kind.upper():
@@ -53,13 +56,13 @@ def delta_location(table: str, facts: Mapping[str, str]) -> str:
 
 
 def schema_name(shown: str) -> str | None:
-    """A schema as ``SHOW SCHEMAS`` quotes it; ``None`` for one inside another, whose tables have four parts."""
+    """A schema name as ``SHOW SCHEMAS`` quotes it; ``None`` for a nested schema, whose tables have four parts."""
     parts = split_parts(shown)
     return parts[0] if len(parts) == 1 else None
 
 
 def not_found(what: str, error: EngineError) -> LiveError | None:
-    """The error that says that something does not exist, if the engine's own says so."""
+    """The ``LiveError`` that something does not exist, if the engine's error says so; else ``None``."""
     if error.condition in _MISSING_CATALOG:
         hint = "configure it under engine.conf as spark.sql.catalog.NAME, or check its name"
         return LiveError(f"{what} does not exist: the engine has no such catalog", hint)

@@ -1,4 +1,4 @@
-"""Whether an engine on the other side of a network still answers: asked again and again by a thread of its own."""
+"""Checks whether a remote engine still answers, from a thread of its own."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 
 class Heartbeat:
-    """Asks ``ping`` every few seconds; ``alive`` says whether an answer came lately. Safe for several threads.
+    """Calls ``ping`` every few seconds; ``alive`` says whether an answer came recently. Thread-safe.
 
-    A ping may hang for as long as it likes: an engine that does not answer counts as one that is gone. A process that
-    was itself stopped for a while (SIGSTOP, a laptop's lid) asks once more before it draws that conclusion.
+    A ping may hang for any time: an engine that does not answer counts as gone. A process that was itself stopped for a
+    while (SIGSTOP, a closed laptop) pings once more before it concludes that.
     """
 
     def __init__(
@@ -21,7 +21,9 @@ class Heartbeat:
         dead_after: float,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``ping`` raises where the engine does not answer; ``dead_after`` seconds of that are its death."""
+        """``ping`` raises if the engine does not answer. After ``dead_after`` seconds of that, the engine counts as
+        dead.
+        """
         self._ping = ping
         self._every = every
         self._now = now
@@ -32,19 +34,19 @@ class Heartbeat:
         self._lock = threading.Lock()
 
     def start(self) -> None:
-        """Begins to ask. The thread is a daemon: it keeps no process from ending."""
+        """Start pinging. The thread is a daemon: the process can exit without waiting for it."""
         threading.Thread(target=self._beat, name="tablectl-heartbeat", daemon=True).start()
 
     def stop(self) -> None:
-        """Asks no more; harmless to call twice."""
+        """Stop pinging. Idempotent."""
         self._stop.set()
 
     def ask(self) -> None:
-        """One ping."""
+        """Send one ping."""
         asked = self._now()
         try:
             self._ping()
-        except Exception:  # noqa: BLE001  # whatever it is, it is no answer
+        except Exception:  # noqa: BLE001  # any exception means that there was no answer
             return
         with self._lock:
             self._seen = max(self._seen, asked)

@@ -1,4 +1,6 @@
-"""Whether the Java that Spark will start is there and new enough. Standard library only: the Makefile asks it first."""
+"""Whether the Java that Spark will start exists and is recent enough. Standard library only: the Makefile runs it
+first.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ LEAST = 17
 
 
 def find_java(environ: Mapping[str, str]) -> str | None:
-    """The ``java`` that Spark starts: that of ``JAVA_HOME``, else the first on the path."""
+    """The ``java`` that Spark starts: the one in ``JAVA_HOME``, else the first on the path."""
     home = environ.get("JAVA_HOME")
     if home:
         java = Path(home) / "bin" / "java"
@@ -23,13 +25,13 @@ def find_java(environ: Mapping[str, str]) -> str | None:
 
 
 def parse_version(text: str) -> int | None:
-    """The major version in what ``java -version`` prints: ``17.0.15`` is 17, ``1.8.0_392`` is 8."""
+    """The major version in the output of ``java -version``: ``17.0.15`` is 17, ``1.8.0_392`` is 8."""
     match = re.search(r'version "(?:1\.)?(\d+)', text)
     return int(match.group(1)) if match else None
 
 
 def java_problem(environ: Mapping[str, str]) -> str | None:
-    """One sentence that says what is wrong with the Java here and what to do, or ``None``."""
+    """One sentence with the problem of this machine's Java and its fix; ``None`` if there is no problem."""
     java = find_java(environ)
     if java is None:
         where = (

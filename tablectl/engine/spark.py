@@ -1,4 +1,4 @@
-"""Spark behind the port: a local session, Spark Connect, or a session handed in. ``sql`` and DataFrames only."""
+"""Spark as an engine: a local session, Spark Connect, or a session passed in. Uses ``sql`` and DataFrames only."""
 
 from __future__ import annotations
 
@@ -35,37 +35,37 @@ STAMP_KEY = "spark.databricks.delta.commitInfo.userMetadata"
 _OURS = "spark.tablectl.driver"
 """Set in a driver that tablectl started: no writer of a table uses it."""
 _JVM_FIRST = "PYSPARK_GATEWAY_PORT"
-"""Set by a JVM that starts Python (``spark-submit``, a notebook's cluster): it may go on when Python is gone."""
+"""Set by a JVM that starts Python (``spark-submit``, a notebook's cluster): it may continue when Python has exited."""
 _ABANDONED = 450.0
-"""Seconds after which a Connect server has ended the operations of a client that is gone, unless told otherwise: it
-gives up a stream after 2 minutes, an operation without a client after 5, and looks every 30 s (Spark's
+"""Seconds after which a Connect server has ended the operations of a client that is gone, by default: it abandons a
+stream after 2 minutes and an operation without a client after 5, and checks every 30 s (Spark's
 ``ExecuteGrpcResponseSender.scala``, ``SparkConnectExecutionManager.scala``, ``Connect.scala``)."""
 _LOOK_EVERY = 0.2
-"""Seconds between two looks at whether the engine of a running statement lives."""
+"""Seconds between two checks whether the engine of a running statement is alive."""
 _STARTING = threading.Lock()
 """Two threads that need a local Spark at the same moment get the same one."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """Where the session comes from: ``remote`` (``sc://…``), else a local one with the settings of ``conf``."""
+    """Where the session comes from: ``remote`` (``sc://…``), else a local session with the settings of ``conf``."""
 
     dialect: str = "oss"
     remote: str | None = None
     conf: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
     heartbeat: float = 5.0
-    """Seconds between two questions to a Connect server whether it lives."""
+    """Seconds between two pings of a Connect server."""
     dead_after: float = 20.0
     """Seconds without an answer after which it counts as dead."""
     statement_bound: float | None = None
-    """Seconds for which the engine lets a statement go on whose client is gone; ``None`` where nobody said."""
+    """Seconds for which the engine lets a statement run whose client is gone; ``None`` if not configured."""
 
 
 _DEFAULTS = SparkOptions()
 
 
 class SparkEngine:
-    """``Engine`` and ``Catalog`` over a Spark session that nobody else uses."""
+    """``Engine`` and ``Catalog`` on a Spark session that is used for nothing else."""
 
     def __init__(
         self,
@@ -78,8 +78,8 @@ class SparkEngine:
         context: Any = None,
         bound: float | None = None,
     ) -> None:
-        """``link`` belongs to a Connect session; ``context`` is the session whose Spark was started here; ``stated``
-        and ``bound`` as in ``Engine``, the latter ``None`` for what such an engine is known to do.
+        """``link`` belongs to a Connect session. ``context`` is the session whose Spark was started here. ``stated``
+        and ``bound`` are as in ``Engine``; if ``bound`` is ``None``, the known behaviour of the engine applies.
         """
         self._stated = stated
         self._bound = bound
@@ -92,28 +92,31 @@ class SparkEngine:
 
     @property
     def dialect(self) -> str:
-        """Whose SQL it takes."""
+        """The SQL dialect from the options: ``oss`` or ``databricks``."""
         return self._dialect
 
     @property
     def shared(self) -> bool:
-        """Whether it runs in the driver that the tables' writers use too."""
+        """Whether it runs in a driver that the tables' writers also use."""
         return self._shared
 
     @property
     def address(self) -> str:
-        """Where another run can end this engine's statements: Connect alone lets another client do so."""
+        """Where another run can end this engine's statements. Empty for classic Spark: only Connect lets another client
+        do so.
+        """
         return self._link.address if self._link else ""
 
     @property
     def stated(self) -> bool:
-        """Whether somebody said that this is the writers' driver."""
+        """Whether the caller stated that this is the writers' driver."""
         return self._stated
 
     @property
     def bound(self) -> float | None:
-        """A Connect server goes on for some minutes. A JVM ends with the Python process that started it, and may go on
-        for ever where it started Python.
+        """Seconds for which a statement may still run once this process is gone; ``None`` if there is no bound. A
+        Connect server continues for some minutes. A JVM ends with the Python process that started it, and may continue
+        forever if it started Python.
         """
         if self._bound is not None:
             return self._bound
@@ -122,20 +125,27 @@ class SparkEngine:
         return None if _JVM_FIRST in os.environ else 0
 
     def alive(self) -> bool:
-        """By the heartbeat of a Connect session. A JVM of this machine fails its calls at once when it is gone."""
+        """Whether the engine answers, by the heartbeat of a Connect session. Calls to a local JVM fail at once when it
+        is gone.
+        """
         return self._link is None or self._link.heartbeat.alive()
 
     def interrupt(self, tag: str, address: str = "") -> bool | None:
-        """As ``Engine.interrupt``: on Connect by the server, classic by the session's own tags."""
+        """End the operations with a tag: on Connect through the server, on classic Spark by the session's own tags.
+
+        Returns whether any of them may still run; ``None`` if that is unknown.
+        """
         if self._link is not None:
             return self._link.interrupt(tag, address)
         if not address:
-            with suppress(Exception):  # an older Spark knows no tags, a gateway that broke takes no call
+            with suppress(Exception):  # an older Spark has no tags; a broken gateway accepts no call
                 self._session.interruptTag(tag)
         return None
 
     def log_store(self, scheme: str) -> str:
-        """The class of Delta's log store that is set for a scheme; the one for all schemes goes first, as in Delta."""
+        """The class of Delta's log store configured for a scheme. As in Delta, the setting for all schemes takes
+        precedence.
+        """
         for key in ("spark.delta.logStore.class", f"spark.delta.logStore.{scheme}.impl"):
             found = self._run(partial(self._session.conf.get, key, None))
             if found:
@@ -143,7 +153,7 @@ class SparkEngine:
         return ""
 
     def execute(self, sql: str, tag: str = "") -> None:
-        """Run one statement to its end."""
+        """Run one statement to its end, under a tag if one is given. Raises ``EngineError``."""
         self._run(lambda: self._session.sql(sql), tag)
 
     def overwrite(
@@ -153,27 +163,29 @@ class SparkEngine:
         partitions: Sequence[str],
         tag: str = "",
     ) -> None:
-        """One DataFrame write. Delta reads the table at the version that the commit replaces, and fails if another
-        commit comes in between: a table that is read and overwritten is the transaction's own (docs/partitioning.md).
+        """Rewrite the whole table from itself, as one DataFrame write. Delta reads the table at the version that the
+        commit replaces, and fails if another commit comes in between: a table that is read and overwritten is the
+        transaction's own (docs/partitioning.md).
         """
         self._run(lambda: self._overwrite(table, columns, partitions), tag)
 
     def _overwrite(
         self, table: TableName, columns: Sequence[tuple[str, Mapping[str, Any]]], partitions: Sequence[str]
     ) -> None:
-        # Never a fixed version: Delta takes the rows of a time travel from there, and removes the files of now.
+        # Never a fixed version: Delta would take the rows from the old version, but remove the files of the current
+        # one.
         frame = self._session.read.format("delta").load(table.parts[0]) if table.is_path else self._table(table)
         others = {name.casefold() for name in frame.columns} ^ {name.casefold() for name, _ in columns}
         if others:
             listed = ", ".join(sorted(others))
             raise EngineError(f"the columns of {table.text} are not those that were decided on: {listed}", "plan again")
-        # Sessions share their caches, and what somebody cached of the table may be older than the table.
+        # Sessions share their caches, and a cached copy of the table may be older than the table.
         frame.unpersist()
         kept = [frame[quote_name(name)].alias(name, metadata=dict(metadata)) for name, metadata in columns]
         writer = frame.select(*kept).write.format("delta").mode("overwrite").option("overwriteSchema", "true")
-        # Optimized writes: else each task would write a file of its own into each partition.
+        # Optimized writes: otherwise each task would write a file of its own into each partition.
         writer = writer.option("partitionOverwriteMode", "static").option("optimizeWrite", "true")
-        # A path is written with names as they are, a catalog table with names that Spark parses.
+        # A write to a path takes names verbatim, one to a catalog table takes names that Spark parses.
         names = partitions if table.is_path else [quote_name(each) for each in partitions]
         writer = writer.partitionBy(*names) if names else writer
         if table.is_path:
@@ -185,11 +197,11 @@ class SparkEngine:
         return self._session.table(table.sql)
 
     def _run(self, work: Callable[[], _T], tag: str = "") -> _T:
-        """Does work on the session, under a tag if one is given. Raises ``EngineError``."""
+        """Run a function on the session, under a tag if one is given. Raises ``EngineError``."""
         link = self._link
         if link is None:
             return _tagged(self._session, tag, work)
-        # PySpark's call may hang for as long as a dead server's connection does: it gets a thread of its own.
+        # PySpark's call may hang for as long as a dead server's connection: it gets a thread of its own.
         done: Future[_T] = Future()
         task = partial(_into, done, lambda: _tagged(self._session, tag, work))
         threading.Thread(target=task, name="tablectl-statement", daemon=True).start()
@@ -201,11 +213,13 @@ class SparkEngine:
                 raise EngineError(message, "see whether its server runs", unanswered=True)
 
     def row(self, sql: str) -> tuple[str | None, ...]:
-        """The first row of a query."""
+        """The first row of a query, with its values as strings."""
         return tuple(None if value is None else str(value) for value in self._rows(sql)[0])
 
     def location(self, table: TableName) -> str:
-        """By what the catalog itself says, else by ``DESCRIBE TABLE``, which loads the table's log for its answer."""
+        """The location of a table: from the catalog if it tells, else by ``DESCRIBE TABLE``, which loads the table's
+        log.
+        """
         schema, name = table.parts
         if SIMPLE_NAME.fullmatch(name):
             where = find_name(self.tables(table.catalog, schema, name), table)
@@ -216,7 +230,7 @@ class SparkEngine:
         return self._described(table)
 
     def schemas(self, catalog: str) -> tuple[str, ...]:
-        """One ``SHOW SCHEMAS``."""
+        """The schemas of a catalog, by one ``SHOW SCHEMAS``."""
         try:
             rows = self._rows(f"SHOW SCHEMAS IN {quote_name(catalog)}")
         except EngineError as error:
@@ -224,8 +238,9 @@ class SparkEngine:
         return tuple(name for row in rows if (name := schema_name(row[0])))
 
     def tables(self, catalog: str, schema: str, like: str = "*") -> Mapping[TableName, str | TablectlError]:
-        """One ``SHOW TABLE EXTENDED``, which asks the catalog alone; a ``DESCRIBE TABLE`` for each whose facts cannot
-        be told from it, and for all where a catalog knows only ``SHOW TABLES``.
+        """The locations of a schema's tables, by one ``SHOW TABLE EXTENDED``, which reads only the catalog. Tables
+        whose facts are ambiguous in it take a ``DESCRIBE TABLE`` each, and so do all tables of a catalog that supports
+        only ``SHOW TABLES``.
         """
         within = f"IN {quote_name(catalog)}.{quote_name(schema)} LIKE {quote_text(like)}"
         try:
@@ -252,7 +267,7 @@ class SparkEngine:
         return self._run(lambda: _rows(self._session, sql))
 
     def close(self) -> None:
-        """Gives a Connect session back, within a bounded time, and stops Spark if it was started here."""
+        """Release a Connect session within a bounded time, and stop Spark if it was started here."""
         link, context = self._link, self._context
         self._context = None
         if link is not None and not self._closed:
@@ -281,22 +296,23 @@ def _tagged(session: Any, tag: str, work: Callable[[], _T]) -> _T:
 def _into(done: Future[_T], work: Callable[[], _T]) -> None:
     try:
         done.set_result(work())
-    except BaseException as error:  # noqa: BLE001  # handed to whoever waits
+    except BaseException as error:  # noqa: BLE001  # passed to the waiting thread
         done.set_exception(error)
 
 
 def locate(session: Any, name: str) -> str:
-    """Where the table lies that a name means in a session, as its own statements would find it. Changes nothing there.
+    """The location of the table that a name means in a session, as its own statements would resolve it. Changes nothing
+    there.
 
-    Raises ``LiveError`` where there is no such Delta table, ``EngineError`` where the session cannot tell.
+    Raises ``LiveError`` if there is no such Delta table, ``EngineError`` if the session cannot tell.
     """
     return _describe(session, ".".join(quote_name(part) for part in split_parts(name)), name)
 
 
 def open_spark(options: SparkOptions, stamp: str = "") -> SparkEngine:
-    """An engine on a session made for the purpose.
+    """An engine on a new session.
 
-    Raises ``EngineError`` with the install line where Spark is missing, and with one sentence where Java is.
+    Raises ``EngineError`` with the install command if Spark is missing, and with one sentence if Java is.
     """
     _import_spark()
     remote = options.remote or _remote_of(os.environ)
@@ -324,7 +340,7 @@ def open_spark(options: SparkOptions, stamp: str = "") -> SparkEngine:
 def wrap_spark(
     session: Any, dialect: str = "oss", stamp: str = "", options: SparkOptions = _DEFAULTS, *, stated: bool = False
 ) -> SparkEngine:
-    """An engine beside a session handed in: the stamp and the settings never reach the user's own.
+    """An engine on a clone of a session that was passed in: the user's session gets neither the stamp nor the settings.
 
     ``stated`` says that its driver is the one that the tables' writers use.
     """
@@ -341,15 +357,15 @@ def wrap_spark(
 
 
 _SETTINGS = {
-    # Spark would expand ${…} inside our literals before parsing, and the other changes what a backslash means.
+    # Spark would expand ${…} inside our literals before parsing; the other setting changes what a backslash means.
     "spark.sql.variable.substitute": "false",
     "spark.sql.parser.escapedStringLiterals": "false",
-    # A file that cannot be read for a moment would be left out of whatever is written again.
+    # A file that cannot be read for a moment would be missing from a rewritten table.
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
     # Without it no commit carries the stamp.
     "spark.databricks.delta.commitInfo.enabled": "true",
-    # It would make CHAR and VARCHAR columns plain texts in a table that is written again.
+    # It would turn CHAR and VARCHAR columns into plain strings in a rewritten table.
     "spark.sql.legacy.charVarcharAsString": "false",
 }
 _NEVER_INHERITED = (
@@ -357,20 +373,22 @@ _NEVER_INHERITED = (
     "spark.databricks.delta.write.txnAppId",
     "spark.databricks.delta.write.txnVersion",
     "spark.databricks.delta.write.txnVersion.autoReset.enabled",
-    # A write that replaces less than the whole table, or other columns than those that are listed.
+    # A write that replaces less than the whole table, or other columns than the listed ones.
     "spark.databricks.delta.schema.autoMerge.enabled",
     "spark.sql.sources.partitionOverwriteMode",
 )
 
 
 def _own(engine: SparkEngine, session: Any, stamp: str) -> SparkEngine:
-    """Gives a session the settings that our statements need, and takes from it what a clone inherits of the user's."""
+    """Give a session the settings that our statements need, and remove those that a clone inherits from the user's
+    session.
+    """
     try:
         for key in _NEVER_INHERITED:
             if session.conf.get(key, None) is not None:
                 session.conf.unset(key)
         for key, value in _SETTINGS.items():
-            # Only what differs: Spark Connect warns of some of them whenever they are set.
+            # Only if it differs: Spark Connect warns about some of them whenever they are set.
             if session.conf.get(key, None) != value:
                 _set_quietly(session, key, value)
         if stamp:
@@ -389,19 +407,19 @@ def _set_quietly(session: Any, key: str, value: str) -> None:
 
 def _import_spark() -> None:
     try:
-        import pyspark  # noqa: F401, PLC0415, TID251  # only here, and only when an engine is asked for
+        import pyspark  # noqa: F401, PLC0415, TID251  # only here, and only if an engine is used
     except ImportError as error:
         raise EngineError("this command needs Spark, which is not installed", INSTALL) from error
 
 
 def _register_errors(module: str) -> None:
-    """Delta's errors are typed only once one of its modules registered them (delta-0)."""
+    """Delta's errors are typed only once one of its modules has registered them (delta-0)."""
     with suppress(ImportError):
         import_module(module)
 
 
 def _remote_of(environ: Mapping[str, str]) -> str:
-    """The server that PySpark itself would take from the environment, if it names one."""
+    """The server that PySpark itself would take from the environment, if one is set."""
     named = environ.get("SPARK_REMOTE", "")
     return named if named.startswith("sc://") else ""
 
@@ -416,7 +434,7 @@ def _connect(url: str) -> Any:
 
 
 def _knock(url: str) -> None:
-    """Raises ``OSError`` where nobody listens: PySpark itself would go on trying for many minutes."""
+    """Raise ``OSError`` if nothing listens: PySpark itself would retry for many minutes."""
     address = urlsplit(url)
     if address.hostname:
         socket.create_connection((address.hostname, address.port or _CONNECT_PORT), timeout=10).close()
@@ -434,14 +452,16 @@ def packages() -> str:
 
 
 def delta_coordinates(spark: str, delta: str) -> str:
-    """The jar of a version of Delta for a version of Spark: since 4.1 its name carries Spark's minor version."""
+    """The jar of a version of Delta for a version of Spark: since 4.1 its name contains Spark's minor version."""
     before = tuple(int(part) for part in delta.split(".")[:2] if part.isdigit()) < (4, 1)
     suffix = "" if before else f"_{'.'.join(spark.split('.')[:2])}"
     return f"io.delta:delta-spark{suffix}_2.13:{delta}"
 
 
 def local_conf(conf: Mapping[str, str]) -> dict[str, str]:
-    """The settings of a local session: Delta on, few partitions, no web page; the user's own win."""
+    """The settings of a local session: Delta enabled, few partitions, no web UI. The user's settings take
+    precedence.
+    """
     ours = {
         _OURS: "true",
         "spark.app.name": "tablectl",
@@ -464,14 +484,14 @@ def local_conf(conf: Mapping[str, str]) -> dict[str, str]:
 
 
 def _local(conf: Mapping[str, str]) -> tuple[Any, bool]:
-    """A classic session beside which ours is made, and whether its Spark was started here."""
-    from pyspark import SparkContext  # noqa: PLC0415, TID251  # only here, and only when an engine is asked for
+    """A classic session to derive ours from, and whether its Spark was started here."""
+    from pyspark import SparkContext  # noqa: PLC0415, TID251  # only here, and only if an engine is used
     from pyspark.sql import SparkSession  # noqa: PLC0415, TID251  # as above
 
     if any(name in os.environ for name in ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED")):
         message = "this process uses Spark Connect, beside which no session of another kind can be started"
         raise EngineError(message, "hand its session in (`spark=`), or set engine.remote")
-    # Not the active session: that is one of a thread, and beside a context of the user's ``getOrCreate`` changes it.
+    # Not the active session: that one is per thread, and if the user has a context, ``getOrCreate`` would change it.
     running = SparkSession._instantiatedSession
     if running is not None and running._sc._jsc is not None:
         return running, False
@@ -503,7 +523,7 @@ def _why_not_started(log: str, error: Exception) -> str:
 
 @contextmanager
 def _stderr_to(log: IO[str]) -> Iterator[None]:
-    """While Spark starts, its JVM inherits a file as standard error: what Ivy and log4j print is not for users."""
+    """While Spark starts, its JVM inherits a file as standard error: the output of Ivy and log4j is not for users."""
     sys.stderr.flush()
     saved = os.dup(2)
     os.dup2(log.fileno(), 2)

@@ -1,1 +1,1 @@
-"""A plan and a run, as people and machines read them. Values in, text out."""
+"""Reports on plans, runs, drift and conflicts, for people and programs. Records in, text out."""

@@ -16,7 +16,9 @@ from tablectl.planning.conflict_report import ConflictReport, ContextComparison
 
 
 def conflicts_json(outlook: ConflictReport) -> dict[str, Any]:
-    """Plain values. ``meeting`` is the outcome where two touch the same, ``apart`` where they do not."""
+    """The matrix as plain values. ``meeting`` is the outcome for the same data, ``apart`` the outcome for different
+    data.
+    """
     return {
         "table": outlook.live.name.text,
         "version": outlook.live.version,

@@ -31,12 +31,14 @@ _WORDS = {
     CellVerdict.FAILS: "fails",
 }
 _MOST = 0.6
-"""The share of all writes, and of all changes of settings, from which on they are named together."""
+"""If at least this share of all writes, or of all changes of settings, is listed, they are named as a group."""
 Named = Callable[[TableOperation], str]
 
 
 def conflicts_text(outlook: ConflictReport, style: Style, *, everything: bool = False, about: str = "") -> str:
-    """The whole answer. ``everything`` lists every pair that fails, ``about`` those of one operation, by its key."""
+    """The whole report. ``everything`` lists every pair that fails; ``about`` limits it to one operation, given by its
+    key.
+    """
     lines = [style.paint(printable(outlook.live.name.text), "bold"), *_facts(outlook, style)]
     for view in outlook.views:
         lines += ["", *_view(view, style, everything=everything, about=about)]
@@ -80,7 +82,7 @@ def _view(view: ContextComparison, style: Style, *, everything: bool, about: str
 
 
 def _everyday(found: Matrix) -> list[TableOperation]:
-    """What the grid shows: writes of rows, and what rearranges them."""
+    """The operations of the grid: writes of rows, and maintenance of their files."""
     kept = (each for each in found.losers if each.group in {OperationGroup.ROWS, OperationGroup.FILES})
     return [each for each in kept if not each.key.startswith("evolving-")]
 
@@ -102,7 +104,7 @@ def _grid(found: Matrix, rows: Sequence[TableOperation], letters: Mapping[str, s
 
 @dataclass(frozen=True, slots=True)
 class _Why:
-    """What a group of cells has in common."""
+    """What the cells of a group have in common."""
 
     verdict: CellVerdict
     outcome: ConflictOutcome
@@ -113,7 +115,7 @@ Listed = Callable[[Sequence[TableOperation]], str]
 
 
 def reason_lines(cells: Iterable[Cell], setting: ConflictContext, listed: Listed, style: Style) -> list[str]:
-    """The cells in which the loser may not commit, by reason, the certain failures first."""
+    """The cells in which the current transaction may fail, grouped by reason, with certain failures first."""
     groups: dict[_Why, dict[TableOperation, list[TableOperation]]] = {}
     for cell in cells:
         if cell.verdict is not CellVerdict.COMMITS:
@@ -159,7 +161,9 @@ def pairs_lines(
 
 
 def in_words(found: Matrix) -> Listed:
-    """Operations by name; where nearly all writes, or changes of settings, are among them, these are named together."""
+    """Operations by name. If nearly all writes, or all changes of settings, are among them, they are named as a
+    group.
+    """
     writes = [each for each in found.winners if each.group in {OperationGroup.ROWS, OperationGroup.FILES}]
     settings = [each for each in found.winners if each.group is OperationGroup.SETTINGS]
 
@@ -184,7 +188,9 @@ def _together(title: str, every: Sequence[TableOperation], operations: Sequence[
 
 
 def _statements(found: Matrix, losers: Sequence[TableOperation], letters: Mapping[str, str], style: Style) -> list[str]:
-    """What settings and the table as a whole do to the writes of the grid: those that do the same, together."""
+    """The effect of changes of settings, and of the whole table, on the writes of the grid. Equal effects share a
+    line.
+    """
     groups: dict[tuple[str, int, CellVerdict], list[TableOperation]] = {}
     for winner in found.winners:
         if winner not in losers:
@@ -256,7 +262,7 @@ def _row_level(setting: ConflictContext, style: Style) -> list[str]:
 
 
 def _about(found: Matrix, key: str, style: Style) -> list[str]:
-    """Everything about one operation, in both roles."""
+    """Everything about one operation, both as the current and as the committed one."""
     if not any(key == each.key for each in found.winners):
         return ["  this table cannot take it, or already has it"]
     lines: list[str] = []
@@ -293,7 +299,9 @@ def _policy(outlook: ConflictReport, style: Style, *, everything: bool, about: s
 
 
 def _differences(view: ContextComparison, style: Style, *, everything: bool, about: str) -> list[str]:
-    """The pairs that fare otherwise, by how. Those that only one of the two tables can take are left out."""
+    """The pairs whose outcome differs, grouped by the difference. Pairs that only one of the two tables supports are
+    left out.
+    """
     assert view.planned is not None
     different, equal = compare(view.live, view.planned)
     groups: dict[tuple[CellVerdict, CellVerdict, ConflictOutcome], dict[TableOperation, list[TableOperation]]] = {}

@@ -1,4 +1,4 @@
-"""Drift for machines: what differs, where it is declared, and which commit brought it, as records of their own."""
+"""Drift as JSON: what differs, where it is declared, and which commit caused it, as separate records."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from tablectl.policies.adopt import AdoptableValue, Adoption
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitFact:
-    """A commit, as far as its log tells."""
+    """A commit, as far as its log describes it."""
 
     version: int
     timestamp: int
-    """Milliseconds since the epoch; 0 where unknown."""
+    """Milliseconds since the epoch; 0 if unknown."""
     operation: str
     parameters: Mapping[str, str]
-    """Of the operation; a value that was cut ends with an ellipsis."""
+    """The parameters of the operation; a truncated value ends with an ellipsis."""
     user: str
     engine: str
     """The client as it names itself."""
     client: str
-    """The client and its version, as far as they were recognised."""
+    """The client and its version, as far as recognized."""
     job: Mapping[str, str]
-    """The job, notebook and cluster that committed, as Databricks notes them."""
+    """The job, notebook and cluster of the commit, as recorded by Databricks."""
     run: str | None
-    """The run of tablectl that made it; null of others' commits."""
+    """The tablectl run that made it; null for other commits."""
     plan: str | None
-    """The digest of the plan that the run was of."""
+    """The digest of that run's plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceFact:
-    """A place in a policy file. Line and column count from 1."""
+    """A place in a policy file. Line and column start at 1."""
 
     file: str
     line: int
@@ -52,17 +52,17 @@ class DifferenceFact:
 
     attribute: str
     key: str
-    """The property key, for the attribute `properties`; empty for the others."""
+    """The property key for the attribute `properties`; else empty."""
     declared: Value
     found: Value
     policy: PlaceFact
     """The place that declares it."""
     since: CommitFact | None
-    """The commit that brought it; null where none that was looked through did."""
+    """The commit that caused it; null if none of the searched commits did."""
     before: int | None
-    """Without such a commit: it was so before this version."""
+    """If no such commit was found: the difference is older than this version."""
     was: Value
-    """What it was before that commit, where `was_known`."""
+    """Its value before that commit, if `was_known`."""
     was_known: bool
 
 
@@ -77,14 +77,14 @@ class TableFact:
     tags: tuple[str, ...]
     differences: tuple[DifferenceFact, ...]
     applied: CommitFact | None
-    """The newest commit of an apply of tablectl, among those that were looked through."""
+    """The newest commit of a tablectl apply among the searched commits."""
     trouble: str
-    """Why its history could not be read; empty where it could."""
+    """Why its history could not be read; empty if it was read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WishFact:
-    """A value that a table has, for its policy."""
+    """A value of a table, for its policy."""
 
     table: str
     attribute: str
@@ -105,10 +105,10 @@ class LeftFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptionFact:
-    """What `--adopt` did."""
+    """The result of `--adopt`."""
 
     written: bool
-    """Whether the files were; else this is what would have been."""
+    """Whether the files were written; else it is a preview."""
     files: tuple[str, ...]
     adopted: tuple[WishFact, ...]
     left: tuple[LeftFact, ...]
@@ -119,24 +119,24 @@ class DriftReport:
     """What differs between policies and live tables, and since when."""
 
     env: str
-    """The environment of `tablectl.yaml` that was looked at; empty where none was named."""
+    """The environment of `tablectl.yaml`; empty if none was named."""
     tables: tuple[TableFact, ...]
-    """Those that differ, by name."""
+    """The tables that differ, by name."""
     failures: tuple[TableFailure, ...]
-    """Those that cannot be read."""
+    """The tables that cannot be read."""
     as_declared: tuple[str, ...]
     unmatched: tuple[str, ...]
     """Patterns that match no live table."""
     look_back: int
-    """How many commits of a table were looked through at most."""
+    """The maximum number of commits searched per table."""
     exit_code: int
-    """Of `drift` without `--adopt`: 1 where a table cannot be read, 2 where something differs, else 0."""
+    """The exit code of `drift` without `--adopt`: 1 if a table cannot be read, 2 if something differs, else 0."""
     adoption: AdoptionFact | None = None
     """Null without `--adopt`."""
 
 
 def drift_json(drift: Drift, adoption: AdoptionFact | None = None) -> str:
-    """The report in JSON."""
+    """The report as JSON."""
     report = DriftReport(
         env=drift.env,
         tables=tuple(map(_table, drift.tables)),
@@ -151,7 +151,7 @@ def drift_json(drift: Drift, adoption: AdoptionFact | None = None) -> str:
 
 
 def adoption_fact(adoption: Adoption, *, written: bool) -> AdoptionFact:
-    """What became of the values that tables have."""
+    """Which of the tables' values were adopted, and which were not."""
     return AdoptionFact(
         written=written,
         files=tuple(sorted(adoption.texts)),

@@ -1,4 +1,4 @@
-"""Drift as a comment on an issue or a pull request: the verdict in one line, then what differs and who brought it."""
+"""Drift as a comment on an issue or a pull request: the verdict in one line, then what differs and who caused it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WHERE = "<code>tablectl drift</code> prints all of it."
 
 
 def drift_markdown(drift: Drift, context: Context) -> str:
-    """All that differs within the length of a comment. Tables that cannot be read come first."""
+    """All drift that fits the length of a comment. Tables that cannot be read come first."""
     names = [*(each.name for each in drift.failures), *(each.spec.name.text for each in drift.tables)]
     head = [verdict_line(titled("Drift", drift.env), drift_verdict(drift)), *unmatched_text(drift.unmatched)]
     return fitted("\n\n".join(head), _blocks(drift), names, foot("drift", [], context), _WHERE)

@@ -1,4 +1,4 @@
-"""Drift as text: what differs, where it is declared, and who brought it, when and how."""
+"""Drift as text: what differs, where it is declared, and who caused it, when and how."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tablectl.reports.style import Style, plural
 from tablectl.reports.wording import changes_loose, drift_parts, titled
 
 _PARAMETERS = ("mode", "predicate", "version", "timestamp")
-"""What of an operation's parameters tells people which operation it was; properties and columns stand beside it."""
+"""The parameters that help people to recognize an operation; properties and columns are reported separately."""
 _LONGEST = 60
 
 
 def drift_text(drift: Drift, style: Style) -> str:
-    """Every table that differs, its summary last."""
+    """Every table that differs, followed by the summary."""
     lines: list[str] = []
     for table in drift.tables:
         lines += [*_table(table, style), ""]
@@ -32,7 +32,7 @@ def drift_text(drift: Drift, style: Style) -> str:
 
 
 def table_drift_text(table: TableDrift, style: Style) -> str:
-    """One table's part."""
+    """The report of one table."""
     return "\n".join(_table(table, style)) + "\n"
 
 
@@ -58,7 +58,7 @@ def _difference(difference: Difference, table: TableDrift, style: Style) -> list
 
 
 def origin_facts(origin: Origin, table: TableDrift) -> list[tuple[str, str]]:
-    """Since when a difference is there, and who brought it, as labels and prose."""
+    """Since when a difference exists and who caused it, as labels and prose."""
     if origin.commit:
         return [("since", _since(origin, origin.commit)), ("by", _by(origin.commit))]
     if table.trouble:
@@ -67,7 +67,7 @@ def origin_facts(origin: Origin, table: TableDrift) -> list[tuple[str, str]]:
 
 
 def table_facts(table: TableDrift) -> list[tuple[str, str]]:
-    """What is known of a table beside its differences, as labels and prose."""
+    """What is known about a table in addition to its differences, as labels and prose."""
     facts = [("applied", f"last by tablectl in {_commit(table.applied)}")] if table.applied else []
     loose = changes_loose((each.change for each in table.differences), table.live.marks)
     facts += [("unclustered", f"{loose} is not clustered by the declared columns")] if loose else []
@@ -97,7 +97,7 @@ def _stamped(commit: Commit) -> str:
 
 
 def _by(commit: Commit) -> str:
-    """Who, with which client, from which job."""
+    """The user, the client and the job."""
     return ", ".join([f"{commit.user or 'unknown user'} ({commit.client.text()})", *_job(commit)])
 
 
@@ -125,7 +125,7 @@ def _summary(drift: Drift, style: Style) -> list[str]:
 
 
 def adoption_text(adoption: Adoption, before: Mapping[str, str], style: Style) -> str:
-    """How files would change, as a unified diff, and what stays different and why."""
+    """The changes to the files as a unified diff, and what stays different and why."""
     lines: list[str] = []
     for file in sorted(adoption.texts):
         old, new = (text.splitlines(keepends=True) for text in (before[file], adoption.texts[file]))

@@ -1,4 +1,6 @@
-"""What holds for a table, as text and as plain values: each value, the line that gave it, and what it overrides."""
+"""The effective policy of a table, as text and JSON: each value, the line that set it, and the lines that it
+overrides.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ _WIDEST_VALUE = 32
 
 
 def explain_text(explanation: Explanation, style: Style) -> str:
-    """The places that speak for the table, then one line a value and one for each that it overrides."""
+    """The places that apply to the table, then one line per value and one per overridden value."""
     lines = [style.paint(printable(explanation.table.text), "bold")]
     for declaration in explanation.declarations:
         what = f"matches {declaration.pattern.text}" if declaration.pattern else "declared"
@@ -53,7 +55,7 @@ def _place(source: SourceFile) -> str:
 
 
 def explain_json(explanation: Explanation) -> dict[str, Any]:
-    """The same for machines."""
+    """The same as plain values."""
     return {
         "table": explanation.table.text,
         "declarations": [{"key": each.target.text, **_at(each.source)} for each in explanation.declarations],

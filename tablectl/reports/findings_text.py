@@ -1,4 +1,4 @@
-"""Findings as lines, and counted. Light to load: `validate` needs no more of the reports."""
+"""Findings as lines, and their counts. Light to load: `validate` needs no other part of the reports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ORDER: Sequence[Severity] = ("error", "warning", "note")
 
 
 def findings_lines(tables: Iterable[LintedTable], style: Style) -> list[str]:
-    """Each table that something was found on."""
+    """Each table with findings."""
     lines: list[str] = []
     for table in tables:
         shown = _shown(table.findings)
@@ -35,7 +35,7 @@ def counted(findings: Sequence[Finding]) -> str:
 
 
 def _shown(findings: Sequence[Finding]) -> list[Finding]:
-    """The gravest first."""
+    """The findings by severity, the most severe first."""
     return sorted(
         (each for each in findings if each.severity != "ignored"), key=lambda each: _ORDER.index(each.severity)
     )

@@ -1,4 +1,4 @@
-"""The formats of reports, and the names of files that ask for them."""
+"""The formats of reports, and the file names that select them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SUFFIXES = ", ".join(_SUFFIXES)
 
 
 def format_of(name: str) -> ReportFormat | None:
-    """The format that a file's name asks for: ``plan.md``, ``plan.sarif`` or ``plan.sarif.json``."""
+    """The format selected by a file's name: ``plan.md``, ``plan.sarif`` or ``plan.sarif.json``."""
     lower = name.lower()
     if lower.endswith(".sarif.json"):
         return ReportFormat.SARIF

@@ -1,7 +1,7 @@
-"""A plan or a run as one page of HTML that needs nothing else: no network, no font, no script to be readable.
+"""A plan or a run as a self-contained HTML page: no network, no fonts, readable without scripts.
 
-Every text is escaped by the templates, and what does not print is shown as it is written. The page's own script and
-style are named by their hashes, so that a browser runs nothing else, whatever got into it.
+The templates escape every text, and characters that do not print are shown as escapes. A Content-Security-Policy names
+the page's own script and style by their hashes, so a browser runs nothing else, whatever the texts contain.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from tablectl.reports.wording import (
 )
 
 _FEW = 8
-"""Tables up to which everything about each is unfolded."""
+"""Up to this number of tables, all details are unfolded."""
 _CODE = re.compile(r"`([^`]+)`")
 
 
@@ -87,7 +87,7 @@ def run_html(report: RunReport, context: Context) -> str:
 
 
 def drift_html(drift: Drift, context: Context) -> str:
-    """All that differs."""
+    """All differences."""
     few = len(drift.tables) <= _FEW
     return _page("drift.html.j2", "Drift", drift_verdict(drift), context, env=drift.env, drift=drift, few=few)
 
@@ -108,7 +108,7 @@ def _page(template: str, subject: str, verdict: PlanVerdict, context: Context, *
 
 
 def _policy(style: str, script: str) -> str:
-    """What a browser may load and run: this style and this script."""
+    """What a browser may load and run: only this style and this script."""
     return (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
         "base-uri 'none'; form-action 'none'"
@@ -161,12 +161,12 @@ def _environment() -> Environment:
 
 
 def _shown(value: object) -> object:
-    """What is put out: text without anything that does not print, ready markup as it is."""
+    """An output value: strings without unprintable characters, markup unchanged."""
     return value if isinstance(value, Markup) or not isinstance(value, str) else printable(value)
 
 
 def _prose(text: str) -> Markup:
-    """Text in which what stands in backticks is code."""
+    """Text whose parts in backticks are shown as code."""
     parts = _CODE.split(printable(text))
     return Markup("").join(
         Markup("<code>{}</code>").format(part) if index % 2 else escape(part) for index, part in enumerate(parts)
@@ -178,13 +178,13 @@ def _sql(sql: str) -> Markup:
 
 
 def _phases(table: TablePlan) -> list[tuple[Phase, list[Statement]]]:
-    """The statements of each phase that has some."""
+    """The statements by phase; phases without statements are left out."""
     found = [(phase, [each for each in table.statements if each.phase is phase]) for phase in Phase]
     return [(phase, statements) for phase, statements in found if statements]
 
 
 def _rewrites(table: TablePlan) -> str:
-    """The worst that rewriting may cost; empty where nothing is rewritten."""
+    """The worst cost of the rewrites; empty if nothing is rewritten."""
     return next((rewrite_text(each.rewrite) for each in table.statements if each.rewrite), "")
 
 
@@ -206,7 +206,7 @@ def _made(change: Change, run: TableRun) -> str:
 
 
 def _protocols(before: ProtocolFact, after: ProtocolFact) -> list[Mapping[str, Any]]:
-    """A row for each part of a protocol: what it is called, what it is, what it will be, what is new."""
+    """A row for each part of a protocol: its name, the current and the future value, and what is new."""
     rows = [
         _number("Reader version", before.reader, after.reader),
         _number("Writer version", before.writer, after.writer),

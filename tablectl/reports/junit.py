@@ -1,4 +1,4 @@
-"""A plan or a run as JUnit XML, a test case for each table: what continuous integration shows as tests."""
+"""A plan or a run as JUnit XML, with a test case per table: CI systems show it as tests."""
 
 from __future__ import annotations
 
@@ -37,13 +37,15 @@ class _Case:
     kind: str = ""
     message: str = ""
     body: str = ""
-    """Why it did not pass; of what passed, what it says all the same."""
+    """Why it did not pass, or the output of a passing test case."""
     seconds: float = 0.0
 
 
 def plan_junit(plan: Plan, context: Context) -> str:
-    """A refused table is a failure, one that cannot be read an error, a pattern without tables is skipped. A table with
-    changes passes, its changes in its output, unless changes that wait are failures (``Context.pending_fails``).
+    """A plan as JUnit XML.
+
+    A refused table is a failure, one that cannot be read an error, and a pattern without tables is skipped. A table
+    with changes passes with its changes as output, unless pending changes are failures (``Context.pending_fails``).
     """
     cases = [_planned(each, context) for each in plan.tables]
     if context.refused:
@@ -57,14 +59,16 @@ def plan_junit(plan: Plan, context: Context) -> str:
 
 
 def run_junit(report: RunReport, context: Context) -> str:
-    """A table that is as declared passes, a failed, interrupted or unverified one is an error, any other a failure."""
+    """A run. A table as declared passes; a failed, interrupted or unverified one is an error, any other a failure."""
     cases = [_ran(each) for each in report.tables]
     cases += [_Case(each.name, "error", "not readable", each.message, each.hint) for each in report.failures]
     return _xml(_suite("apply", report.env), cases, context)
 
 
 def drift_junit(drift: Drift, context: Context) -> str:
-    """A table that differs is a failure, one that cannot be read an error, a pattern without tables is skipped."""
+    """Drift. A table that differs is a failure, one that cannot be read an error, and a pattern without tables is
+    skipped.
+    """
     cases = [_differs(each) for each in drift.tables]
     cases += [_Case(each.name, "error", "not readable", each.message, each.hint) for each in drift.failures]
     cases += [_Case(each, "skipped", message="the pattern matches no table") for each in drift.unmatched]
@@ -144,5 +148,5 @@ def _line(text: str) -> str:
 
 
 def _lines(text: str) -> str:
-    """A text of several lines, with nothing that XML cannot hold or a terminal obeys."""
+    """A text of several lines, without characters that XML does not permit or that control a terminal."""
     return "\n".join(printable_lines(text))

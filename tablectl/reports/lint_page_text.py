@@ -1,4 +1,4 @@
-"""The page of a code of lint: as text, for machines, and all of them as ``docs/lint.md``."""
+"""The page of a lint code, as text and JSON, and all pages as ``docs/lint.md``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SILENCE = (
 
 
 def code_text(rule: LintRule, severity: str, reason: str, style: Style) -> str:
-    """The page of a code."""
+    """The page of a code as text."""
     lines = [style.paint(f"{rule.code} {rule.title}", "bold")]
     taken = f"here {severity}" + (f": {reason}" if reason else "") if severity != rule.severity else ""
     lines += wrapped(f"{rule.severity}, checked by {_listed(rule.seen)}{f'; {taken}' if taken else ''}", 2, style)
@@ -29,7 +29,7 @@ def code_text(rule: LintRule, severity: str, reason: str, style: Style) -> str:
 
 
 def code_json(rule: LintRule, severity: str, reason: str) -> dict[str, Any]:
-    """The same for machines."""
+    """The page of a code as plain values."""
     return {**plain(rule), "here": severity, "reason": reason or None}
 
 
@@ -80,7 +80,7 @@ of it.
 
 
 def codes_page() -> str:
-    """``docs/lint.md``."""
+    """The contents of ``docs/lint.md``."""
     rows = (
         f"| [{each.code}](#{each.code.lower()}) | {each.title} | {each.severity} | {', '.join(each.seen)} |"
         for each in RULES.values()
@@ -130,7 +130,7 @@ def _client(data: ClientData) -> str:
 
 
 def _probe(data: ClientData, probe: Probe) -> Iterator[str]:
-    """What was tried, an outcome a line."""
+    """What was tried, one outcome per line."""
     yield f"* {data.version} {probe.version} was tested on {probe.date}, on tables made by {probe.tables}"
     interfaces = sorted({name for each in probe.reads.values() for name in each})
     for interface in interfaces:

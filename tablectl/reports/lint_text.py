@@ -1,4 +1,4 @@
-"""What lint found, on live tables or in policies alone: as text, and for machines."""
+"""The findings of lint, on live tables or in policies alone, as text and JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tablectl.reports.style import Style, plural
 
 
 def lint_text(linted: Linted, style: Style) -> str:
-    """Tables with findings, then those that cannot be read, then the sum."""
+    """Tables with findings, then tables that cannot be read, then the totals."""
     lines = findings_lines(linted.tables, style)
     for failure in linted.failures:
         lines += [*failure_lines(failure, style), ""]
@@ -33,7 +33,7 @@ def _summary(linted: Linted, style: Style) -> str:
 
 
 def lint_json(linted: Linted) -> dict[str, Any]:
-    """The same for machines, with what the repository ignores and why."""
+    """The same as plain values, including findings that the repository ignores, with the reasons."""
     return {
         "tables": [
             {"table": each.name, "findings": [plain(found) for found in each.findings]} for each in linted.tables

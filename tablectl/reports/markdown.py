@@ -1,7 +1,8 @@
-"""Markdown for comments on GitHub and GitLab, in which no text of others means anything.
+"""Markdown for comments on GitHub and GitLab, in which foreign text has no special meaning.
 
-Most of it is HTML in Markdown: within a block of HTML (one that begins a line and holds no empty line) Markdown is not
-read, so that escaping HTML is enough; in ``<code>`` and in fenced blocks no mention, reference or link is looked for.
+Most of it is HTML in Markdown. Within an HTML block (which begins a line and contains no empty line) Markdown is not
+interpreted, so escaping HTML is enough. In ``<code>`` and in fenced blocks, mentions, references and links are not
+interpreted.
 """
 
 from __future__ import annotations
@@ -17,20 +18,19 @@ from tablectl.model.text import printable
 from tablectl.reports.style import plural, printable_lines
 
 LIMIT = 65_536
-"""Characters that a comment on GitHub may have. Held in bytes of UTF-8, which are never fewer."""
+"""The length of a comment on GitHub, in characters. It is applied to bytes of UTF-8, which are never fewer."""
 _FOR_NOTICE = 4_000
-"""Bytes kept for saying what is left out, beside where it can be read."""
+"""Bytes reserved for the notice of what is left out and where to read it."""
 _TO_DEFUSE = re.compile(r"(?:[@#!~%$&^]|(?<!\d):|\bGH-|\bwww)(?=[\w/\".\[+])|\b[0-9a-f]{7,40}\b", re.IGNORECASE)
-"""What the sites turn into links where a word follows: people, issues, merge requests, labels, addresses, commits,
-emoji.
-"""
+"""What the sites turn into links if a word follows: people, issues, merge requests, labels, addresses, commits,
+emoji."""
 _NOTHING = "\u200b"
 _CODE = re.compile(r"`([^`]+)`")
 _BACKTICKS = re.compile(r"`+")
 
 
 def words(text: str) -> str:
-    """Prose, ours with texts of others in it, as HTML. What stands in backticks becomes code."""
+    """Prose that may contain foreign text, as HTML. Parts in backticks become code."""
     made = []
     for index, part in enumerate(_CODE.split(printable(text))):
         made.append(code(part) if index % 2 else escape(_TO_DEFUSE.sub(_defused, part)))
@@ -38,7 +38,7 @@ def words(text: str) -> str:
 
 
 def _defused(match: re.Match[str]) -> str:
-    """Digits of a commit fall apart into pieces that are too short for one."""
+    """Splits the digits of a commit into pieces that are too short for one."""
     text = match[0]
     return (
         _NOTHING.join(text[start : start + 6] for start in range(0, len(text), 6)) if len(text) > 6 else text + _NOTHING
@@ -51,13 +51,15 @@ def code(text: str) -> str:
 
 
 def fence(*statements: str) -> str:
-    """Statements as blocks of their own, one for each language in a row; they want an empty line ahead."""
+    """Statements as fenced blocks, one for each run of statements in the same language. They need an empty line before
+    them.
+    """
     codes = groupby(map(read_code, statements), key=lambda each: each.language)
     return "\n\n".join(_fenced(name, [line for each in group for line in each.shown()]) for name, group in codes)
 
 
 def said(text: str) -> str:
-    """What a program printed as a block of its own; it wants an empty line ahead."""
+    """The output of a program as a fenced block. It needs an empty line before it."""
     return _fenced("text", printable_lines(text))
 
 
@@ -68,7 +70,7 @@ def _fenced(language: str, lines: Sequence[str]) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of cells that are HTML already."""
+    """A table whose cells are already HTML."""
     lines = ["<table>", _row("th", head), *(_row("td", row) for row in rows), "</table>"]
     return "\n".join(lines)
 
@@ -84,15 +86,16 @@ def items(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def details(summary: str, *parts: str) -> str:
-    """Parts that are shown when somebody asks; the summary is HTML."""
+    """Folded details; the summary is HTML."""
     body = "\n\n".join(part.strip("\n") for part in parts if part)
     return f"<details>\n<summary>{summary}</summary>\n\n{body}\n\n</details>"
 
 
 def fitted(head: str, blocks: Iterable[str], names: Sequence[str], foot: str, where: str, limit: int = LIMIT) -> str:
-    """A comment of at most ``limit`` bytes. Each of ``blocks`` is about the table of the same place in ``names``; they
-    are made one by one and left out whole, from the end, if the comment gets too long. ``where`` says, as HTML, where
-    the rest can be read.
+    """A comment of at most ``limit`` bytes.
+
+    Each of ``blocks`` is about the table at the same position in ``names``. The blocks are generated one by one. If the
+    comment gets too long, whole blocks are left out from the end. ``where`` says, as HTML, where the rest can be read.
     """
     room = limit - _size(head) - _size(foot) - 8
     kept: list[str] = []

@@ -1,6 +1,6 @@
-"""Values that reports do not show: those of property keys that match a pattern of ``reports.mask``.
+"""Masking: reports do not show the values of property keys that match a pattern of ``reports.mask``.
 
-Masking makes other records to be shown. The plan itself, its file and the statements that run keep every value.
+Masking creates other records for display. The plan itself, its file and the statements that run keep every value.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tablectl.policies.adopt import AdoptableValue
 from tablectl.policies.declarations import Declarations
 
 _PAIR = re.compile(r"`[^`]*`|('(?:[^'\\]|\\.)*') = ('(?:[^'\\]|\\.)*')|'(?:[^'\\]|\\.)*'", re.DOTALL)
-"""What a statement is made of, as ``model.sql`` quotes it: names, settings, other literals."""
+"""The parts of a statement, as ``model.sql`` quotes them: names, settings, other literals."""
 _ESCAPE = re.compile(r"\\(u[0-9a-f]{4}|.)", re.DOTALL)
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t"}
 _HARMLESS = frozenset(
@@ -31,52 +31,52 @@ _HARMLESS = frozenset(
         *("numFilesCompacted", "auto", "version", "timestamp", "ifExists", "isFull", "applyPurge", "featureName"),
     }
 )
-"""Parameters of commits that hold no value of a property, by Delta's ``DeltaOperations.scala``."""
+"""Parameters of commits that contain no property values, according to Delta's ``DeltaOperations.scala``."""
 _SHORTEST = 4
-"""Characters below which a value is looked for as a word alone: else it would be found everywhere."""
+"""Values with fewer characters are searched for only as whole words: otherwise they would match everywhere."""
 _KEY = re.compile(r"delta\.[A-Za-z]+(?:\.[A-Za-z]+)*")
 _WAS = re.compile(r" (?:was|shall be|is) ")
 
 
 @dataclass(frozen=True)
 class Mask(MaskedKeys):
-    """The records that are shown in the place of others. Its patterns are those of ``MaskedKeys``."""
+    """Creates the records that are shown in place of others. Its patterns are those of ``MaskedKeys``."""
 
     def value(self, key: str, value: Value) -> Value:
-        """A property's value as it is shown; that it is not set stays visible."""
+        """A property's value for display. An unset property stays recognizable as unset."""
         return HIDDEN if value is not None and self.hides(key) else value
 
     def plan(self, plan: Plan) -> Plan:
-        """A plan to be shown."""
+        """A plan for display."""
         if not self.patterns:
             return plan
         return replace(plan, tables=tuple(map(self._table, plan.tables)))
 
     def run(self, report: RunReport) -> RunReport:
-        """A run to be shown."""
+        """A run for display."""
         if not self.patterns:
             return report
         return replace(report, tables=tuple(map(self._table_run, report.tables)))
 
     def drift(self, drift: Drift) -> Drift:
-        """What differs, to be shown."""
+        """Drift for display."""
         if not self.patterns:
             return drift
         return replace(drift, tables=tuple(map(self._table_drift, drift.tables)))
 
     def lint(self, linted: Linted) -> Linted:
-        """What was found, to be shown."""
+        """Lint results for display."""
         if not self.patterns:
             return linted
         return replace(linted, tables=tuple(map(self.linted, linted.tables)))
 
     def linted(self, table: LintedTable) -> LintedTable:
-        """What was found on a table, to be shown."""
+        """The findings of a table for display."""
         none = _Secrets(())
         return replace(table, findings=tuple(self._finding(each, none) for each in table.findings))
 
     def text(self, text: str, declarations: Declarations) -> str:
-        """A text of policy files without the values that are hidden wherever they declare them."""
+        """A text of policy files without the hidden values, wherever the files declare them."""
         every = (*declarations.named, *declarations.patterns)
         declared = (block.declared.items() for each in every for block in (each.block, each.defaults))
         hidden = [(key, each.value) for items in declared for key, each in items if each.hidden]
@@ -84,7 +84,7 @@ class Mask(MaskedKeys):
         return _Secrets((each for own, each in texts if own), (each for own, each in texts if not own)).hidden(text)
 
     def sql(self, sql: str) -> str:
-        """A statement of ours to be shown."""
+        """One of our statements for display."""
 
         def hide(match: re.Match[str]) -> str:
             if match[1] and self.hides(_text(match[1])):
@@ -109,7 +109,7 @@ class Mask(MaskedKeys):
         )
 
     def _finding(self, finding: Finding, secrets: _Secrets) -> Finding:
-        """What a finding says of a property that is not shown may hold its value, changed or not."""
+        """The text of a finding about a masked property may contain its value, verbatim or modified."""
         rule = CODES.get(finding.code)
         attribute, _, key = finding.about.partition(".")
         if self.hides_value(attribute, key) or (rule and any(map(self.hides, _keys_of(rule)))):
@@ -133,16 +133,16 @@ class Mask(MaskedKeys):
         return replace(difference, change=self.change(change), origin=shown)
 
     def change(self, change: Change) -> Change:
-        """One change to be shown."""
+        """One change for display."""
         before, after = self._shown(change, change.before), self._shown(change, change.after)
         return replace(change, before=before, after=after, via=tuple(self._shown(change, each) for each in change.via))
 
     def wish(self, wish: AdoptableValue) -> AdoptableValue:
-        """A value for a policy, to be shown."""
+        """A value for a policy, for display."""
         return replace(wish, value=HIDDEN) if self.hides_wish(wish) and wish.value is not None else wish
 
     def hides_wish(self, wish: AdoptableValue) -> bool:
-        """Whether a value for a policy is not shown."""
+        """Whether a value for a policy is masked."""
         return self.hides_value(wish.attribute, wish.key)
 
     def _shown(self, change: Change, value: Value) -> Value:
@@ -156,7 +156,7 @@ class Mask(MaskedKeys):
         )
 
     def _commit(self, commit: Commit) -> Commit:
-        """Without what commits repeat of the properties that they set: of parameters only the known ones are shown."""
+        """Commits repeat the properties that they set: only known parameters are shown."""
         shown = {name: value if name in _HARMLESS else HIDDEN for name, value in commit.parameters.items()}
         return replace(commit, parameters=shown)
 
@@ -198,7 +198,7 @@ class Mask(MaskedKeys):
                 yield _text(match[2])
 
     def _said(self, message: str) -> str:
-        """``properties.owner.token was a and is b``, which tells values that nobody declared: cut before them."""
+        """``properties.owner.token was a and is b`` shows values that were not declared: cut before them."""
         for match in re.finditer(r"properties\.", message):
             words = _WAS.search(message, match.end())
             if words and self.hides(message[match.end() : words.start()]):
@@ -207,8 +207,8 @@ class Mask(MaskedKeys):
 
 
 class _Secrets:
-    """Values to be found in prose: an engine repeats what it did not like. Short ones, and ``words``, are found only
-    where they are words of their own.
+    """Values to find in prose: an engine repeats the values that it rejects. Short values, and ``words``, are found
+    only as whole words.
     """
 
     def __init__(self, values: Iterable[str], words: Iterable[str] = ()) -> None:
@@ -225,7 +225,7 @@ class _Secrets:
 
 
 def _keys_of(rule: LintRule) -> Iterable[str]:
-    """The properties that a rule is about, by the words of its page."""
+    """The properties that a rule is about, according to the words of its page."""
     return _KEY.findall(f"{rule.breaks} {rule.why} {rule.way_out}")
 
 
@@ -238,7 +238,7 @@ def _refusal(refusal: Refusal, secrets: _Secrets) -> Refusal:
 
 
 def _text(literal: str) -> str:
-    """The text of a literal, as ``model.sql.quote_text`` wrote it."""
+    """The string of a literal, as ``model.sql.quote_text`` wrote it."""
 
     def plain(match: re.Match[str]) -> str:
         found = match[1]

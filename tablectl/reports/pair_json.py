@@ -1,4 +1,4 @@
-"""What becomes of two statements that run at once, for machines."""
+"""The outcomes of two concurrent statements as JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from tablectl.statements.target import StatementTable
 
 
 def between_json(meeting: Comparison) -> dict[str, Any]:
-    """Plain values. Of the two fates of a view the first is that of the first statement after the second."""
+    """The comparison as plain values. The first of a view's two outcomes is that of the first statement after the
+    second.
+    """
     return {
         "table": meeting.live.name.text,
         "version": meeting.live.version,

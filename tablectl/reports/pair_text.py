@@ -1,4 +1,6 @@
-"""What becomes of two statements that run at once, as text: where each reads and writes, who fails, what would help."""
+"""The outcomes of two concurrent statements as text: where each reads and writes, which one fails, and possible
+fixes.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ _LONGEST = 400
 
 
 def between_text(meeting: Comparison, style: Style) -> str:
-    """The whole answer."""
+    """The comparison as text."""
     live = meeting.live
     layout = f"partitioned by {', '.join(live.partition_columns)}" if live.partition_columns else "no partitions"
     clustered = ", clustered" if live.clustering is not None else ""
@@ -67,7 +69,7 @@ def _footprint(prints: Footprint, meeting: Comparison, style: Style) -> list[str
 
 
 def _writes(prints: Footprint, subject: StatementTable) -> str:
-    """Where rows are changed, and where new ones may lie that do not stay there."""
+    """Where rows are changed, and where new or moved rows may be written."""
     rewrites, adds = (region_text(each, subject) for each in (prints.rewrites, prints.adds))
     if prints.rewrites.boxes and prints.adds.boxes and rewrites != adds:
         return f"{rewrites}; new rows {adds}"

@@ -27,7 +27,7 @@ from tablectl.reports.wording import (
 
 _MARKS = {"good": "✅", "pending": "🟡", "bad": "⛔"}
 _SHORT = 12
-"""Hexadecimal digits by which people tell plans from each other."""
+"""Hexadecimal digits of a digest that are shown to people."""
 _MOST_PATTERNS = 20
 
 
@@ -58,7 +58,7 @@ def _head(plan: Plan, context: Context) -> str:
 
 
 def unmatched_text(patterns: Sequence[str]) -> list[str]:
-    """Patterns that match no table, in a list of one text or none."""
+    """The patterns that match no table, as a list with one text, or an empty list."""
     if not patterns:
         return []
     shown = ", ".join(code(each[:200]) for each in patterns[:_MOST_PATTERNS])
@@ -72,19 +72,19 @@ def _foot(plan: Plan, context: Context) -> str:
 
 
 def foot(subject: str, facts: Sequence[str], context: Context) -> str:
-    """What this is about, as HTML; and for machines, whose comment."""
+    """The subject of the comment as HTML, and a comment for programs."""
     run = [f'<a href="{escape(context.address)}">CI run</a>'] if context.address else []
     said = " · ".join([*facts, *run])
     return f"{f'<p><sub>{said}</sub></p>' if said else ''}\n<!-- tablectl {subject} -->".lstrip()
 
 
 def plan_name(digest: str) -> list[str]:
-    """Which plan it is, in a list of one or none."""
+    """The plan's digest for people, as a list with one text, or an empty list."""
     return [f"plan {code(digest[:_SHORT])}"] if digest else []
 
 
 def where(plan: Plan, context: Context) -> str:
-    """Where a whole plan can be read, as HTML."""
+    """Where the whole plan can be read, as HTML."""
     run = f' of <a href="{escape(context.address)}">this CI run</a>' if context.address else ""
     if context.plan_file:
         shown = code(f"tablectl show {context.plan_file}")
@@ -101,7 +101,7 @@ def _blocks(plan: Plan, tables: Sequence[TablePlan], context: Context) -> Iterat
 
 
 def failure_details(failure: TableFailure, how: str) -> str:
-    """A table about which nothing can be said."""
+    """A table that could not be read."""
     said = [("error", failure.message), *([("hint", failure.hint)] if failure.hint else [])]
     return details(f"⛔ {code(failure.name)}: {how}", items(said))
 

@@ -1,4 +1,4 @@
-"""A plan as text: per table what changes, the exact SQL under its phase, why, and what cannot be undone."""
+"""A plan as text: per table the changes, the exact SQL by phase, the reasons, and what cannot be undone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tablectl.reports.wording import (
 
 
 def plan_text(plan: Plan, style: Style) -> str:
-    """The whole plan, its summary last."""
+    """The whole plan, followed by the summary."""
     lines: list[str] = []
     for table in plan.tables:
         lines += [*_table(table, style), ""]
@@ -34,7 +34,7 @@ def plan_text(plan: Plan, style: Style) -> str:
 
 
 def table_plan_text(table: TablePlan, style: Style) -> str:
-    """One table's part."""
+    """The plan of one table."""
     return "\n".join(_table(table, style)) + "\n"
 
 
@@ -60,7 +60,9 @@ def _table(table: TablePlan, style: Style) -> list[str]:
 
 
 def _changes(changes: tuple[Change, ...], style: Style) -> list[str]:
-    """``name  before → after``, aligned as far as the width allows; a change that does not fit a line takes three."""
+    """``name  before → after``, aligned as far as the width permits. A change that does not fit on one line takes
+    three.
+    """
     rows = [(printable(change.id), value_text(change.before), value_text(change.after)) for change in changes]
     room = {row: style.width - 9 - len(row[1]) - len(row[2]) for row in rows}
     fitting = [row for row in rows if len(row[0]) <= room[row]]
@@ -122,7 +124,7 @@ def _found(table: TablePlan) -> list[tuple[str, str]]:
 
 
 def failure_lines(failure: TableFailure, style: Style) -> list[str]:
-    """A table that cannot be read, or a pattern that cannot be looked up."""
+    """A table that cannot be read, or a pattern that cannot be resolved."""
     lines = [f"{style.paint('x', 'red', 'bold')} {style.paint(printable(failure.name), 'bold')}"]
     lines += style.prose("error", failure.message, 4)
     return lines + (style.prose("hint", failure.hint, 4) if failure.hint else [])

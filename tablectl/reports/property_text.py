@@ -1,4 +1,4 @@
-"""What a property is, as text and for machines."""
+"""The explanation of a property, as text and JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAMES = {"oss": "open-source Delta", "databricks": "Databricks"}
 
 
 def about_key_text(about: PropertyExplanation, style: Style) -> str:
-    """What it takes, and what a change of it does."""
+    """The values that it accepts, and what a change of it does."""
     lines = [style.paint(printable(about.key), "bold")]
     for text in _facts(about):
         lines += wrapped(text, 2, style)
@@ -46,7 +46,7 @@ def _facts(about: PropertyExplanation) -> list[str]:
 
 
 def about_key_json(about: PropertyExplanation) -> dict[str, Any]:
-    """The same for machines."""
+    """The same as plain values."""
     return {
         "property": about.key,
         "attribute": about.attribute or None,

@@ -1,4 +1,4 @@
-"""A plan, a run or drift in any format, from the same records. Modules are loaded when their format is asked for."""
+"""Render a plan, a run or drift in any format, from the same records. Each format's module is loaded when used."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:  # see above
 
 
 def render_plan(plan: Plan, form: ReportFormat, style: Style, mask: Mask, context: Context) -> str:
-    """A plan as a report. In JSON it is the plan file itself, unless values are masked, which no apply would take."""
+    """A plan as a report. As JSON it is the plan file itself, unless values are masked; no apply accepts a masked
+    plan.
+    """
     masked = mask.plan(plan)
     if form is ReportFormat.TEXT:
         from tablectl.reports.plan_text import plan_text  # noqa: PLC0415  # see above
@@ -29,7 +31,7 @@ def render_plan(plan: Plan, form: ReportFormat, style: Style, mask: Mask, contex
         return plan_text(masked, style)
     if form is ReportFormat.JSON and masked == plan:
         return dump_plan(plan).decode()
-    about = replace(context, digest=digest_of(plan))  # of all its bytes: not for a report that does not name it
+    about = replace(context, digest=digest_of(plan))  # a digest of all its bytes: only for reports that show it
     match form:
         case ReportFormat.JSON:
             return _json({**plain(masked), "sha256": about.digest, "masked": mask.patterns}, indent=1)
@@ -82,7 +84,7 @@ def render_run(report: RunReport, form: ReportFormat, style: Style, mask: Mask, 
 def render_drift(
     drift: Drift, form: ReportFormat, style: Style, context: Context, adoption: AdoptionFact | None = None
 ) -> str:
-    """Drift as a report; its values are masked already. What ``--adopt`` did is in JSON alone."""
+    """Drift as a report; its values must already be masked. Only JSON contains the result of ``--adopt``."""
     match form:
         case ReportFormat.TEXT:
             from tablectl.reports.drift_text import drift_text  # noqa: PLC0415

@@ -17,7 +17,7 @@ _WHERE = "The log of the run has them all, and so has its report in another form
 
 
 def run_markdown(report: RunReport, context: Context) -> str:
-    """The whole run within the length of a comment. What went wrong comes first."""
+    """The whole run within the length of a comment. Failures come first."""
     wrong = [each for each in report.tables if each.outcome not in _MARKS]
     tables = [*wrong, *(each for each in report.tables if each.outcome in _MARKS)]
     names = [*(each.name for each in report.failures), *(each.name for each in tables)]

@@ -1,4 +1,4 @@
-"""A run as text: per table what came of it, the statements that ran, and whose commits were seen."""
+"""A run as text: per table the outcome, the statements that ran, and the commits that were seen."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tablectl.reports.wording import (
 )
 
 _WORTH_TELLING = 1000
-"""Milliseconds from which on a wait is told at all."""
+"""Waits shorter than this, in milliseconds, are not reported."""
 _MOST_NAMED = 3
 
 _MARKS = {
@@ -31,7 +31,7 @@ _MARKS = {
 
 
 def run_text(report: RunReport, style: Style) -> str:
-    """The whole run, its summary last."""
+    """The whole run, followed by the summary."""
     lines: list[str] = []
     for table in report.tables:
         lines += [*_table(table, style), ""]
@@ -46,7 +46,7 @@ def run_text(report: RunReport, style: Style) -> str:
 
 
 def table_run_text(table: TableRun, style: Style) -> str:
-    """One table's part."""
+    """The run of one table."""
     return "\n".join(_table(table, style)) + "\n"
 
 
@@ -111,7 +111,7 @@ def _writers(table: TableRun, style: Style) -> list[str]:
 
 
 def _others(table: TableRun, style: Style) -> list[str]:
-    """Whoever changed metadata is named; data commits of a busy table are counted."""
+    """Writers that changed metadata are named; data commits of a busy table are counted."""
     lines: list[str] = []
     for commit in table.foreign:
         if commit.metadata:

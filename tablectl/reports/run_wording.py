@@ -1,4 +1,4 @@
-"""What a run's measures and risks come to, as labels and prose, for every report that is not plain text."""
+"""A run's measurements and risks as labels and prose, for every report that is not plain text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Facts = list[tuple[str, str]]
 
 
 def measures(run: TableRun) -> Facts:
-    """How long what took, and what was saved."""
+    """The durations, and the number of commits saved."""
     times = [
         (run.window_ms, "the gate was closed for {}"),
         (run.exposed_ms, "{} from the first blocking commit to the last"),

@@ -1,6 +1,6 @@
 """A plan or a run as SARIF 2.1.0: annotations on the lines of the policies. No schema is needed to write it.
 
-What is wrong comes first, since a reader shows only so many results (GitHub 5,000, and takes 25,000).
+The most severe results come first, because viewers show a limited number (GitHub shows 5,000 and accepts 25,000).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from tablectl.version import __version__
 
 Level = Literal["error", "warning", "note"]
 MOST = 25_000
-"""Results in one file."""
+"""The maximum number of results in one file."""
 _PARAGRAPH = "\n\n"
 _LONGEST = 4_000
-"""Characters of one message."""
+"""The maximum length of one message, in characters."""
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS: Sequence[Level] = ("error", "warning", "note")
 
@@ -51,7 +51,7 @@ class SarifRule:
 
     @classmethod
     def of(cls, code: LintRule) -> SarifRule:
-        """The rule of a code of lint, its page and all."""
+        """The rule of a lint code, including its page."""
         page = f"{code.breaks}\n\n**Why.** {code.why}\n\n**How to fix.** {code.way_out}\n\nSource: {code.source}."
         return cls(code.code, code.name, code.severity, code.title, page)
 
@@ -138,7 +138,7 @@ RULES: Mapping[str, SarifRule] = {
         ),
     )
 } | {code: SarifRule.of(rule) for code, rule in CODES.items()}
-"""Every kind of result, by its id. Ids are stable."""
+"""Every kind of result by id. Ids are stable."""
 
 _OF_OUTCOMES = {
     RunOutcome.STALE: "stale",
@@ -152,19 +152,19 @@ _OF_OUTCOMES = {
 
 @dataclass(frozen=True, slots=True)
 class SarifResult:
-    """One thing to be said of a line."""
+    """One result about a line."""
 
     rule: str
     table: str
     change: str
-    """Its id; empty where it is about the table as a whole."""
+    """The id of the change; empty if the result is about the whole table."""
     message: str
     level: Level | None = None
-    """Instead of the rule's."""
+    """Overrides the level of the rule."""
     source: SourceFile | None = None
-    """The line, where it is known without asking who declares what."""
+    """The line, if it is known without looking up the declaration."""
     ignored: str = ""
-    """Why the repository takes no notice of it; empty where it does."""
+    """Why the repository ignores it; empty if it does not."""
 
     @property
     def rank(self) -> int:
@@ -173,13 +173,13 @@ class SarifResult:
 
 
 def rule_of(id: str) -> SarifRule:  # noqa: A002
-    """The rule of an id. A plan of another version may hold findings that this one does not know."""
+    """The rule with an id. A plan of another tablectl version may contain findings unknown to this one."""
     help_text = "The message says what it found."
     return RULES.get(id) or SarifRule(printable(id), "Finding", "note", "A finding of another version", help_text)
 
 
 def plan_sarif(plan: Plan, context: Context) -> str:
-    """Refusals, tables that cannot be read, findings, and the changes that wait."""
+    """Refusals, tables that cannot be read, findings, and pending changes."""
     return _log(_of_plan(plan, context.refused), context, _category("plan", plan.env), failed=bool(plan.failures))
 
 
@@ -189,7 +189,7 @@ def run_sarif(report: RunReport, context: Context) -> str:
 
 
 def problems_sarif(problems: Iterable[Problem], context: Context) -> str:
-    """What is wrong in policies and configuration; a file without results where nothing is."""
+    """Problems in policies and configuration; a file without results if there are none."""
     found = [
         SarifResult(
             "invalid", "", "", _with_hint(each.message, each.hint), source=SourceFile(each.file, each.line, each.column)
@@ -200,7 +200,7 @@ def problems_sarif(problems: Iterable[Problem], context: Context) -> str:
 
 
 def drift_sarif(drift: Drift, context: Context) -> str:
-    """What differs, at the lines that declare it."""
+    """The differences, at the lines that declare the values."""
     declared = {
         table.spec.name.text: {"": table.spec.declared, **{each.change.id: each.source for each in table.differences}}
         for table in drift.tables
@@ -210,7 +210,7 @@ def drift_sarif(drift: Drift, context: Context) -> str:
 
 
 def lint_sarif(linted: Linted, context: Context, verb: str = "lint") -> str:
-    """What lint found, at the lines that declare it; with what the repository ignores, marked so."""
+    """Lint findings at the lines that declare them. Findings that the repository ignores are marked as suppressed."""
     found = [*map(_of_failure, linted.failures)]
     found += [_of_finding(each, table.name) for table in linted.tables for each in table.findings]
     return _log(found, context, verb, failed=bool(linted.failures))
@@ -281,7 +281,7 @@ def _with_hint(message: str, hint: str) -> str:
 
 
 def _category(verb: str, env: str = "") -> str:
-    """What a later file takes the place of: that of the same command in the same environment."""
+    """The category of the file: an upload replaces the one of the same command in the same environment."""
     return f"tablectl/{verb}/{env}/" if env else f"tablectl/{verb}/"
 
 
@@ -336,14 +336,14 @@ def _result(result: SarifResult, index: int, context: Context) -> dict[str, Any]
 
 
 def _message(text: str) -> str:
-    """Text in which nothing is a placeholder or a link (SARIF 3.11.5, 3.11.6)."""
+    """Text without placeholders and links (SARIF 3.11.5, 3.11.6)."""
     lines = "\n".join(map(printable, text.split("\n")))
     shown = lines if len(lines) <= _LONGEST else f"{lines[:_LONGEST]}…"
     return shown.replace("{", "{{").replace("}", "}}").replace("](", "] (")
 
 
 def _location(result: SarifResult, context: Context) -> dict[str, Any]:
-    """The line that asks for the change. GitHub takes no result without a file, so there always is one."""
+    """The line that declares the change. GitHub rejects results without a file, so there always is one."""
     source = result.source or context.source(result.table, result.change) or SourceFile(FILE, 1, 1)
     physical: dict[str, Any] = {"artifactLocation": _artifact(source.file, context.root)}
     if source.line:
@@ -355,7 +355,7 @@ def _location(result: SarifResult, context: Context) -> dict[str, Any]:
 
 
 def _artifact(file: str, root: str) -> dict[str, str]:
-    """Below the root of the repository, as far as it is: nobody else knows where things lie on this machine."""
+    """A path relative to the root of the repository, if possible: paths of this machine mean nothing elsewhere."""
     if posixpath.isabs(file):
         return {"uri": f"file://{_quoted(file)}"}
     return {"uri": _quoted(posixpath.normpath(posixpath.join(root, file))), "uriBaseId": "%SRCROOT%"}

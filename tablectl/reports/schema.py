@@ -1,4 +1,4 @@
-"""The JSON Schemas of what ``--format json`` gives: a plan, which is the plan file, a run, and drift."""
+"""The JSON Schemas of the output of ``--format json``: a plan (which is the plan file), a run, and drift."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _EXIT_CODE: Schema = {
 
 
 def plan_schema() -> Schema:
-    """Of ``plan --format json``, ``show --format json`` and plan files."""
+    """The schema of ``plan --format json``, ``show --format json`` and plan files."""
     made = record_schema(Plan, f"plan:{FORMAT}", "tablectl plan", {"sha256": _DIGEST}, {"masked": _MASKED})
     made["properties"]["format"] = {**made["properties"]["format"], "const": FORMAT}
     return made
 
 
 def run_schema() -> Schema:
-    """Of ``apply --format json``."""
+    """The schema of ``apply --format json``."""
     return record_schema(RunReport, "run:1", "tablectl run", {"exit_code": _EXIT_CODE}, {})
 
 
 def drift_schema() -> Schema:
-    """Of ``drift --format json``."""
+    """The schema of ``drift --format json``."""
     return record_schema(DriftReport, "drift:1", "tablectl drift", {}, {})

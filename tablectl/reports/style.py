@@ -1,4 +1,4 @@
-"""Colours for a terminal, and lines that fit it."""
+"""Terminal colours and line wrapping."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _CODES: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How text may look: ``colour`` off gives plain text, ``width`` is where prose wraps. SQL is never wrapped."""
+    """The style of a text: ``colour`` off gives plain text, ``width`` is where prose wraps. SQL is never wrapped."""
 
     colour: bool = False
     width: int = 80
 
     def paint(self, text: str, *names: str) -> str:
-        """Text in a colour or weight, where the terminal takes it."""
+        """Text in a colour or weight, if colours are on."""
         if not self.colour or not text or not any(names):
             return text
         return f"\x1b[{';'.join(_CODES[name] for name in names)}m{text}\x1b[0m"
@@ -47,7 +47,7 @@ class Style:
         return [line for label, text in pairs for line in self.prose(label, text, indent, pad)]
 
     def sentence(self, opening: str, parts: list[str]) -> list[str]:
-        """A bold word and a list, wrapped between its entries: colours do not count as width."""
+        """A bold word and a list that wraps between its entries. Colour codes do not count towards the width."""
         lines, used = [self.paint(opening, "bold") + ":"], len(opening) + 1
         for index, part in enumerate(parts):
             text = part + (";" if index < len(parts) - 1 else ".")
@@ -61,19 +61,19 @@ class Style:
 
 
 def printable_lines(text: str) -> list[str]:
-    """The lines of a text, each printable."""
+    """The lines of a text, each without unprintable characters."""
     return [printable(line) for line in text.split("\n")]
 
 
 def plural(count: int, noun: str) -> str:
-    """``1 table``, ``2 tables``, ``3 entries``."""
+    """A count and its noun: ``1 table``, ``2 tables``, ``3 entries``."""
     if count == 1:
         return f"1 {noun}"
     return f"{count} {noun[:-1]}ies" if noun.endswith("ry") else f"{count} {noun}s"
 
 
 def size_text(size: int) -> str:
-    """Bytes as people read them: ``4.1 kB``."""
+    """A size in bytes for people: ``4.1 kB``."""
     value, unit = float(size), "B"
     for larger in ("kB", "MB", "GB", "TB", "PB"):
         if value < 1000:

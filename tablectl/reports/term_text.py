@@ -1,4 +1,4 @@
-"""A word of conflicts, explained: as text, and for machines."""
+"""The explanation of a conflict term, as text and JSON."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _example(example: AnomalyExample, style: Style) -> list[str]:
 
 
 def topic_json(view: TermExplanation) -> dict[str, Any]:
-    """The same for machines."""
+    """The same as plain values."""
     topic = view.topic
     made: dict[str, Any] = {
         "name": topic.name,

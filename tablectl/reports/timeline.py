@@ -1,4 +1,4 @@
-"""When what happened on one table during a run: its gate, the statements, and every commit that was seen."""
+"""The timeline of one table during a run: its gate, the statements, and every commit that was seen."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tablectl.model.text import time_text
 from tablectl.reports.wording import late_text, span_text
 
 _MARGIN = 0.05
-"""The share of a picture that stays free on either side."""
+"""The share of the picture that stays empty on either side."""
 _NEAR = 5.0
-"""Percent of the width below which the labels of two marks would run into each other."""
+"""Percent of the width below which the labels of two marks would overlap."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Something that took its time. Places and widths are percents of the picture."""
+    """An interval. Positions and widths are percentages of the picture."""
 
     left: float
     width: float
@@ -33,16 +33,16 @@ class Mark:
     left: float
     ours: bool
     label: str
-    """Its version; empty where it would run into another one."""
+    """Its version; empty if it would overlap another label."""
     title: str
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineEvent:
-    """The same in words: a line of a table."""
+    """A row of the table with the same events."""
 
     at: int
-    """Milliseconds since the epoch; 0 where it is unknown."""
+    """Milliseconds since the epoch; 0 if unknown."""
     when: str
     kind: Literal["gate", "statement", "commit of this run", "commit of others"]
     text: str
@@ -50,7 +50,7 @@ class TimelineEvent:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """A picture, and the same as a table."""
+    """A picture and the same events as a table."""
 
     start: str
     end: str
@@ -62,7 +62,7 @@ class Timeline:
 
     @property
     def drawn(self) -> bool:
-        """Whether a picture says more than the table."""
+        """Whether the picture shows more than the table."""
         return bool(self.gates or self.statements) or len(self.marks) > 1
 
 
@@ -72,14 +72,14 @@ class _Scale:
     end: int
 
     def place(self, at: int) -> float:
-        """In percent; what lies outside stands at the edge."""
+        """The position in percent; moments outside of the range are placed at the edge."""
         length = max(self.end - self.start, 1)
         share = _MARGIN + (1 - 2 * _MARGIN) * (min(max(at, self.start), self.end) - self.start) / length
         return round(100 * share, 3)
 
 
 def timeline(run: TableRun) -> Timeline:
-    """What is known of a table's run. Others' clocks may be wrong: times that are none are only in the table."""
+    """The known events of a table's run. Other writers' clocks may be wrong: invalid times appear only in the table."""
     commits = sorted(((each, True) for each in run.commits), key=_version)
     commits += sorted(((each, False) for each in run.foreign), key=_version)
     dated = [(each, ours) for each, ours in commits if time_text(each.at)]
@@ -100,7 +100,7 @@ def _version(entry: tuple[CommitRun, bool]) -> int:
 
 
 def _scale(run: TableRun, dated: list[tuple[CommitRun, bool]]) -> _Scale:
-    """From the first to the last that this run did; without any of that, of all commits."""
+    """From the first to the last event of this run; if there are none, of all commits."""
     own = [moment for gate in run.gates for moment in (gate.since, gate.until)]
     own += [
         moment for each in run.statements if time_text(each.at) for moment in (each.at, each.at + each.milliseconds)
@@ -162,7 +162,7 @@ def _events(run: TableRun, commits: list[tuple[CommitRun, bool]]) -> tuple[Timel
 
 
 def _clock(at: int) -> str:
-    """``2026-11-21 11:00:00.123 UTC``, as others' clocks have it."""
+    """``2026-11-21 11:00:00.123 UTC``, for a time from another writer's clock."""
     if not time_text(at):
         return "unknown"
     return f"{datetime.fromtimestamp(at // 1000, UTC):%Y-%m-%d %H:%M:%S}.{at % 1000:03} UTC"

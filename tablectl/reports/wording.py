@@ -1,4 +1,4 @@
-"""What every report says in the same words: of phases, statements, outcomes, commits and times."""
+"""Wording that all reports share: of phases, statements, outcomes, commits and times."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PHASE_EFFECTS: Mapping[Phase, str] = MappingProxyType(
         Phase.CLOSED: "all concurrent writes fail once",
     }
 )
-"""What the statements of a phase do to writers that have no guard."""
+"""What the statements of a phase do to writers without a guard."""
 
 _OUTCOMES = {
     RunOutcome.APPLIED: "applied and verified",
@@ -66,29 +66,29 @@ _LEAVES: Mapping[Leaves, str] = MappingProxyType(
     }
 )
 GOOD = frozenset({RunOutcome.APPLIED, RunOutcome.ALREADY, RunOutcome.WAITING, RunOutcome.SUCCEEDED})
-"""Outcomes with which nothing is wrong."""
+"""The successful outcomes."""
 
 Kind = Literal["good", "pending", "bad"]
 
 
 @dataclass(frozen=True, slots=True)
 class PlanVerdict:
-    """What a reader must know first."""
+    """The verdict that a report starts with."""
 
     kind: Kind
     title: str
     """Two or three words."""
     parts: tuple[str, ...]
-    """What it rests on, counted."""
+    """The counts that it is based on."""
 
     @property
     def sentence(self) -> str:
-        """One line of our own words and numbers: nothing in it is anybody else's text."""
+        """One line of our own words and numbers; it contains no foreign text."""
         return f"{self.title}: {'; '.join(self.parts)}."
 
 
 def titled(subject: str, env: str) -> str:
-    """``Plan``, ``Plan (prod)``: what a report is of, and in which environment if in one."""
+    """The subject of a report and its environment, if any: ``Plan``, ``Plan (prod)``."""
     return f"{subject} ({printable(env)})" if env else subject
 
 
@@ -133,7 +133,7 @@ def statements_text(statements: Iterable[Statement]) -> str:
 
 
 def plan_verdict(plan: Plan, refused: str = "") -> PlanVerdict:
-    """What a plan comes to; ``refused`` says why it may not be run as a whole."""
+    """The verdict of a plan. ``refused`` says why the whole plan may not run."""
     parts = tuple(part.text for part in plan_parts(plan))
     if refused:
         return PlanVerdict("bad", "Refused", (refused, *parts))
@@ -148,7 +148,7 @@ def plan_verdict(plan: Plan, refused: str = "") -> PlanVerdict:
 
 
 def run_parts(report: RunReport) -> list[str]:
-    """How many tables came out how, and how many commits were made."""
+    """How many tables had which outcome, and how many commits were made."""
     counts = Counter(table.outcome for table in report.tables)
     parts = [f"{counts[outcome]} {outcome}" for outcome in RunOutcome if counts[outcome]]
     if report.failures:
@@ -158,7 +158,7 @@ def run_parts(report: RunReport) -> list[str]:
 
 
 def run_verdict(report: RunReport) -> PlanVerdict:
-    """What a run came to."""
+    """The verdict of a run."""
     parts = tuple(run_parts(report))
     match report.exit_code:
         case ExitCode.DONE if any(table.outcome is RunOutcome.WAITING for table in report.tables):
@@ -190,7 +190,7 @@ def drift_parts(drift: Drift) -> list[tuple[str, str]]:
 
 
 def drift_verdict(drift: Drift) -> PlanVerdict:
-    """What the drift comes to."""
+    """The verdict on drift."""
     parts = tuple(text for text, _ in drift_parts(drift)) or ("no tables",)
     if drift.failures:
         return PlanVerdict("bad", "Not all tables can be read", parts)
@@ -200,7 +200,7 @@ def drift_verdict(drift: Drift) -> PlanVerdict:
 
 
 def facts_text(table: TablePlan) -> str:
-    """``version 12, 12 files, 4.1 MB``, as far as it is known."""
+    """Version, number of files and size of a table, as far as known: ``version 12, 12 files, 4.1 MB``."""
     facts = [f"version {table.version}"]
     if table.basis.files is not None:
         facts.append(plural(table.basis.files, "file"))
@@ -234,13 +234,13 @@ def _conflicts(table: TablePlan, phase: Phase) -> bool:
 
 
 def _rewrites(table: TablePlan) -> list[Rewrite]:
-    """The first of each kind: those that follow it only rewrite what slipped in."""
+    """The first rewrite of each kind: later ones only rewrite data that was written in between."""
     found = [statement.rewrite for statement in table.statements if statement.rewrite]
     return [each for each in (next((r for r in found if r.clusters is kind), None) for kind in (False, True)) if each]
 
 
 def rewrite_text(rewrite: Rewrite) -> str:
-    """What a rewrite may cost."""
+    """The cost of a rewrite."""
     if rewrite.everything:
         files = plural(rewrite.files_at_most, "file") if rewrite.files_at_most is not None else "an unknown number of"
         size = f", {size_text(rewrite.bytes_at_most)}" if rewrite.bytes_at_most is not None else ""
@@ -258,7 +258,7 @@ def rewrite_text(rewrite: Rewrite) -> str:
 
 
 def backfill_text(backfill: Backfill) -> str:
-    """What a backfill may cost."""
+    """The cost of a backfill."""
     size = f" ({size_text(backfill.bytes_at_most)})" if backfill.bytes_at_most is not None else ""
     commits = f", in {plural(backfill.commits_at_most, 'commit')}" if backfill.commits_at_most > 1 else ""
     files = plural(backfill.files_at_most, "file")
@@ -266,7 +266,9 @@ def backfill_text(backfill: Backfill) -> str:
 
 
 def commits_text(commits: Sequence[str]) -> str:
-    """``4: UPGRADE PROTOCOL, row tracking backfill ×2, SET TBLPROPERTIES``."""
+    """The number of commits and their operations: ``4: UPGRADE PROTOCOL, row tracking backfill ×2, SET
+    TBLPROPERTIES``.
+    """
     runs = [(kind, len(list(run))) for kind, run in groupby(commits)]
     return f"{len(commits)}: {', '.join(f'{kind} ×{count}' if count > 1 else kind for kind, count in runs)}"
 
@@ -281,13 +283,13 @@ def readers_text(stopped: Collection[ReaderKind]) -> str:
 
 
 def table_readers(table: TablePlan) -> str:
-    """What becomes of streams that read a table once its statements ran; empty where they notice nothing."""
+    """What happens to streams that read a table when its statements run; empty if they do not notice."""
     stopped = {reader for statement in table.statements for reader in statement.readers}
     return readers_text(stopped) if stopped else ""
 
 
 def features_text(table: TablePlan) -> str:
-    """Which of the features that a plan adds stay, and what it takes to be rid of the others; empty without any."""
+    """Which of the features that a plan adds are permanent, and how to remove the others; empty without any."""
     said = []
     for leaves, words in _LEAVES.items():
         names = [each.name for each in table.features if each.leaves == leaves]
@@ -297,12 +299,12 @@ def features_text(table: TablePlan) -> str:
 
 
 def shown_findings(table: TablePlan) -> list[Finding]:
-    """The findings that people read: not what the repository ignores, nor what stands among the refusals already."""
+    """The findings for people, without ignored ones and those that are already listed as refusals."""
     return [each for each in table.findings if each.severity not in {"ignored", "error"}]
 
 
 def due_text(statement: Statement) -> str:
-    """When a statement can be sent at last; empty where nothing keeps it."""
+    """The earliest time at which a statement can be sent; empty if it can be sent now."""
     if statement.due is None:
         return ""
     if not statement.due:
@@ -311,7 +313,7 @@ def due_text(statement: Statement) -> str:
 
 
 def loose_text(marks: ClusteringState | None, columns: Value) -> str:
-    """``63 % of the data (1.2 GB in 9 files)``: what is not clustered by some columns; empty where that is unknown."""
+    """``63 % of the data (1.2 GB in 9 files)``: the data that is not clustered by these columns; empty if unknown."""
     if marks is None or not isinstance(columns, tuple):
         return ""
     total, loose = marks.total(), marks.outside(columns)
@@ -323,12 +325,12 @@ def loose_text(marks: ClusteringState | None, columns: Value) -> str:
 
 
 def table_loose(table: TablePlan) -> str:
-    """The same of a planned table and the columns that its plan leads to."""
+    """The same for a planned table and the columns that its plan sets."""
     return changes_loose(table.changes, table.basis.marks)
 
 
 def changes_loose(changes: Iterable[Change], marks: ClusteringState | None) -> str:
-    """The same for the columns that changes ask for."""
+    """The same for the columns that changes set."""
     change = next((each for each in changes if each.attribute == "clustering"), None)
     return loose_text(marks, tuple(fact.column for fact in change.columns) if change else None)
 
@@ -350,7 +352,7 @@ def statement_facts(statement: Statement) -> list[tuple[str, str]]:
 
 
 def outcome_text(table: TableRun) -> str:
-    """What came of a table."""
+    """The outcome of a table."""
     words = _OUTCOMES[table.outcome]
     if table.outcome in GOOD or not table.commits:
         return words
@@ -358,14 +360,14 @@ def outcome_text(table: TableRun) -> str:
 
 
 def commit_text(commit: CommitRun) -> str:
-    """``version 13: SET TBLPROPERTIES by ann at 2026-11-21 11:00:00 UTC``."""
+    """A commit in one line: ``version 13: SET TBLPROPERTIES by ann at 2026-11-21 11:00:00 UTC``."""
     when = time_text(commit.at)
     at = f" at {when}" if when else ""
     return f"version {commit.version}: {commit.operation or 'unknown operation'} by {commit.user}{at}"
 
 
 def late_text(commit: CommitRun) -> str:
-    """What is odd about another apply's commit; empty of others."""
+    """Why another apply's commit is unusual; empty for other commits."""
     return f", of the apply {commit.run}, which had lost its lease" if commit.run else ""
 
 
@@ -375,11 +377,11 @@ def risk_text(who: str, reason: str, fails: str) -> str:
 
 
 def silent_text(writer: WriterRun) -> str:
-    """``WRITE by etl, silent since 2026-11-21 11:00:00 UTC``."""
+    """A writer that has not committed again: ``WRITE by etl, silent since 2026-11-21 11:00:00 UTC``."""
     when = time_text(writer.last)
     return f"{writer.name}, silent{f' since {when}' if when else ''}"
 
 
 def span_text(milliseconds: int) -> str:
-    """``412 ms``, ``3.0 s``."""
+    """A duration for people: ``412 ms``, ``3.0 s``."""
     return f"{milliseconds} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.1f} s"

@@ -1,1 +1,1 @@
-"""SQL statements of users: which partitions each reads and writes, and whether two of them conflict."""
+"""Users' SQL statements: which partitions each reads and writes, and whether two of them conflict."""

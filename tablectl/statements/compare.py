@@ -1,4 +1,4 @@
-"""Two statements on one live table, for each client that writes it: what becomes of both, and what would help."""
+"""Compare two statements on a live table for each client that writes it: both outcomes, and possible fixes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NO_SQL = frozenset({"kernel", "delta-rs"})
 
 @dataclass(frozen=True, slots=True)
 class ClientComparison:
-    """What one client makes of the pair, or several that make the same of it."""
+    """The result of one client, or of several clients with the same result."""
 
     clients: tuple[Client, ...]
     pair: StatementPair
@@ -30,18 +30,18 @@ class ClientComparison:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The whole answer."""
+    """The comparison of two statements for all clients."""
 
     live: LiveTable
     subject: StatementTable
     statements: tuple[ParsedStatement, ParsedStatement]
     views: tuple[ClientComparison, ...]
     assumed: bool
-    """Whether no client is known that runs SQL, so that the newest open-source Delta stands for all."""
+    """Whether no client that runs SQL is known, so that the newest open-source Delta stands for all."""
 
     @property
     def apart(self) -> bool:
-        """Whether both commit, whichever is the faster and whoever runs them."""
+        """Whether both commit, whichever commits first and whichever client runs them."""
         return all(view.pair.apart for view in self.views)
 
 
@@ -52,11 +52,10 @@ def compare_statements(
     dialect: str,
     clients: Sequence[tuple[Client, bool | None]] = (),
 ) -> Comparison:
-    """Two statements in SQL on a live table, for the clients named, else for those that its history gives reason to
-    expect. A client is named with whether it has Photon, ``None`` where nobody knows.
+    """Compare two SQL statements on a live table, for the named clients, else for those expected from its history.
 
-    Raises ``StatementError`` where a text is not one statement that writes this table, and where a client that is
-    named runs no SQL.
+    Each named client comes with whether it has Photon, ``None`` if unknown. Raises ``StatementError`` if a text is not
+    one statement that writes this table, or if a named client does not run SQL.
     """
     subject = StatementTable.of(live)
     statements = (_parsed(first, "first"), _parsed(second, "second"))

@@ -1,6 +1,6 @@
-"""Where a statement reads and writes: which partitions it registers as read, rewrites files in, and adds files to.
+"""The footprint of a statement: the partitions that it registers as read, rewrites files in, and adds files to.
 
-Each region holds at least what the statement may do (delta-3; read in the sources of Delta 3.0 to 4.4, where
+Each region contains at least what the statement may touch (delta-3; based on the sources of Delta 3.0 to 4.4, in which
 UPDATE, DELETE and MERGE register the same).
 """
 
@@ -43,7 +43,7 @@ class Footprint:
 
     kind: Kind
     reads: Region | None
-    """The partitions that it registers as read; ``None`` where it reads nothing of the table."""
+    """The partitions that it registers as read; ``None`` if it reads nothing of the table."""
     rewrites: Region
     """Where it may remove or rewrite files."""
     adds: Region
@@ -51,23 +51,24 @@ class Footprint:
     surely_adds: bool
     """Whether it adds a file if it changes a row."""
     draws: bool = False
-    """Whether it may draw identity values, and carries metadata for that."""
+    """Whether it may generate identity values, and commits metadata for them."""
     evolves: bool = False
     """Whether it may change the table's schema."""
     plain: bool | None = True
-    """Whether its conditions are free of what row-level concurrency cannot take (D44); ``None`` is unknown."""
+    """Whether its conditions are free of what row-level concurrency does not support (D44); ``None`` is unknown."""
     filtered: bool | None = None
     """Whether a MERGE filters the target explicitly (D45)."""
     passed_over: tuple[tuple[str, str], ...] = ()
-    """Parts of its conditions that narrow nothing of what it reads, and why."""
+    """Parts of its conditions that do not narrow what it reads, and why."""
     assumed: tuple[str, ...] = ()
-    """Tables that it reads and that are taken to be other tables, not views of this one."""
+    """Tables that it reads and that are assumed to be other tables, not views of this one."""
 
 
 def footprint(statement: ParsedStatement, subject: StatementTable, *, documented: bool = False) -> Footprint:
-    """Where a statement on this table reads and writes. ``documented`` counts as registered only what Databricks says.
+    """The footprint of a statement on this table.
 
-    Raises ``StatementError`` where the statement writes another table.
+    With ``documented``, only what Databricks documents counts as registered. Raises ``StatementError`` if the statement
+    writes another table.
     """
     if not subject.named(statement.parts):
         written = ".".join(part.sql("databricks") for part in statement.table.parts)
@@ -100,7 +101,7 @@ def _footprint(statement: ParsedStatement, subject: StatementTable, *, documente
 
 
 def _rewrite(statement: ParsedStatement, scope: Scope) -> Footprint:
-    """UPDATE, DELETE and TRUNCATE."""
+    """The footprint of UPDATE, DELETE and TRUNCATE."""
     node = statement.node
     condition = _condition(node)
     reading, rows = registered_by_rewrite(condition, scope), admits(condition, scope)
@@ -109,7 +110,7 @@ def _rewrite(statement: ParsedStatement, scope: Scope) -> Footprint:
         assigned = _assigned(node.expressions, scope, {})
         adds = either([rows, _moved(rows, assigned)]) if assigned else rows
     elif all(scope.places(part) <= {ConditionPlace.PARTITION} for part in conjuncts(condition)):
-        adds = NOWHERE  # a DELETE on partition columns alone takes whole files
+        adds = NOWHERE  # a DELETE on partition columns only removes whole files
     return Footprint(
         kind=statement.kind,
         reads=reading.region,
@@ -164,7 +165,9 @@ class _Merge:
         )
 
     def _of_clauses(self, matched: Sequence[exp.Expr]) -> Region:
-        """What a MERGE with nothing but WHEN MATCHED registers of their conditions: one predicate, so all or none."""
+        """What a MERGE with only WHEN MATCHED clauses registers of their conditions: a single predicate, so all of it
+        or nothing.
+        """
         alternatives = []
         for when in matched:
             parts = conjuncts(when.args.get("condition"))
@@ -175,14 +178,16 @@ class _Merge:
         return either(alternatives)
 
     def _matching(self, on: exp.Expr | None) -> Region:
-        """The rows of the target that may match: a column that equals one of the source is limited as that is."""
+        """The target rows that may match. A column that ON sets equal to a source column has the limits of that
+        column.
+        """
         region, limits = admits(on, self.scope), self._limits()
         for name, source in self._equal():
             region = both(region, holding(name, limits.named(source, name), exact=False))
         return region
 
     def _equal(self) -> Iterator[tuple[str, str]]:
-        """The partition columns that ON sets equal to a column of the source, and that column."""
+        """The partition columns that ON sets equal to a source column, each with that column."""
         for part in conjuncts(self.node.args.get("on")):
             if isinstance(part, exp.EQ):
                 for mine, theirs in ((part.this, part.expression), (part.expression, part.this)):
@@ -193,7 +198,9 @@ class _Merge:
         return QueryLimits(self.queries, self.node.args.get("using"), condition)
 
     def _updated(self, when: exp.Expr, rows: Region) -> Region:
-        """Where rows move to whose partition columns a clause sets. Those of the source that ON sets equal stay."""
+        """Where rows move if a clause sets their partition columns. A column that keeps its value, because ON equates
+        it with the source column, moves no row.
+        """
         then, limits = when.args["then"], self._limits(when.args.get("condition"))
         if not isinstance(then, exp.Update):
             return NOWHERE
@@ -247,7 +254,7 @@ class _Insert:
         return replace(plain, reads=replaced, rewrites=replaced)
 
     def _as_stored(self, region: Region) -> Region:
-        """The partitions of rows of a region: Delta keeps an empty text in a partition column as null."""
+        """The partitions of a region's rows as stored: Delta stores an empty string in a partition column as null."""
         return either([_box({name: self._stored(name, values) for name, values in box}) for box in region.boxes])
 
     def _stored(self, name: str, values: Values) -> Values:
@@ -256,7 +263,7 @@ class _Insert:
         return replace(values, null=True) if empty else values
 
     def _rows(self, fixed: frozenset[str]) -> Region:
-        """The partitions of the rows that are brought, but for the columns to which PARTITION gives a value."""
+        """The partitions of the inserted rows, ignoring columns to which PARTITION gives a value."""
         query, names = self.node.expression, self._columns(fixed)
         if isinstance(query, exp.Values):
             return either([self._row(names, row.expressions) for row in query.expressions])
@@ -279,7 +286,7 @@ class _Insert:
         )
 
     def _columns(self, fixed: frozenset[str]) -> list[str] | None:
-        """The columns that the query fills, in their order; ``None`` where that is not certain."""
+        """The columns that the query fills, in order; ``None`` if that is uncertain."""
         partition = partition_of(self.node)
         listed = self.node.this.expressions if isinstance(self.node.this, exp.Schema) else []
         if partition and (listed or len(partition) > len(fixed)):
@@ -290,11 +297,11 @@ class _Insert:
 
 
 Known = Mapping[tuple[str, str], Values]
-"""What a column of the target gets from one of the source: by both names, folded."""
+"""The values that a target column gets from a source column, by both folded names."""
 
 
 def _assigned(assignments: Sequence[exp.Expr], scope: Scope, known: Known) -> dict[str, Values]:
-    """The values that an UPDATE gives to partition columns."""
+    """The values that an UPDATE assigns to partition columns."""
     given: dict[str, Values] = {}
     for each in assignments:
         column = each.this if isinstance(each, exp.EQ) else None
@@ -309,7 +316,7 @@ def _assigned(assignments: Sequence[exp.Expr], scope: Scope, known: Known) -> di
 
 
 def _value(target: str, node: exp.Expr, scope: Scope, known: Known) -> Values:
-    """The partition values that an expression gives to a column."""
+    """The partition values that an expression assigns to a column."""
     node = node.unalias().unnest()
     domain, literal = scope.columns.get(target), literal_of(node)
     if literal is not None:
@@ -333,13 +340,13 @@ def _box(values: Mapping[str, Values]) -> Region:
 
 
 def _moved(rows: Region, assigned: Mapping[str, Values]) -> Region:
-    """Where rows come to lie whose partition columns get new values."""
+    """The region of rows after new values are assigned to their partition columns."""
     kept = [tuple((name, values) for name, values in box if name not in assigned) for box in rows.boxes]
     return both(either([Region((box,), rows.exact) for box in kept]), _box(assigned))
 
 
 def _plain(conditions: Sequence[exp.Expr | None]) -> bool | None:
-    """Whether row-level concurrency can take these conditions (D44): nothing nested, no subquery, nothing random."""
+    """Whether row-level concurrency supports these conditions (D44): nothing nested, no subquery, nothing random."""
     given = [condition for condition in conditions if condition is not None]
     nested = any(len(column.parts) > 2 for condition in given for column in condition.find_all(exp.Column))
     if nested or any(has_subquery(condition) for condition in given):

@@ -1,7 +1,8 @@
-"""Literals of SQL as values of a column's domain, as Spark compares and stores them.
+"""SQL literals as values of a column's domain, as Spark compares and stores them.
 
-Whatever is not certain is ``None``: what depends on a session's settings (time zone aside, for which there is a
-margin), on rounding, or on how leniently Spark reads a text. Sources: Spark's type coercion with and without ANSI mode.
+Everything uncertain is ``None``: values that depend on a session's settings (except the time zone, for which there is a
+margin), on rounding, or on how leniently Spark parses a string. Sources: Spark's type coercion with and without ANSI
+mode.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ _EXACT_IN_DOUBLE = 2**53
 _EXACT_IN_FLOAT = 2**24
 _MOST_DIGITS = 38
 _ZONES_APART = timedelta(hours=36) // timedelta(microseconds=1)
-"""Of the literal, and of the partition value, which is a text without a zone: each reads by its session's."""
+"""How far two session time zones may be apart, in microseconds: that of the literal and that of the partition value,
+which is a string without a time zone. Each is read in its session's zone."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CASTS: Mapping[exp.DType, Kind] = MappingProxyType(
     {
@@ -61,7 +63,7 @@ _SIZES: Mapping[exp.DType, int] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class KnownValue:
-    """A literal: its kind, and its value (text, ``int``, ``Decimal``, ``float``, ``bool``, days or microseconds)."""
+    """A literal: its kind and its value (string, ``int``, ``Decimal``, ``float``, ``bool``, days or microseconds)."""
 
     kind: Kind
     value: Value
@@ -69,31 +71,33 @@ class KnownValue:
 
 @dataclass(frozen=True, slots=True)
 class ColumnDomain:
-    """The values of a column. Days and microseconds count from 1970, booleans are numbers."""
+    """The values of a column. Days and microseconds count from 1970; booleans are numbers."""
 
     type: str
-    """Delta's name: ``string``, ``long``, ``decimal(10,2)``."""
+    """Delta's type name: ``string``, ``long``, ``decimal(10,2)``."""
 
     @property
     def discrete(self) -> bool:
-        """Whether nothing lies between a value and the next."""
+        """Whether there are no values between a value and the next one."""
         return self.type in _NUMBERS or self.type in {"date", "boolean"}
 
     @property
     def margin(self) -> int:
-        """How far a comparison may be off; then equality says little and inequality nothing."""
+        """By how much a comparison may be off. With a margin, equality is imprecise, and inequality carries no
+        information.
+        """
         return _ZONES_APART if self.type == "timestamp" else 0
 
 
 def domain_of(field: Field) -> ColumnDomain | None:
-    """The domain of a column; ``None`` where its order is not known here (CHAR, collations, binary, nested)."""
+    """The domain of a column; ``None`` if its order is not known here (CHAR, collations, binary, nested types)."""
     simple = {"string", "boolean", "date", "timestamp", "timestamp_ntz", "float", "double", *_NUMBERS}
     known = field.type in simple or field.type.startswith("decimal(")
     return ColumnDomain(field.type) if known and field.bytewise else None
 
 
 def literal_of(node: exp.Expr) -> KnownValue | None:
-    """The literal that an expression is; ``None`` where it is none, or one whose value is not certain."""
+    """The literal that an expression consists of; ``None`` if it is not a literal, or if its value is uncertain."""
     node = node.unnest()
     match node:
         case exp.Null():
@@ -154,7 +158,7 @@ def _fits_double(known: KnownValue) -> bool:
 
 
 def _read(kind: Kind, text: str) -> KnownValue | None:
-    """A text as a date or timestamp, where it has the one form that every version of Spark reads alike."""
+    """Parse a string as a date or timestamp if it has the one format that all versions of Spark parse alike."""
     try:
         if kind == "date" and _DATE.match(text):
             return KnownValue(kind, (date.fromisoformat(text) - _EPOCH.date()).days)
@@ -170,7 +174,7 @@ def _read(kind: Kind, text: str) -> KnownValue | None:
 
 
 def compared(known: KnownValue, domain: ColumnDomain) -> Value | None:
-    """The value that a column of this domain is compared with; ``None`` where that is not certain. Not for null."""
+    """The value with which a column of this domain is compared; ``None`` if uncertain. Not for null."""
     kind, value = known.kind, known.value
     match domain.type:
         case "string":
@@ -185,7 +189,7 @@ def compared(known: KnownValue, domain: ColumnDomain) -> Value | None:
             return float(value) if certain else None
         case "byte" | "short" | "integer" | "long":
             if kind == "text":
-                # Spark reads the text as a number of the column's kind; one that is too large it does not.
+                # Spark parses the string as a number of the column's type, unless the number is too large.
                 fits = _INTEGER.match(value) and abs(int(value)) < 2**31 and domain.type in {"integer", "long"}
                 return int(value) if fits and value != "-0" else None
             return value if kind in {"integer", "decimal"} else None
@@ -195,7 +199,7 @@ def compared(known: KnownValue, domain: ColumnDomain) -> Value | None:
 
 def _moment(known: KnownValue, domain: ColumnDomain) -> Value | None:
     if known.kind == "text":
-        read = _read(domain.type, known.value)  # type: ignore[arg-type]  # the three names are kinds too
+        read = _read(domain.type, known.value)  # type: ignore[arg-type]  # the three names are kinds, too
         return read.value if read else None
     if known.kind == domain.type:
         return known.value
@@ -205,7 +209,7 @@ def _moment(known: KnownValue, domain: ColumnDomain) -> Value | None:
 
 
 def _decimal(known: KnownValue, domain: ColumnDomain) -> Value | None:
-    """Spark compares in a common type, and rounds where that would have more than 38 digits."""
+    """Spark compares in a common type, and rounds if that type would have more than 38 digits."""
     precision, scale = decimal_size(domain)
     if known.kind == "integer":
         whole, after = 20, 0
@@ -224,15 +228,15 @@ def decimal_size(domain: ColumnDomain) -> tuple[int, int]:
 
 
 def certain_text(text: str) -> bool:
-    """Whether a text between quotes means itself in every version and setting of Spark.
+    """Whether a quoted string has the same value in all versions and settings of Spark.
 
-    Quotes within it may end it, a backslash escapes or not, ``${`` is a variable.
+    A quote inside it may end it, a backslash may or may not escape, and ``${`` starts a variable.
     """
     return not any(each in text for each in ("\\", "'", '"', "${"))
 
 
 def stored(known: KnownValue, domain: ColumnDomain) -> Values | None:
-    """The partition values under which a row with this literal in the column is stored; ``None`` where not certain."""
+    """The partition values under which a row with this literal in the column is stored; ``None`` if uncertain."""
     kind, value = known.kind, known.value
     if kind == "null":
         return Values(null=True)
@@ -241,7 +245,7 @@ def stored(known: KnownValue, domain: ColumnDomain) -> Values | None:
             return one_value(str(value))
         if kind != "text" or not certain_text(value):
             return None
-        # Delta keeps an empty text in a partition column as null.
+        # Delta stores an empty string in a partition column as null.
         return one_value(value) if value else Values(null=True)
     if domain.type.startswith("decimal("):
         precision, scale = decimal_size(domain)
@@ -262,17 +266,17 @@ def one_value(value: Value) -> Values:
 
 
 def near(value: Value, domain: ColumnDomain) -> Values:
-    """The set of a value, as wide as the domain's margin."""
+    """The set of a value, widened by the domain's margin."""
     return Values((Interval(value - domain.margin, value + domain.margin),)) if domain.margin else one_value(value)
 
 
 def passed_on(known: KnownValue, domain: ColumnDomain) -> tuple[Value, Value] | None:
-    """The least and the greatest that a row may store whose source column, of a type that is not known, equals this.
+    """The lowest and highest value that a row may store if its source column, of unknown type, equals this literal.
 
-    The source may be of any type that Spark compares with the literal and stores in the column.
+    The source may have any type that Spark compares with the literal and stores in the column.
     """
     if domain.type == "string":
-        # Only a text or a CHAR, which is padded with blanks, equals a word that no other type reads.
+        # Only a string or a CHAR, which is padded with blanks, equals a word that no other type parses.
         readable = {"true", "false", "yes", "no", "inf", "nan", "infinity", "now", "today", "tomorrow", "yesterday"}
         word = known.kind == "text" and _WORD.match(known.value) and known.value.casefold() not in readable | {"epoch"}
         return (known.value, f"{known.value}!") if word else None
@@ -298,7 +302,7 @@ def shown(value: Value, domain: ColumnDomain) -> str:
 
 
 def shown_values(column: str, values: Values, domain: ColumnDomain) -> str:
-    """A set of values of a column as a condition on it."""
+    """A set of values of a column, as an SQL condition on the column."""
     gaps = values.complement().intervals
     if len(values.intervals) > 1 and all(_single(each) for each in gaps):
         parts = [_listed(column, ("<>", "NOT IN"), gaps, domain)]
@@ -326,7 +330,7 @@ def _shown_interval(column: str, each: Interval, domain: ColumnDomain) -> str:
 
 
 def interval_of(operator: str, value: Value, domain: ColumnDomain) -> Values:
-    """The values of a column that may satisfy a comparison with a value; ``operator`` is one of ``= <> < <= > >=``."""
+    """The values of a column that may satisfy a comparison with a value. ``operator`` is one of ``= <> < <= > >=``."""
     margin = domain.margin
     if operator == "=":
         return near(value, domain)

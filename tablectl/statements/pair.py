@@ -1,7 +1,8 @@
-"""What becomes of two statements that run at once on one table: each as the loser, the other as the winner.
+"""The outcomes of two concurrent statements on one table, with each as the current transaction after the other.
 
-The rules decide on transactions: what a statement may do at most, and what it does at least if it changes a row. What
-survives the most commits, what fails on the least fails, and what lies between may fail.
+The rules decide on transactions, so each statement is represented twice: by everything that it may do, and by the least
+that it does if it changes a row. If the current statement commits against the most, it commits. If it fails against the
+least, it fails. Otherwise it may fail.
 """
 
 from __future__ import annotations
@@ -30,42 +31,42 @@ from tablectl.statements.regions import Region, covers, disjoint, either
 from tablectl.statements.target import StatementTable
 
 EVERYWHERE = "anywhere"
-"""The text of a region that says nothing of any column."""
+"""The text of a region that restricts no column."""
 _HERE, _ELSEWHERE = "here", "elsewhere"
 _MOST_SHOWN = 240
 
 
 @dataclass(frozen=True, slots=True)
 class PairOutcome:
-    """What becomes of one statement after the other committed, if both change rows."""
+    """The outcome of one statement after the other committed, if both change rows."""
 
     result: ConflictResult
     reason: str
     source: str
     conflicts: tuple[Conflict, ...] = ()
-    """How it fails or may fail, in the order in which Delta checks."""
+    """How it fails or may fail, in the order of Delta's checks."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatementPair:
-    """Two statements on a table, as one client sees it."""
+    """Two statements on a table, for one client."""
 
     setting: ConflictContext
     first: Footprint
     second: Footprint
     fates: tuple[PairOutcome, PairOutcome]
-    """Of the first after the second, and of the second after the first."""
+    """The outcome of the first after the second, and of the second after the first."""
 
     @property
     def apart(self) -> bool:
-        """Whether both certainly commit, whichever is the faster."""
+        """Whether both certainly commit, whichever commits first."""
         return all(fate.result is ConflictResult.COMMITS for fate in self.fates)
 
 
 def between(
     first: ParsedStatement, second: ParsedStatement, subject: StatementTable, setting: ConflictContext
 ) -> StatementPair:
-    """Both orders of two statements. Raises ``StatementError`` where one of them writes another table."""
+    """Both orders of two statements. Raises ``StatementError`` if one of them writes another table."""
     documented = setting.client.engine != "delta-spark"
     one, two = (footprint(each, subject, documented=documented) for each in (first, second))
     setting = replace(setting, partitioned=bool(subject.partition_columns))
@@ -91,7 +92,7 @@ def _fate(loser: Footprint, winner: Footprint, subject: StatementTable, setting:
 
 
 def _commits(loser: Footprint, winner: Footprint, subject: StatementTable, outcome: ConflictOutcome) -> PairOutcome:
-    """What keeps two statements apart is told by their partitions, where it is these."""
+    """The outcome of a commit. If partitions keep the statements disjoint, the reason names them."""
     writes = either([winner.adds, winner.rewrites])
     if loser.reads is None or not writes.boxes or not disjoint(loser.reads, writes):
         return PairOutcome(ConflictResult.COMMITS, outcome.reason, outcome.source)
@@ -111,7 +112,9 @@ def _outcome(
 def _at_most(
     loser: Footprint, winner: Footprint, setting: ConflictContext
 ) -> list[tuple[CommittedTransaction, Transaction]]:
-    """Everything that may happen, and the same without the files that are added: what else could end the loser."""
+    """Everything that may happen, with and without the added files: the latter shows what else could end the
+    transaction.
+    """
     reads = loser.reads
     read_again = reads is not None and not disjoint(reads, winner.rewrites)
     removed_again = not disjoint(loser.rewrites, winner.rewrites)
@@ -127,7 +130,7 @@ def _at_most(
 def _at_least(
     loser: Footprint, winner: Footprint, setting: ConflictContext
 ) -> tuple[CommittedTransaction, Transaction]:
-    """What happens whatever rows there are, as long as both statements change some."""
+    """What happens regardless of the rows, as long as both statements change some."""
     reads = loser.reads
     adds = winner.surely_adds and bool(winner.adds.boxes)
     sure = adds and reads is not None and (not setting.partitioned or covers(reads, winner.adds))
@@ -158,7 +161,7 @@ def _metadata(of: Footprint) -> MetadataChange | None:
 
 
 def region_text(region: Region, subject: StatementTable) -> str:
-    """A region as a condition on partition columns, cut where it is long."""
+    """A region as a condition on partition columns, truncated if long."""
     if not region.boxes:
         return "nothing"
     if region.everywhere:

@@ -1,7 +1,7 @@
-"""One SQL statement that writes a table: parsed, and what it names.
+"""Parse one SQL statement that writes a table, and find the names in it.
 
-Only a statement of a known form is taken; every other is a ``StatementError`` that says what is wrong and the way out.
-Together with ``literals`` and ``predicates`` the only importer of sqlglot, which takes a while to load.
+Only statements of a known form are accepted. Any other raises a ``StatementError`` with the problem and a fix. Besides
+``literals`` and ``predicates`` this is the only importer of sqlglot, which is slow to load.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tablectl.model.text import printable
 LONGEST = 65_536
 """Characters of a statement: longer ones are refused before they are parsed."""
 DEEPEST = 60
-"""Brackets within brackets."""
+"""Maximum depth of nested brackets."""
 _EVOLVES = re.compile(r"\s*(MERGE|INSERT)\s+(WITH\s+SCHEMA\s+EVOLUTION\s)", re.IGNORECASE)
 _TAKEN = "UPDATE, DELETE, MERGE, INSERT, INSERT OVERWRITE, INSERT … REPLACE WHERE and TRUNCATE"
 _OPENS = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE})
@@ -38,12 +38,12 @@ _KNOWN_PARTS: Mapping[type[exp.Expr], frozenset[str]] = MappingProxyType(
     }
 )
 _VERBS: Mapping[type[exp.Expr], str] = MappingProxyType({exp.MultitableInserts: "an INSERT into several tables"})
-"""What is called otherwise than by the class of its node."""
+"""Names of statements that differ from the class name of their node."""
 _STARTS = frozenset({"UPDATE", "DELETE", "MERGE", "INSERT", "TRUNCATE", "WITH", "FROM"})
 
 
 class StatementError(TablectlError):
-    """A text that is no statement of which could be said what it conflicts with."""
+    """A text that is not a statement whose conflicts can be determined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class ParsedStatement:
     kind: Kind
     node: exp.Expr
     table: exp.Table
-    """The table that it writes, as it names it."""
+    """The table that it writes, as named in the statement."""
     evolves: bool = False
     """Whether it may change the table's schema."""
 
@@ -65,12 +65,12 @@ class ParsedStatement:
 
     @property
     def alias(self) -> str:
-        """What the statement calls the table; empty where it gives it no name of its own."""
+        """The table's alias; empty if it has none."""
         return self.table.alias
 
     @property
     def verb(self) -> str:
-        """What it does, in a word or two: ``INSERT OVERWRITE``."""
+        """The statement in a word or two: ``INSERT OVERWRITE``."""
         if isinstance(self.node, exp.TruncateTable):
             return "TRUNCATE"
         if isinstance(self.node, exp.Insert) and self.node.args.get("overwrite"):
@@ -79,10 +79,10 @@ class ParsedStatement:
 
 
 def parse_statement(sql: str) -> ParsedStatement:
-    """The one statement in a text. Raises ``StatementError``."""
+    """Parse the one statement in a text. Raises ``StatementError``."""
     _check_text(sql)
     found = _EVOLVES.match(sql)
-    # sqlglot does not know the clause.
+    # sqlglot does not support the clause.
     plain = sql[: found.start(2)] + " " * (found.end(2) - found.start(2)) + sql[found.end(2) :] if found else sql
     try:
         node = _parse(plain)
@@ -145,7 +145,7 @@ def _check_tokens(sql: str, tokens: list[Token]) -> None:
 
 
 def _keep_escapes(sql: str, tokens: list[Token]) -> None:
-    """A text with escapes, of which sqlglot knows fewer than Spark, stays as it is written and counts as unknown."""
+    """A string with escapes stays as written and counts as unknown: sqlglot knows fewer escapes than Spark."""
     for token in tokens:
         written = sql[token.start : token.end + 1]
         if token.token_type is TokenType.STRING and "\\" in written:
@@ -179,7 +179,7 @@ def _statement(sql: str, node: exp.Expr, *, evolves: bool) -> ParsedStatement:
 
 
 def _is_clause(when: exp.Expr) -> bool:
-    """Whether a clause of MERGE does what one of its kind may do; sqlglot takes any."""
+    """Whether a MERGE clause has an action that its kind permits; sqlglot accepts any."""
     then = when.args.get("then")
     if when.args.get("matched") or when.args.get("source"):
         return isinstance(then, exp.Update) or (isinstance(then, exp.Var) and then.name.upper() == "DELETE")
@@ -205,7 +205,7 @@ def _kind(node: exp.Expr) -> Kind:
 
 
 def partition_of(node: exp.Expr) -> tuple[exp.Expr, ...]:
-    """What stands in a statement's ``PARTITION (…)``; columns without a value as columns."""
+    """The contents of a statement's ``PARTITION (…)``; columns without a value appear as columns."""
     table = node.this.this if isinstance(node.this, exp.Schema) else node.this
     partition = node.args.get("partition") or (table.args.get("partition") if isinstance(table, exp.Table) else None)
     return tuple(partition.expressions) if partition else ()

@@ -1,6 +1,6 @@
-"""Which partitions a condition admits, and which predicates Delta registers as read for it (delta-3).
+"""The partitions that a condition admits, and the predicates that Delta registers as read for it (delta-3).
 
-What a condition may be true for is computed together with what it may be false for, so that NOT is sound in
+For each condition two regions are computed together: where it may be true and where it may be false. So NOT is sound in
 three-valued logic. Whatever is not a comparison of a partition column with a literal may be both, everywhere.
 """
 
@@ -39,13 +39,13 @@ _LAST = chr(0x10FFFF)
 
 
 class ConditionPlace(Enum):
-    """What a name in a statement means."""
+    """What a column name in a statement refers to."""
 
     PARTITION = auto()
     DATA = auto()
-    """A column of the table that is no partition column, or a field of one."""
+    """A column of the table that is not a partition column, or a field of one."""
     FOREIGN = auto()
-    """A column of something else, such as a source."""
+    """A column of another relation, such as a source."""
     UNCERTAIN = auto()
 
 
@@ -54,16 +54,16 @@ class Scope:
     """The names that a condition may use."""
 
     qualifiers: tuple[tuple[str, ...], ...]
-    """What may stand before a column of the table, folded: its alias, or its name whole or in part."""
+    """Possible qualifiers of the table's columns, folded: its alias, or its name in full or in part."""
     columns: Mapping[str, ColumnDomain | None]
-    """The columns of the table by folded name. A domain that is ``None`` is not known."""
+    """The columns of the table by folded name. A domain of ``None`` is unknown."""
     partitions: tuple[str, ...]
     """The folded names of the partition columns."""
     alone: bool = True
-    """Whether no other relation is there, so that a name which is no column of the table means nothing known."""
+    """True if the table is the only relation in scope. A name that is not a column of it then cannot be resolved."""
 
     def place(self, column: exp.Column) -> ConditionPlace:
-        """What a name means here. A qualifier goes before a column with fields, as it does in Spark."""
+        """What a name refers to here. As in Spark, a qualifier takes precedence over a column with fields."""
         name, *before = [part.name.casefold() for part in reversed(column.parts)]
         qualifier = tuple(reversed(before))
         if isinstance(column.this, exp.Star):
@@ -80,7 +80,7 @@ class Scope:
         return ConditionPlace.DATA if name in self.columns else ConditionPlace.UNCERTAIN
 
     def places(self, condition: exp.Expr) -> set[ConditionPlace]:
-        """What all the names of a condition mean. A subquery makes it uncertain."""
+        """What the names of a condition refer to. A subquery adds ``UNCERTAIN``."""
         found = {self.place(column) for column in condition.find_all(exp.Column)}
         return found | ({ConditionPlace.UNCERTAIN} if has_subquery(condition) else set())
 
@@ -95,7 +95,7 @@ class RegisteredRead:
 
 
 def has_subquery(condition: exp.Expr) -> bool:
-    """Whether a query stands within a condition."""
+    """Whether a condition contains a query."""
     return condition.find(exp.Query, exp.Exists) is not None
 
 
@@ -110,12 +110,12 @@ def conjuncts(condition: exp.Expr | None) -> tuple[exp.Expr, ...]:
 
 
 def admits(condition: exp.Expr | None, scope: Scope) -> Region:
-    """The partitions of rows for which a condition may be true; none is true for all."""
+    """The partitions of rows for which a condition may be true; no condition is true for all rows."""
     return ANYWHERE if condition is None else _region(condition, scope, wanted=True)
 
 
 def _region(node: exp.Expr, scope: Scope, *, wanted: bool) -> Region:
-    """Where an expression may be true (or false)."""
+    """Where an expression may be true, or false if ``wanted`` is false."""
     node = node.unnest()
     match node:
         case exp.And() | exp.Or():
@@ -138,7 +138,7 @@ def _all(regions: Sequence[Region]) -> Region:
 
 
 def _leaf(node: exp.Expr, scope: Scope, *, wanted: bool) -> Region | None:
-    """Where a comparison may be true (or false); ``None`` where that is not certain."""
+    """Where a comparison may be true, or false if ``wanted`` is false; ``None`` if uncertain."""
     operator = _OPERATORS.get(type(node))
     if operator:
         return _comparison(node, operator, scope, wanted=wanted)
@@ -160,7 +160,9 @@ def _leaf(node: exp.Expr, scope: Scope, *, wanted: bool) -> Region | None:
 
 
 def _only(node: exp.Expr, *expected: str) -> bool:
-    """Whether a node holds nothing but what is expected: sqlglot keeps variants of an operator in further arguments."""
+    """Whether a node has only the expected arguments: sqlglot represents variants of an operator by further
+    arguments.
+    """
     return not any(value for key, value in node.args.items() if key not in expected)
 
 
@@ -215,7 +217,7 @@ def _is(node: exp.Is, scope: Scope, *, wanted: bool) -> Region | None:
     if isinstance(node.expression, exp.Boolean) and wanted:
         return _region(node.this, scope, wanted=bool(node.expression.this))
     inner = node.this.unnest()
-    # That a column's domain is not known matters to no question of null.
+    # The domain of the column does not matter for IS NULL.
     partition = isinstance(inner, exp.Column) and scope.place(inner) is ConditionPlace.PARTITION
     if not isinstance(node.expression, exp.Null) or not partition:
         return None
@@ -251,7 +253,9 @@ def _between(node: exp.Between, scope: Scope, *, wanted: bool) -> Region | None:
 
 
 def _like(node: exp.Like, scope: Scope, *, wanted: bool) -> Region | None:
-    """A text before the first wildcard bounds what matches; a pattern without others is just that bound."""
+    """The prefix before the first wildcard bounds the matches. A pattern without other wildcards is exactly that
+    bound.
+    """
     column, pattern = _partition(node.this, scope), literal_of(node.expression)
     if (
         column is None
@@ -273,25 +277,27 @@ def _like(node: exp.Like, scope: Scope, *, wanted: bool) -> Region | None:
 
 
 def _beginning(prefix: str) -> Values:
-    """The texts that begin so, in the order of their UTF-8 bytes, which is that of code points."""
+    """The strings with this prefix, ordered by their UTF-8 bytes, which is the order of code points."""
     if not prefix or _LAST in prefix:
         return NOT_NULL
     following = ord(prefix[-1]) + 1
-    # The code points of surrogates belong to no text.
+    # No string contains the code points of surrogates.
     after = prefix[:-1] + chr(0xE000 if 0xD800 <= following < 0xE000 else following)
     return Values((Interval(prefix, after, high_open=True),))
 
 
 def registered_by_rewrite(condition: exp.Expr | None, scope: Scope) -> RegisteredRead:
-    """What UPDATE and DELETE register: parts on partition columns alone, and what others imply by AND and OR."""
+    """What UPDATE and DELETE register: parts on partition columns only, and those that other parts imply by AND and
+    OR.
+    """
     return _registered(conjuncts(condition), scope, lambda part: _extracted(part, scope))
 
 
 def registered_by_scan(conditions: Sequence[exp.Expr | None], scope: Scope) -> RegisteredRead:
-    """What MERGE registers for its ON, and a scan for what filters it: parts on partition columns alone, and no other.
+    """What MERGE registers for its ON, and a scan for its filters: parts on partition columns only, and nothing else.
 
-    Spark may join two alternatives that share a member into one part, so beside a mixed alternative none counts; and
-    it may take out of a mixed one what all its members share, so that it narrows after all.
+    Spark may merge two alternatives that share a member into one part, so next to a mixed alternative nothing counts.
+    And it may factor out of a mixed part what all its members share, so that it does narrow the read.
     """
     parts = [part for condition in conditions for part in conjuncts(condition)]
     alternatives = [part for part in parts if isinstance(part, _CONNECTED)]
@@ -321,7 +327,7 @@ def _of_part(part: exp.Expr, scope: Scope, mixed: Callable[[exp.Expr], Region | 
 
 
 def _extracted(part: exp.Expr, scope: Scope) -> Region:
-    """``DeltaTableUtils.extractMetadataPredicates``: through AND and OR, never into anything else."""
+    """Like ``DeltaTableUtils.extractMetadataPredicates``: through AND and OR, never into anything else."""
     part = part.unnest()
     places = scope.places(part)
     if places <= {ConditionPlace.PARTITION}:
@@ -329,7 +335,7 @@ def _extracted(part: exp.Expr, scope: Scope) -> Region:
     if isinstance(part, exp.And | exp.Or):
         sides = [_extracted(side, scope) for side in part.flatten()]
         return _all(sides) if isinstance(part, exp.And) else either(sides)
-    # Spark may rewrite what holds both kinds of columns before Delta sees it.
+    # Spark may rewrite a condition on both kinds of columns before Delta sees it.
     return ANYWHERE if ConditionPlace.PARTITION not in places and ConditionPlace.UNCERTAIN not in places else UNKNOWN
 
 

@@ -1,4 +1,4 @@
-"""What a statement's queries read of the table, and what they limit the columns to that they hand on."""
+"""What the queries of a statement read of the table, and the limits of the columns that they return."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ class Queries:
     subject: StatementTable
 
     def own_reads(self) -> tuple[Region, ...]:
-        """What the queries register that read the very table they are to change."""
+        """What queries on the written table itself register."""
         return tuple(self._scan(table) for table in self._tables() if self._own(table))
 
     def others(self) -> tuple[str, ...]:
-        """The other tables that it reads, as it names them."""
+        """The other tables that it reads, as named in the statement."""
         names = (table for table in self._tables() if not self._own(table))
         return tuple(dict.fromkeys(".".join(part.sql("databricks") for part in table.parts) for table in names))
 
     def query_of(self, source: exp.Expr | None) -> exp.Select | None:
-        """The query that a source is: a query itself, a subquery, or the name of a common table expression."""
+        """The query of a source: the source itself, a subquery, or a common table expression by name."""
         if isinstance(source, exp.Table):
             source = self._named_queries().get(source.name.casefold()) if self._is_query(source) else None
         if isinstance(source, exp.Subquery):
@@ -44,13 +44,15 @@ class Queries:
         return source if isinstance(source, exp.Select) else None
 
     def scope_of(self, source: exp.Expr | None) -> Scope | None:
-        """The names of what stands in FROM, where it is the very table that is written."""
+        """The scope of a query's FROM, if that is the written table itself."""
         if not isinstance(source, exp.Table) or not self._own(source) or not _as_it_is(source):
             return None
         return self.subject.scope([part.name for part in source.parts], source.alias)
 
     def _named_queries(self) -> Mapping[str, exp.Expr]:
-        """Common table expressions; nothing is known of one whose name another has, or with new names of columns."""
+        """Common table expressions by name. Those with a duplicate name, or with new column names, are left out as
+        unknown.
+        """
         found: dict[str, exp.Expr] = {}
         for cte in self.root.find_all(exp.CTE):
             name = cte.alias.casefold()
@@ -64,8 +66,8 @@ class Queries:
         return not self._is_query(table) and self.subject.named([part.name for part in table.parts])
 
     def _is_query(self, table: exp.Table) -> bool:
-        """Whether a name is that of a query. Where it may be the table's own as well, which of the two depends on the
-        place, so it counts as the table.
+        """Whether a name refers to a query. If it may also be the table's own name, which of the two it means depends
+        on the place, so it counts as the table.
         """
         name = table.name.casefold()
         inside = any(isinstance(each, exp.CTE) and each.alias.casefold() == name for each in _between(table, self.root))
@@ -73,7 +75,7 @@ class Queries:
         return query and not self.subject.named([table.name])
 
     def _scan(self, table: exp.Table) -> Region:
-        """What a query registers: its WHERE, and the ON of inner joins, where there are no other ones."""
+        """What a query registers: its WHERE, and the ON of inner joins if it has no other joins."""
         if not all(_in_from(above) for above in _between(table, self.root)):
             return UNKNOWN
         select = table.parent.parent if isinstance(table.parent, exp.From | exp.Join) else None
@@ -88,14 +90,14 @@ class Queries:
 
 @dataclass(frozen=True, slots=True)
 class QueryLimits:
-    """What the columns of one source may hold: as its WHERE, and the condition of a clause of MERGE, say."""
+    """The possible values of a source's columns, according to its WHERE and the condition of a MERGE clause."""
 
     queries: Queries
     source: exp.Expr | None
     condition: exp.Expr | None = None
 
     def named(self, column: str, target: str) -> Values:
-        """The values that a column of the source, by folded name, may give to a column of the target."""
+        """The values that a source column, given by folded name, may give to a target column."""
         domain = self.queries.subject.domain(target)
         if domain is None:
             return EVERY_VALUE
@@ -104,13 +106,13 @@ class QueryLimits:
         return found.meet(self._of_clause(column, domain))
 
     def at(self, index: int, count: int, target: str) -> Values:
-        """The values that the query's column at a place, of ``count``, may give to a column of the target."""
+        """The values that column ``index`` of the query's ``count`` columns may give to a target column."""
         query, domain = self._query(), self.queries.subject.domain(target)
         if domain is None or query is None or not _simple(query):
             return EVERY_VALUE
         projections = query.expressions
         if len(projections) == 1 and isinstance(projections[0], exp.Star):
-            # Only of the table itself is it certain that its columns stand in the table's order.
+            # Only for the table itself is it certain that its columns are in the table's order.
             own = self.queries.scope_of(_from(query))
             return self._of_query(query, target, target, domain) if own else EVERY_VALUE
         if len(projections) != count or _starred(projections):
@@ -157,9 +159,9 @@ class QueryLimits:
 
 
 def _loosely(node: exp.Expr, column: str, domain: ColumnDomain, qualifier: str = "") -> Values:
-    """What a condition limits a column to whose type is not known, once its value is stored in the target's column.
+    """The limits that a condition puts on a column of unknown type, once its value is stored in the target's column.
 
-    The types between which Spark compares and casts differ in precision, so every bound counts as within.
+    The types between which Spark compares and casts differ in precision, so every bound counts as inclusive.
     """
     node = node.unnest()
     match node:
@@ -218,7 +220,7 @@ def _downwards(node: exp.Expr, domain: ColumnDomain) -> Values:
 
 
 def _bounds(node: exp.Expr, domain: ColumnDomain) -> Interval | None:
-    """What a range is bounded by. A column of texts is compared with a text as such, whatever it is then stored as."""
+    """The bounds of a range. A string column is compared with a string as such, whatever type it is then stored as."""
     known, points = literal_of(node), _points(node, domain)
     return None if known is None or known.kind == "text" or points == EVERY_VALUE else points.intervals[0]
 
@@ -231,7 +233,7 @@ def _joined(values: Iterator[Values]) -> Values:
 
 
 def _between(node: exp.Expr, root: exp.Expr) -> Iterator[exp.Expr]:
-    """What stands around a node, up to a root."""
+    """The ancestors of a node up to a root."""
     above = node.parent
     while above is not None and above is not root:
         yield above
@@ -239,7 +241,7 @@ def _between(node: exp.Expr, root: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _in_from(node: exp.Expr) -> bool:
-    """Whether a part of a query brings rows: a subquery among its columns or conditions does not."""
+    """Whether a part of a query supplies rows: a subquery among its columns or conditions does not."""
     beside = isinstance(node, exp.Subquery) and isinstance(node.parent, exp.Select)
     return isinstance(node, _TRANSPARENT) and not beside
 
@@ -254,14 +256,14 @@ def _starred(projections: Sequence[exp.Expr]) -> bool:
 
 
 def _simple(query: exp.Select) -> bool:
-    """Whether the rows of a query are rows of the one thing in its FROM, some of them."""
+    """Whether the rows of a query are a subset of the rows of the one relation in its FROM."""
     source = _from(query)
     beside = source is not None and any(source.args.get(each) for each in ("joins", "laterals", "pivots"))
     return not beside and not any(value for key, value in query.args.items() if key not in _ROWS)
 
 
 def _inner(query: exp.Select) -> bool:
-    """Whether WHERE goes down to every table in FROM as it stands."""
+    """Whether WHERE is pushed down unchanged to every table in FROM."""
     joins = query.args.get("joins") or []
     plain = all(not join.side and join.kind in {"", "INNER", "CROSS"} and not join.method for join in joins)
     return plain and not query.args.get("laterals") and not query.args.get("pivots")
@@ -273,6 +275,6 @@ def _as_it_is(table: exp.Table) -> bool:
 
 
 def _renamed(source: exp.Expr) -> bool:
-    """Whether an alias gives new names to the columns."""
+    """Whether an alias renames the columns."""
     alias = source.args.get("alias")
     return isinstance(alias, exp.TableAlias) and bool(alias.columns)

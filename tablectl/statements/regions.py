@@ -1,9 +1,9 @@
-"""Sets of partitions that a predicate may admit, and the proof that two of them share none.
+"""Sets of partitions that a predicate may admit, and the proof that two of them are disjoint.
 
-A set of values is intervals over the order of its column's type, and whether it holds null. A box is one set for each
-of some columns, a region a union of boxes: a predicate in disjunctive normal form, bounded in size. Every operation
-that would grow beyond the bound gives a larger region instead, so what is disjoint here is disjoint (but what is not
-may be so all the same).
+A set of values is a list of intervals in the order of its column's type, plus whether it contains null. A box has one
+set for each of some columns. A region is a union of boxes: a predicate in disjunctive normal form, of bounded size. An
+operation whose result would exceed the bound returns a larger region instead. So regions reported as disjoint are
+disjoint, and others may be disjoint all the same.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 Value = Any
-"""A value of one column's domain: all of one column compare with each other."""
+"""A value of one column's domain. All values of one column are comparable."""
 MOST_BOXES = 128
 _MOST_PAIRS = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """From ``low`` to ``high``; ``None`` is no bound."""
+    """From ``low`` to ``high``; ``None`` is unbounded."""
 
     low: Value | None = None
     high: Value | None = None
@@ -29,19 +29,19 @@ class Interval:
 
     @property
     def empty(self) -> bool:
-        """Whether no value lies in it."""
+        """Whether it contains no value."""
         if self.low is None or self.high is None:
             return False
         return bool(self.low > self.high or (self.low == self.high and (self.low_open or self.high_open)))
 
     def meet(self, other: Interval) -> Interval:
-        """What lies in both."""
+        """The intersection."""
         low, low_open = _higher((self.low, self.low_open), (other.low, other.low_open))
         high, high_open = _lower((self.high, self.high_open), (other.high, other.high_open))
         return Interval(low, high, low_open, high_open)
 
     def within(self, other: Interval) -> bool:
-        """Whether all of it lies in the other."""
+        """Whether it is contained in the other."""
         return self.meet(other) == self
 
 
@@ -63,18 +63,18 @@ def _lower(one: tuple[Value, bool], other: tuple[Value, bool]) -> tuple[Value, b
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """A set of values of one column: intervals that are sorted and apart, and null or not."""
+    """A set of values of one column: sorted, disjoint intervals, and whether null is included."""
 
     intervals: tuple[Interval, ...] = ()
     null: bool = False
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is in it, null included."""
+        """Whether it contains no value and no null."""
         return not self.intervals and not self.null
 
     def meet(self, other: Values) -> Values:
-        """What is in both."""
+        """The intersection."""
         met, mine, theirs = [], 0, 0
         while mine < len(self.intervals) and theirs < len(other.intervals):
             one, two = self.intervals[mine], other.intervals[theirs]
@@ -88,16 +88,16 @@ class Values:
         return Values(tuple(met), self.null and other.null)
 
     def join(self, other: Values) -> Values:
-        """What is in either."""
+        """The union."""
         return values_of((*self.intervals, *other.intervals), null=self.null or other.null)
 
     def within(self, other: Values) -> bool:
-        """Whether the other holds all of it."""
+        """Whether it is contained in the other."""
         held = all(any(mine.within(theirs) for theirs in other.intervals) for mine in self.intervals)
         return held and (other.null or not self.null)
 
     def complement(self) -> Values:
-        """The values that are not in it; null in neither."""
+        """The values that are not in it. Null is in neither."""
         apart: list[Interval] = []
         low, low_open = None, False
         for each in self.intervals:
@@ -115,7 +115,7 @@ NULL = Values(null=True)
 
 
 def values_of(intervals: Iterable[Interval], *, null: bool = False) -> Values:
-    """The set of some intervals, which may overlap, touch or be empty."""
+    """The union of intervals, which may overlap, touch or be empty."""
     merged: list[Interval] = []
     for each in sorted((each for each in intervals if not each.empty), key=_by_low):
         if merged and _touch(merged[-1], each):
@@ -151,19 +151,19 @@ def _ends_first(one: Interval, other: Interval) -> bool:
 
 
 Box = tuple[tuple[str, Values], ...]
-"""The values of some columns, by folded name and sorted by it; a column that is not named may have any."""
+"""The values of some columns, sorted by folded name. A column that is not listed may have any value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A set of partitions. It holds at least those that were meant, and where ``exact`` no other."""
+    """A set of partitions. It contains at least the intended ones, and no others if ``exact``."""
 
     boxes: tuple[Box, ...]
     exact: bool = True
 
     @property
     def everywhere(self) -> bool:
-        """Whether it says nothing of any column."""
+        """Whether it restricts no column."""
         return () in self.boxes
 
     def column(self, name: str) -> Values:
@@ -187,7 +187,7 @@ def where(column: str, values: Values, *, exact: bool = True) -> Region:
 
 
 def both(one: Region, other: Region) -> Region:
-    """What is in both, or, where that would be too many boxes, in the one that has fewer."""
+    """The intersection or, if that needs too many boxes, the region with fewer boxes."""
     exact = one.exact and other.exact
     if one.everywhere or other.everywhere:
         return Region((other if one.everywhere else one).boxes, exact)
@@ -198,17 +198,17 @@ def both(one: Region, other: Region) -> Region:
 
 
 def either(regions: Sequence[Region]) -> Region:
-    """What is in one of them, or everywhere, where that would be too many boxes."""
+    """The union or, if that needs too many boxes, everything."""
     return _bounded([box for region in regions for box in region.boxes], exact=all(each.exact for each in regions))
 
 
 def disjoint(one: Region, other: Region) -> bool:
-    """Whether the two certainly share no partition."""
+    """Whether the two certainly have no partition in common."""
     return all(_meet(mine, theirs) is None for mine in one.boxes for theirs in other.boxes)
 
 
 def covers(one: Region, other: Region) -> bool:
-    """Whether the first certainly holds every partition of the second; false as well where that takes several boxes."""
+    """Whether the first certainly contains every partition of the second. Also false if that takes several boxes."""
     return one.exact and all(any(_within(theirs, mine) for mine in one.boxes) for theirs in other.boxes)
 
 
@@ -227,7 +227,7 @@ def _within(one: Box, other: Box) -> bool:
 
 
 def _bounded(boxes: Sequence[Box], *, exact: bool) -> Region:
-    """Boxes that differ in one column only are made one, so that long lists of alternatives stay small."""
+    """Merge boxes that differ in one column only, so that long lists of alternatives stay small."""
     if () in boxes:
         return Region(((),), exact)
     merged = _merge(list(dict.fromkeys(boxes)))

@@ -1,6 +1,6 @@
-"""What would keep two statements apart that are not: a condition written out, or other partitions.
+"""Fixes for two statements that conflict: an explicit condition, or other partition columns.
 
-Each way was put through the same analysis as the statements themselves, and is told only where it helps.
+Each fix is checked by the same analysis as the statements themselves, and is suggested only if it helps.
 """
 
 from __future__ import annotations
@@ -24,38 +24,38 @@ from tablectl.statements.target import StatementTable
 
 _MOST_COLUMNS = 6
 _LONGEST = 4000
-"""Characters of a statement that is worth to be written anew: many ways are tried, and each is parsed."""
+"""Maximum length, in characters, of a statement to rewrite: many variants are tried, and each is parsed."""
 _STEPS: Mapping[str, int] = MappingProxyType({"timestamp": 10 * 86_400_000_000, "timestamp_ntz": 86_400_000_000})
-"""From one value of a column to another that is certainly not the same; 1 for the others."""
+"""The distance from one value of a column to another that is certainly different; 1 for other types."""
 _QUOTED = ("date", "timestamp", "timestamp_ntz")
 
 
 @dataclass(frozen=True, slots=True)
 class RewrittenStatement:
-    """One of the two statements, with a condition that was not in it."""
+    """One of the two statements, with an added condition."""
 
     index: int
     """0 for the first, 1 for the second."""
     sql: str
     only_if: str = ""
-    """What must hold for it to do the same as before; empty where it always does."""
+    """The condition under which it does the same as before; empty if it always does."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuggestedPartitioning:
-    """Partition columns under which both statements commit as they stand."""
+    """Partition columns with which both statements commit unchanged."""
 
     columns: tuple[str, ...]
     unclustered: bool
-    """Whether the table would have to give up its clustering for them."""
+    """Whether the table would lose its clustering."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suggestions:
-    """All that helps; empty where nothing does, or nothing is needed."""
+    """All fixes; empty if none helps or none is needed."""
 
     rewrites: tuple[RewrittenStatement, ...] = ()
-    """To be made all together."""
+    """To be made together."""
     partitionings: tuple[SuggestedPartitioning, ...] = ()
 
 
@@ -67,18 +67,18 @@ class _Added:
     column: str
     domain: ColumnDomain
     values: Values
-    """What the condition admits; where only the user knows, an example."""
+    """The values that the condition admits; an example if only the user knows them."""
     only_if: str = ""
     blank: str = ""
-    """What stands in the place of the value that only the user knows."""
+    """The placeholder for a value that only the user knows."""
     of_source: bool = False
-    """Whether only the source of a MERGE gets it."""
+    """Whether it applies only to the source of a MERGE."""
 
 
 def suggest(
     first: ParsedStatement, second: ParsedStatement, subject: StatementTable, setting: ConflictContext
 ) -> Suggestions:
-    """What would let both statements commit, whichever is the faster."""
+    """The changes with which both statements would commit, whichever commits first."""
     both = (first, second)
     found = between(first, second, subject, setting)
     if found.apart or any(len(each.sql) > _LONGEST for each in both):
@@ -88,7 +88,7 @@ def suggest(
 
 
 def _conditions(found: StatementPair, subject: StatementTable) -> Iterator[tuple[_Added, ...]]:
-    """What may be added, the most certain first."""
+    """The conditions that could be added, the most certain first."""
     columns = [(name, domain) for name in subject.partitions[:_MOST_COLUMNS] if (domain := subject.domain(name))]
     for sure in (_follows, _of_source):
         yield from _alone_and_both([list(sure(found, column, domain)) for column, domain in columns])
@@ -110,7 +110,7 @@ def _footprint(found: StatementPair, index: int) -> Footprint:
 
 
 def _follows(found: StatementPair, column: str, domain: ColumnDomain) -> Iterator[_Added]:
-    """A condition that follows from the statement, and that Delta does not see in it."""
+    """A condition that follows from the statement, but that Delta does not derive from it."""
     for index in (0, 1):
         each = _footprint(found, index)
         values = each.rewrites.column(column)
@@ -120,7 +120,7 @@ def _follows(found: StatementPair, column: str, domain: ColumnDomain) -> Iterato
 
 
 def _of_source(found: StatementPair, column: str, domain: ColumnDomain) -> Iterator[_Added]:
-    """The rows that a MERGE may insert lie anywhere, though it reads only some partitions."""
+    """A MERGE may insert rows into any partition, although it reads only some."""
     for index in (0, 1):
         each = _footprint(found, index)
         values = EVERY_VALUE if each.reads is None else each.reads.column(column)
@@ -132,7 +132,7 @@ def _of_source(found: StatementPair, column: str, domain: ColumnDomain) -> Itera
 def _beside_the_other(
     found: StatementPair, index: int, column: str, domain: ColumnDomain
 ) -> Iterator[tuple[_Added, ...]]:
-    """A condition for one statement that keeps it out of where the other reads and writes."""
+    """A condition for one statement that keeps it out of the partitions that the other reads and writes."""
     other = _footprint(found, 1 - index)
     taken = either([other.adds, other.rewrites, *([other.reads] if other.reads else [])]).column(column)
     free = taken.complement()
@@ -146,7 +146,7 @@ def _beside_the_other(
 
 
 def _near(taken: Values, domain: ColumnDomain) -> Iterator[Value]:
-    """Values just beyond a set's bounds."""
+    """Values just outside a set's bounds."""
     for each in taken.intervals:
         if domain.type == "string":
             yield from (f"{bound}~" for bound in (each.high, each.low) if bound is not None)
@@ -177,7 +177,7 @@ def _tried(
     subject: StatementTable,
     setting: ConflictContext,
 ) -> tuple[RewrittenStatement, ...]:
-    """The rewritten statements, where they keep apart; else nothing."""
+    """The rewritten statements, if they no longer conflict; else nothing."""
     analysed, rewrites = list(both), []
     for each in added:
         example = _with_condition(both[each.index], each, _condition(each, example=True), subject)
@@ -194,20 +194,20 @@ def _tried(
     if not pair.apart:
         return ()
     before = (footprint(each, subject) for each in both)
-    # A condition that contradicts the others would keep everything apart.
+    # A condition that contradicts the others would make everything disjoint.
     empty = any(_emptied(old, new) for old, new in zip(before, (pair.first, pair.second), strict=True))
     return () if empty else tuple(rewrites)
 
 
 def _emptied(before: Footprint, after: Footprint) -> bool:
-    """Whether a statement does nothing any more in a way in which it did something."""
+    """Whether a statement lost one of its effects, because the region of that effect became empty."""
     regions = ((before.rewrites, after.rewrites), (before.adds, after.adds))
     nothing = any(old.boxes and not new.boxes for old, new in regions)
     return nothing or (after.reads is not None and not after.reads.boxes)
 
 
 def _condition(added: _Added, *, example: bool) -> exp.Expr:
-    """The condition, with the example in the place of the blank or with the blank itself."""
+    """The condition, with the example or with the placeholder."""
     column = exp.column(added.column)
     if added.blank and not example:
         return exp.EQ(this=column, expression=exp.Var(this=added.blank))
@@ -217,9 +217,9 @@ def _condition(added: _Added, *, example: bool) -> exp.Expr:
 def _with_condition(
     statement: ParsedStatement, added: _Added, condition: exp.Expr, subject: StatementTable
 ) -> str | None:
-    """A statement with one more condition; ``None`` where it has no place for one."""
+    """A statement with one more condition; ``None`` if it cannot have one."""
     if "\\" in statement.sql:
-        return None  # texts with escapes are not held as they were
+        return None  # strings with escapes are not kept as written
     node = statement.node.copy()
     match node:
         case exp.Update() | exp.Delete():
@@ -243,7 +243,7 @@ def _with_condition(
 
 
 def _as_literal(node: exp.Expr) -> exp.Expr:
-    """Dates as people write them."""
+    """Write dates as people do."""
     if isinstance(node, exp.Cast) and node.to.this is exp.DType.DATE:
         known = literal_of(node)
         return exp.Var(this=shown(known.value, ColumnDomain("date"))) if known and known.kind == "date" else node
@@ -251,7 +251,7 @@ def _as_literal(node: exp.Expr) -> exp.Expr:
 
 
 def _spelled(condition: exp.Expr, added: _Added, subject: StatementTable, qualifier: str) -> exp.Expr:
-    """The condition with the column as the table spells it."""
+    """The condition, with the column spelled as in the table."""
     made = condition.copy()
     name = next(each for each in subject.partition_columns if each.casefold() == added.column)
     for column in [made] if isinstance(made, exp.Column) else list(made.find_all(exp.Column)):
@@ -260,7 +260,7 @@ def _spelled(condition: exp.Expr, added: _Added, subject: StatementTable, qualif
 
 
 def _limited(source: exp.Expr, condition: exp.Expr) -> exp.Expr | None:
-    """A source of which only some rows come."""
+    """A source that is limited to some of its rows."""
     alias = source.alias_or_name
     if not isinstance(source, exp.Table | exp.Subquery) or not alias:
         return None
@@ -273,7 +273,7 @@ def _limited(source: exp.Expr, condition: exp.Expr) -> exp.Expr | None:
 def _partitionings(
     both: Sequence[ParsedStatement], subject: StatementTable, setting: ConflictContext
 ) -> Iterator[SuggestedPartitioning]:
-    """Data columns that both name and by which the table could be partitioned."""
+    """Data columns that both statements name and by which the table could be partitioned."""
     named = [{column.name.casefold() for column in each.node.find_all(exp.Column)} for each in both]
     for field in subject.schema.fields:
         column = field.name.casefold()

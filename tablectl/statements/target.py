@@ -1,4 +1,4 @@
-"""The table that statements are about, as far as that decides, and what in a statement means it."""
+"""The table of the compared statements, and the names that refer to it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tablectl.statements.predicates import Scope
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementTable:
-    """The table that both statements are about, as far as that decides."""
+    """The facts about the table that decide whether statements conflict."""
 
     name: TableName
     location: str
@@ -23,34 +23,34 @@ class StatementTable:
 
     @classmethod
     def of(cls, live: LiveTable) -> StatementTable:
-        """A live table."""
+        """The facts of a live table."""
         return cls(name=live.name, location=live.location, schema=live.schema, partition_columns=live.partition_columns)
 
     @property
     def identity(self) -> bool:
-        """Whether Delta draws the values of some column."""
+        """Whether the table has identity columns."""
         return self.schema.has_identity()
 
     @property
     def partitions(self) -> tuple[str, ...]:
-        """The partition columns, folded."""
+        """The folded names of the partition columns."""
         return tuple(each.casefold() for each in self.partition_columns)
 
     def domain(self, column: str) -> ColumnDomain | None:
-        """The domain of a column by folded name; ``None`` where it is not known."""
+        """The domain of a column by folded name; ``None`` if unknown."""
         return self._domains().get(column)
 
     def _domains(self) -> dict[str, ColumnDomain | None]:
         return {field.name.casefold(): domain_of(field) for field in self.schema.fields}
 
     def scope(self, written: Sequence[str], alias: str, *, alone: bool = True) -> Scope:
-        """The names of this table in a statement that calls it so."""
+        """The scope of this table in a statement that names it like this."""
         parts = tuple(part.casefold() for part in written)
         own = ((alias.casefold(),),) if alias else tuple(parts[start:] for start in range(len(parts)))
         return Scope(own, self._domains(), self.partitions, alone)
 
     def named(self, written: Sequence[str]) -> bool:
-        """Whether a name in a statement means this table: whole, or without the catalog or schema that is current."""
+        """Whether a name in a statement means this table: in full, or without the current catalog or schema."""
         parts = tuple(part.casefold() for part in written)
         if len(parts) == 2 and parts[0] == "delta":
             places = {canonical_location(self.location)} | (

@@ -1,1 +1,1 @@
-"""What writers import, by way of ``tablectl`` itself: ``guard``, ``guard_batch``, ``retry_on_conflict``."""
+"""The API for writers, imported through ``tablectl``: ``guard``, ``guard_batch``, ``retry_on_conflict``."""

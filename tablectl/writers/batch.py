@@ -1,4 +1,4 @@
-"""``tablectl.guard_batch``: what a stream hands to ``foreachBatch``, each batch under a guard of its own."""
+"""``tablectl.guard_batch``: a function for ``foreachBatch`` that runs each batch under its own guard."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tablectl.writers.options import GuardOptions, ModeName, Table, guard_option
 from tablectl.writers.wrappable import check_plain
 
 Batch = Callable[[Any, int], Any]
-"""What ``foreachBatch`` takes: a function of the batch's DataFrame and its number."""
+"""What ``foreachBatch`` accepts: a function of the batch's DataFrame and its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class GuardedBatch:
     terms: GuardOptions
 
     def __call__(self, df: Any, batch_id: int) -> None:
-        """One batch. Where the table must be looked up, that happens in the session of the batch."""
+        """Run one batch. If the table must be looked up, the batch's session is used."""
         with Guard(df.sparkSession if self.terms.target.location is None else None, self.terms):
             self.function(df, batch_id)
 
@@ -38,11 +38,11 @@ def guard_batch(
     state: str | None = None,
     ttl: float = TTL,
 ) -> GuardedBatch:
-    """The function that ``writeStream.foreachBatch`` shall call instead: ``function`` under a guard, batch by batch.
+    """Wrap a function for ``writeStream.foreachBatch``: each batch runs ``function`` under its own guard.
 
-    Everything but ``function(df, batch_id)`` is as in ``guard``. The function must resolve the table inside
+    All parameters except ``function(df, batch_id)`` are those of ``guard``. The function must resolve the table inside
     (``df.write.saveAsTable(…)``, ``MERGE`` as SQL, ``DeltaTable.forName``), not before. On Spark Connect it runs in a
-    Python process of the server, which must have tablectl too.
+    Python process of the server, where tablectl must be installed, too.
     """
     check_plain(function, "guard_batch")
     return GuardedBatch(function, guard_options(table, mode, name, timeout, state, ttl))

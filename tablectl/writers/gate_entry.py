@@ -1,6 +1,7 @@
-"""One writer's way past the gate: put the guard, read the gate, wait or write, delete the guard (docs/guards.md).
+"""How a writer passes the gate: put the guard, read the gate, wait or write, delete the guard (docs/guards.md).
 
-The order is the proof: the apply puts its gate and then lists the guards, so one of the two sees the other.
+The proof is in the order: the writer puts its guard and then reads the gate, the apply puts its gate and then lists the
+guards. So one of the two sees the other.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tablectl.model.errors import WindowError
 from tablectl.storage.records import RecordStore
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.004, 1.0
-"""Seconds between two looks at a gate: a short window shall delay a writer little."""
+"""Seconds between two reads of a gate. They start short, so that a short window delays a writer only a little."""
 _FIRST_REMINDER = 60.0
 
 UNDELETED = "the guard of this write was not deleted, and an apply may wait for it to age"
@@ -32,25 +33,25 @@ _Result = TypeVar("_Result")
 
 
 class GuardTimeout(WindowError):  # noqa: N818  (an event, as people name it)
-    """A guard waited at a gate for as long as its ``timeout`` allows. Nothing was written."""
+    """A guard was blocked at a gate for longer than its ``timeout``. Nothing was written."""
 
 
 class StoreCall(Protocol):
-    """Who makes the calls to the store; raises ``WindowError`` where one gets no answer in a bounded time."""
+    """Makes the calls to the store. Raises ``WindowError`` if a call gets no answer within a bounded time."""
 
     def __call__(self, call: Callable[[], _Result], /) -> _Result:
-        """What the call returns; what it raises, raised."""
+        """Return what the call returns; raise what it raises."""
 
 
 class StoredGuard:
-    """One transaction's guard in the store. Not for two threads at a time; its methods raise ``WindowError``."""
+    """One transaction's guard in the store. Not thread-safe; its methods raise ``WindowError``."""
 
     def __init__(self, store: RecordStore, record: GuardRecord, owner: Owner = UNKNOWN_OWNER) -> None:
-        """``record`` is the first beat that will be put; ``owner`` is who writes."""
+        """``record`` is the first beat to put; ``owner`` is the writer."""
         self._store = store
         self._next = record
         self._owner = owner
-        self._names: list[str] = []  # of the beats that may be there, also those whose answer was lost
+        self._names: list[str] = []  # of the beats that may exist, including those whose answer was lost
         self._active = False
         self._unrecorded: tuple[LeaseRecord, str] | None = None
         self.told_undeleted = False
@@ -68,11 +69,11 @@ class StoredGuard:
 
     @property
     def ttl(self) -> float:
-        """Seconds for which a beat holds."""
+        """Seconds for which a beat is valid."""
         return self._next.ttl
 
     def put(self) -> None:
-        """Puts the next beat. No beat's name is ever used twice, so a watcher sees that the writer is alive."""
+        """Put the next beat. The name of a beat is never reused, so an observer sees that the writer is alive."""
         record = self._next
         self._next = replace(record, beat=record.beat + 1)
         self._names.append(record.name)
@@ -80,20 +81,20 @@ class StoredGuard:
         self._store.create(record.name, record.to_bytes())
 
     def knock(self) -> LeaseRecord | None:
-        """Puts the guard, **then** reads the gate: the tail of the lease, ``None`` where there never was one."""
+        """Put the guard, **then** read the gate: the tail of the lease, ``None`` if there never was one."""
         self._next = replace(self._next, waits="")
         self.put()
         return self.gate()
 
     def gate(self) -> LeaseRecord | None:
-        """Reads the gate."""
+        """Read the gate: the tail of the lease, ``None`` if there never was one."""
         return tail(self._store)
 
     def renew(self) -> None:
-        """Puts the next beat if the guard is there, and writes down late what could not be written in time.
+        """Put the next beat if the guard is in the store, and record late what could not be recorded in time.
 
-        The beat before it stays until the next renewal: a listing that runs while one name comes and another goes may
-        hold neither, and the apply would not wait.
+        The previous beat stays until the next renewal: a listing that runs while one name appears and another
+        disappears may contain neither, and then the apply would not wait.
         """
         if self._active and self._names:
             self.put()
@@ -103,7 +104,7 @@ class StoredGuard:
             self._record_late()
 
     def withdraw(self) -> None:
-        """Deletes all beats, the others too if one fails. What is left is not renewed and ages."""
+        """Delete all beats, even if deleting one fails. Beats that remain are not renewed and expire."""
         self._active = False
         failures: list[WindowError] = []
         for name in tuple(self._names):
@@ -116,25 +117,29 @@ class StoredGuard:
             raise failures[0]
 
     def wait_here(self) -> None:
-        """Puts a beat that says that the write has not begun: for a writer that may not delete its guard."""
+        """Put a beat that says that the write has not begun: for a writer that may not delete its guard."""
         self._next = replace(self._next, waits=HERE)
         self.put()
 
     def wait_elsewhere(self, place: str) -> None:
-        """Says in the next beat that the write waits at the gate of another table; empty: that it goes on."""
+        """State in the next beat that the write is blocked at the gate of another table; with an empty text, that it
+        continues.
+        """
         self._next = replace(self._next, waits=place)
         self.renew()
 
     def start_again(self, new_id: str) -> None:
-        """Takes a new id: the old one was taken for dead, and no apply waits for it."""
+        """Take a new id: the old one was taken for dead, so no apply waits for it."""
         self._next = replace(self._next, id=new_id, beat=0)
 
     def take_for_dead(self, last: LeaseRecord, reason: str, at: datetime) -> bool:
-        """Puts behind the tail ``last`` that its holder is dead; False where another record is there already."""
+        """Record behind the tail ``last`` that its holder is dead. Returns False if another record is already there."""
         return put(self._store, died(last, self._owner, reason, random_id(), at), last)
 
     def record_later(self, seen: LeaseRecord, reason: str) -> None:
-        """The write goes on past the gate of ``seen`` since the store cannot be reached: the holder must learn it."""
+        """The store cannot be reached and the write continues past the gate of ``seen``: record that later, for the
+        holder.
+        """
         self._unrecorded = (seen, reason)
 
     def _record_late(self) -> None:
@@ -144,20 +149,20 @@ class StoredGuard:
         last = self.gate()
         still = last is not None and last.held and last.epoch == seen.epoch and self.mode.waits(last.gate)
         if last is None or not still or self.take_for_dead(last, reason, last.at):
-            self._unrecorded = None  # else the holder has just renewed: our next renewal tries again
+            self._unrecorded = None  # else the holder has just renewed: our next renewal retries
 
 
 @dataclass(slots=True)
 class _Watch:
-    """What a waiting writer knows of the gate, by its own clock."""
+    """What a waiting writer knows about the gate, on its own clock."""
 
     seen: LeaseRecord
     since: float
-    """When ``seen`` was seen first."""
+    """When ``seen`` was first seen."""
     heard: float
-    """When the store answered last."""
+    """When the store last answered."""
     problem: str = ""
-    """Why the store does not answer, or does not take the record that the gate is dead."""
+    """Why the store does not answer, or does not accept the record that the gate is dead."""
 
     def sees(self, record: LeaseRecord, now: float) -> None:
         self.heard = now
@@ -167,26 +172,27 @@ class _Watch:
 
 @dataclass(frozen=True, slots=True)
 class GateEntry:
-    """How one write comes to pass the gate of its table."""
+    """How one write passes the gate of its table."""
 
     guard: StoredGuard
     table: str
-    """The table, for people."""
+    """The table's name, for people."""
     timeout: float | None
-    """Seconds to wait at a gate; ``None``: as long as it is alive."""
+    """Seconds to wait at a gate; ``None`` waits as long as the gate is alive."""
     clock: Clock
     ask: StoreCall
     waiting: Callable[[bool], None] = lambda _waits: None
-    """Told that the write waits, and that it goes on."""
+    """Called with True when the write starts to wait, and with False when it continues."""
 
     def enter(self) -> LeaseRecord | None:
-        """Returns when the write may begin: the guard is in the store, and the gate read after it lets it through.
+        """Return when the write may begin: the guard is in the store, and the gate read after it does not block the
+        write.
 
-        Gives the tail of the lease as it was then. Once a gate was seen that stops the write, it goes on only after a
-        record that lets it through, or after the store could not be reached for as long as a gate takes to die. A gate
-        without a sign of life for that time is recorded as dead by whoever waits, and then lets all through. Raises
-        ``GuardTimeout``, the guard withdrawn, and ``WindowError`` where the store fails at the first look, the guard as
-        it may be.
+        Returns the tail of the lease at that time. Once a gate that blocks the write was seen, the write continues only
+        after a record that does not block it, or after the store could not be reached for as long as a gate takes to
+        die. A gate that is silent for that time is recorded as dead by the waiting writer, and then blocks no write.
+        Raises ``GuardTimeout`` with the guard withdrawn, and ``WindowError`` if the store fails at the first read; then
+        the guard may or may not be there.
         """
         arrived = self.clock.monotonic()
         for _ in range(ATTEMPTS):
@@ -201,8 +207,8 @@ class GateEntry:
             taken_for_dead = seen is not None and self.guard.id in seen.dead_guards
             if self.clock.monotonic() - sent < self.guard.ttl and not taken_for_dead:
                 return seen
-            # By now an apply may have taken our guard for dead, so the gate must be read again. That it was is in the
-            # log; our own clock may have stood still meanwhile.
+            # By now an apply may have taken our guard for dead, so the gate must be read again. The log says whether it
+            # did; our own clock may have stood still meanwhile.
             self.ask(self.guard.withdraw)
             self.guard.start_again(random_id())
         raise WindowError(f"its records take longer than the guard's ttl of {self.guard.ttl:g} s")
@@ -211,8 +217,8 @@ class GateEntry:
         return record.held and self.guard.mode.waits(record.gate)
 
     def _wait(self, first: LeaseRecord, arrived: float) -> tuple[float, LeaseRecord | None]:
-        """Waits until the gate lets the write through, the guard put again before it is read: when that was begun, and
-        the tail then.
+        """Wait until the gate does not block the write; the guard is put again before the gate is read. Returns when
+        that last attempt began, and the tail at that time.
         """
         began = self.clock.monotonic()
         watch = _Watch(first, began, began)
@@ -226,7 +232,7 @@ class GateEntry:
                 _log.info("%s: a write waits at the gate (%s): %s", self.table, watch.seen.gate, watch.seen)
                 reminder = max(_FIRST_REMINDER, 2 * reminder)
             left = pause if self.timeout is None else self.timeout - (now - arrived)
-            self.clock.sleep(min(left, pause * random.uniform(0.5, 1)))  # noqa: S311  # jitter, no secret
+            self.clock.sleep(min(left, pause * random.uniform(0.5, 1)))  # noqa: S311  # jitter, not a secret
             pause = min(_LONGEST_PAUSE, 2 * pause)
             sent = self.clock.monotonic()  # before the reads
             if self._is_free(watch, sent):
@@ -238,7 +244,7 @@ class GateEntry:
                 return sent, watch.seen
 
     def _is_free(self, watch: _Watch, now: float) -> bool:
-        """Whether the gate lets the write through, or does once it is recorded as dead."""
+        """Whether the gate does not block the write, or will not once it is recorded as dead."""
         try:
             last = self.ask(self.guard.gate)
             if last is None or not self._waits_at(last):
@@ -269,8 +275,11 @@ class GateEntry:
         return False, None
 
     def _is_cut_off(self, watch: _Watch, now: float) -> bool:
-        """Whether the store did not answer, or did not take what must be recorded, for as long as a gate takes to die.
-        Then the write goes on, and the holder learns it from the record that is put as soon as the store takes it.
+        """Whether the store has not answered, or has not accepted a required record, for as long as a gate takes to
+        die.
+
+        Then the write continues. The holder learns about it from the record that is put as soon as the store accepts
+        it.
         """
         silence = watch.seen.statement_silence
         dead_for = now - watch.since - silence
@@ -280,11 +289,13 @@ class GateEntry:
         _log.warning("%s: the write goes on past a gate (%s): %s", self.table, watch.seen.gate, reason)
         self.guard.record_later(watch.seen, reason)
         with suppress(WindowError):
-            self.ask(self.guard.put)  # also puts it among those that are renewed
+            self.ask(self.guard.put)  # also adds it to the renewed guards
         return True
 
     def _withdraw(self, watch: _Watch) -> None:
-        """Takes the guard back. Where that fails, a beat says that the write has not begun: no reason to go on."""
+        """Withdraw the guard. If that fails, put a beat that says that the write has not begun; a failure does not let
+        the write continue.
+        """
         try:
             self.ask(self.guard.withdraw)
         except WindowError as error:

@@ -1,7 +1,7 @@
-"""``tablectl.guard``: around a write, so that no apply commits under it (docs/guards.md).
+"""``tablectl.guard``: protects a write from concurrent commits of an apply (docs/guards.md).
 
-It fails open. Whatever keeps it from its records is one warning, and the write goes on: Delta's own check keeps the
-table right, at the worst with one failed transaction.
+It fails open. If it cannot use its records, it logs one warning and the write continues: Delta's own conflict check
+keeps the table correct, at worst with one failed transaction.
 """
 
 from __future__ import annotations
@@ -51,25 +51,26 @@ def guard(
     state: str | None = None,
     ttl: float = TTL,
 ) -> Guard:
-    """A guard around a write to ``table``: ``with tablectl.guard(spark, "sales.orders"):``, or a decorator.
+    """Guard a write to ``table``: ``with tablectl.guard(spark, "sales.orders"):``, or as a decorator.
 
-    While an apply runs changes that would fail a write of this ``mode``, the write waits before it begins; while the
-    write runs, such changes wait. It must resolve the table inside the guard: a ``DeltaTable`` made before keeps what
-    it read then.
+    While an apply runs changes that would fail a write of this ``mode``, the write waits before it begins. While the
+    write runs, such changes wait. The write must resolve the table inside the guard: a ``DeltaTable`` created earlier
+    keeps the state that it read then.
 
-    * ``spark``: a session, classic or Connect, to look up a catalog name in; ``None`` for a table by its location.
+    * ``spark``: a session, classic or Connect, to look up a catalog name; ``None`` for a table given by location.
     * ``table``: ``schema.table``, ``catalog.schema.table``, ``delta.`/path``` or a location.
-    * ``mode``: ``any`` (default: it may also change the schema, or replace or restore the table), ``rewrite`` (it reads
-      the table, as MERGE, UPDATE, DELETE do) or ``append`` (it reads nothing of the table); the latter two change no
-      schema.
-    * ``name``: who writes, for whoever has to wait.
-    * ``timeout``: seconds to wait at a gate before ``GuardTimeout``; ``None`` waits for as long as the apply is alive.
-    * ``state``: where the records lie if not in the table, as ``state:`` in ``tablectl.yaml``; else ``TABLECTL_STATE``.
-    * ``ttl``: seconds after which an apply may take an unrenewed guard for dead.
+    * ``mode``: what the write may do. ``any`` (default): it may also change the schema, or replace or restore the
+      table. ``rewrite``: it reads the table, as MERGE, UPDATE and DELETE do. ``append``: it does not read the table.
+      Writes of the latter two do not change the schema.
+    * ``name``: the writer's name, shown to whoever waits for it.
+    * ``timeout``: seconds to wait at a gate before ``GuardTimeout``; ``None`` waits as long as the apply is alive.
+    * ``state``: where the records are stored if not in the table, as ``state:`` in ``tablectl.yaml``; default
+      ``TABLECTL_STATE``.
+    * ``ttl``: seconds after which an apply may take a guard that was not renewed for dead.
 
-    The guard may be entered again and again, by several threads at a time. One inside another of the same table passes
-    straight through. Raises ``ValueError`` and ``TypeError`` for arguments that make no sense; all else that can go
-    wrong but ``GuardTimeout`` is a warning.
+    The guard is reusable and may be entered by several threads at a time. A guard inside another guard of the same
+    table passes at once. Raises ``ValueError`` and ``TypeError`` for invalid arguments, and ``GuardTimeout``. Every
+    other failure is logged as a warning.
     """
     terms = guard_options(table, mode, name, timeout, state, ttl)
     if terms.target.location is None and spark is None:
@@ -79,21 +80,21 @@ def guard(
 
 @dataclass(eq=False, slots=True)
 class _Hold:
-    """One entry into a guard, from its ``__enter__`` to its ``__exit__``."""
+    """One use of a guard, from ``__enter__`` to ``__exit__``."""
 
     mode: GuardMode
     key: str
     place: str = ""
-    """The canonical location; empty where it could not be looked up."""
+    """The canonical location; empty if it could not be looked up."""
     visit: _Visit | None = None
-    """Its guard in the store; ``None`` inside another guard, and where it failed open."""
+    """Its guard in the store; ``None`` inside another guard, and if it failed open."""
     over: bool = False
     process: int = field(default_factory=os.getpid)
     thread: int = field(default_factory=threading.get_ident)
 
     @property
     def ours(self) -> bool:
-        """Whether it is this thread's own, and not over: contexts are copied into tasks, threads and forks."""
+        """Whether it belongs to this thread and is not over: contexts are copied into tasks, threads and forks."""
         return not self.over and (self.process, self.thread) == (os.getpid(), threading.get_ident())
 
     def is_for(self, key: str, place: str) -> bool:
@@ -101,11 +102,11 @@ class _Hold:
 
 
 _HOLDS: ContextVar[tuple[_Hold, ...]] = ContextVar("tablectl_guards", default=())
-"""The guards that the running code is inside of, outermost first."""
+"""The guards around the running code, outermost first."""
 
 
 class Guard:
-    """Made by ``guard``. A context manager and a decorator; holds no resource but while it is entered."""
+    """Created by ``guard``. A context manager and a decorator; holds resources only while entered."""
 
     def __init__(self, spark: Any, terms: GuardOptions) -> None:
         self._spark = spark
@@ -122,7 +123,7 @@ class Guard:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         holds = _HOLDS.get()
-        # Where the context is another than on entering (an async fixture, say), it is the last one.
+        # If the context differs from the one on entry, as in an async fixture, it is the last entry.
         hold = next((each for each in reversed(self._entries) if each in holds), self._entries[-1])
         self._entries.remove(hold)
         _HOLDS.set(tuple(each for each in holds if each is not hold))
@@ -132,7 +133,7 @@ class Guard:
             hold.visit.end()
 
     def __call__(self, function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-        """The function, each call of it under a guard of its own."""
+        """Wrap the function: each call runs under its own guard."""
         check_plain(function, "a guard")
 
         @wraps(function)
@@ -163,8 +164,8 @@ class Guard:
         return hold
 
     def _is_inside(self, hold: _Hold) -> bool:
-        """Whether an outer guard covers this one. To wait in here for what the outer one does not would be a deadlock
-        with an apply that waits for the outer one.
+        """Whether an outer guard covers this one. Waiting here for a gate that the outer guard does not wait for would
+        be a deadlock with an apply that waits for the outer guard.
         """
         outer = [each for each in _HOLDS.get() if each.ours and each.is_for(hold.key, hold.place)]
         if not outer:
@@ -178,11 +179,11 @@ class Guard:
 
 
 class _StrongerModeError(ValueError):
-    """A guard inside one that waits for less."""
+    """A guard inside a guard of a looser mode, which waits at fewer gates."""
 
 
 class _Visit:
-    """One write: its guard in the store, or on its way there, and the thread that looks after it."""
+    """One write: its guard in the store, or on its way there, and the thread that makes its calls."""
 
     def __init__(self, terms: GuardOptions, location: str, state: str | None) -> None:
         self._terms = terms
@@ -192,40 +193,40 @@ class _Visit:
         self.attendant = GuardThread(terms.target.text, terms.ttl)
 
     def begin(self) -> LeaseRecord | None:
-        """Passes the gate, as ``GateEntry.enter``."""
+        """Pass the gate; see ``GateEntry.enter``."""
         terms, ask, location = self._terms, self.attendant.ask, self._location
         owner = current_owner(os.environ, __version__)
         writer = f"{terms.name}, {owner}" if terms.name else str(owner)
-        # Asked for, too: the credentials of a bucket may be some requests away.
+        # On the thread, too: loading the credentials of a bucket may take several requests.
         store = ask(lambda: open_records(location, self._state, real_place(location)))
         self._guard = StoredGuard(store, GuardRecord(random_id(), 0, writer, terms.mode, terms.ttl), owner)
         self.attendant.keep(self._guard)
         return GateEntry(self._guard, terms.target.text, terms.timeout, SystemClock(), ask, self._tell_outer).enter()
 
     def _tell_outer(self, waits: bool) -> None:  # noqa: FBT001
-        """The guards that this one is inside of say which gate their write waits at: their applies need not wait."""
+        """The guards around this one record at which gate their write is blocked: their applies need not wait."""
         place = real_place(self._location) if waits else ""
         for hold in _HOLDS.get():
             if hold.ours and hold.visit is not None:
                 hold.visit.wait_elsewhere(place)
 
     def wait_elsewhere(self, place: str) -> None:
-        """As ``StoredGuard.wait_elsewhere``. Never raises an ``Exception``: it only helps others."""
+        """Record at which gate the write is blocked. Never raises an ``Exception``: it only helps others."""
         guard = self._guard
         if guard is not None:
             with suppress(Exception):
                 self.attendant.ask(lambda: guard.wait_elsewhere(place))
 
     def fail_open(self, error: Exception) -> None:
-        """Tells what is wrong. A guard that is in the store stays: an apply that comes later can wait for it."""
+        """Log the problem. A guard that is in the store stays there: a later apply can wait for it."""
         self.attendant.fail(f"{_UNGUARDED}: {one_line(error)}")
 
     def end(self) -> None:
-        """Takes the guard away. Never raises an ``Exception``, which could hide the writer's own."""
+        """Withdraw the guard. Never raises an ``Exception``, which could hide the writer's own."""
         try:
             if self._guard is not None:
                 self.attendant.ask(self._guard.withdraw)
-        except Exception as error:  # noqa: BLE001  # see above
+        except Exception as error:  # noqa: BLE001  # see the docstring
             if self._guard is None or not self._guard.told_undeleted:
                 self.attendant.fail(f"{UNDELETED}: {one_line(error)}")
         finally:
@@ -233,7 +234,9 @@ class _Visit:
 
 
 def _begin(terms: GuardOptions, location: str) -> _Visit | None:
-    """Passes the gate. ``None`` where there is no table yet, and so no apply: the guard must not be in its way."""
+    """Pass the gate. ``None`` if the table does not exist yet: no apply can run on it, and the guard must not block its
+    creation.
+    """
     state = terms.state or os.environ.get("TABLECTL_STATE") or None
     may_be_new = terms.target.location is not None and state is None
     if may_be_new and is_local(location) and is_new(location):
@@ -242,7 +245,7 @@ def _begin(terms: GuardOptions, location: str) -> _Visit | None:
     visit = _Visit(terms, location, state)
     try:
         seen = visit.begin()
-        # A bucket has no directories that stay behind, so the question can wait until no lease was found.
+        # A bucket keeps no empty directories, so this check can wait until no lease was found.
         if may_be_new and seen is None and not is_local(location) and visit.attendant.ask(lambda: is_new(location)):
             visit.end()
             _log.info(_NEW, terms.target.text)

@@ -1,4 +1,4 @@
-"""The thread behind one guard: it alone talks to the store, so that a store that hangs does not hang the writer."""
+"""The thread of one guard. Only this thread calls the store, so a store that hangs does not hang the writer."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from tablectl.model.errors import WindowError, one_line
 from tablectl.writers.gate_entry import StoredGuard
 
 ANSWER = 10.0
-"""Seconds that a writer waits for one answer of the store: more than a sound one ever takes, retries included."""
+"""Seconds that a writer waits for one answer of the store: more than a healthy store takes, including retries."""
 
 SHORT_ANSWER = 1.0
-"""The same for a store that has failed already."""
+"""The same for a store that has already failed."""
 
 _log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 
 
 class GuardThread:
-    """Makes the calls of one write in the order in which they are asked for, and renews its guard between them.
+    """Makes the calls of one write in the order in which they are requested, and renews its guard in between.
 
-    The thread is a daemon: the end of the interpreter does not wait for it. ``dismiss`` ends it.
+    The thread is a daemon: the interpreter exits without waiting for it. ``dismiss`` ends it.
     """
 
     def __init__(self, table: str, ttl: float) -> None:
-        """``table`` for people, ``ttl`` of the guard."""
+        """``table`` is the name for messages, ``ttl`` the guard's, in seconds."""
         self._table = table
         self._ttl = ttl
         self._guard: StoredGuard | None = None
@@ -39,13 +39,15 @@ class GuardThread:
         threading.Thread(target=self._attend, name="tablectl-guard", daemon=True).start()
 
     def fail(self, message: str) -> None:
-        """Tells the user that the store fails, and waits less long for it from now on."""
+        """Warn that the store fails, and use the shorter timeout from now on."""
         if not self._failed:
             _log.warning("%s: %s", self._table, message)
         self._failed = True
 
     def ask(self, call: Callable[[], _Result], /) -> _Result:
-        """As ``Ask``. A call whose answer is not waited for any longer is still made, in its turn."""
+        """Make a call on the thread and return its result, or raise what it raises. Raises ``WindowError`` if no answer
+        comes in time; the call is then still made, in its turn.
+        """
         answer: Future[_Result] = Future()
         self._calls.put((answer, call))
         patience = SHORT_ANSWER if self._failed else ANSWER
@@ -57,11 +59,11 @@ class GuardThread:
             raise WindowError(f"its records did not answer within {patience:g} s") from error
 
     def keep(self, guard: StoredGuard) -> None:
-        """Renews this guard from now on, while it is in the store."""
+        """Renew this guard from now on, while it is in the store."""
         self._guard = guard
 
     def dismiss(self) -> None:
-        """No call comes after this."""
+        """End the thread; no call may follow."""
         self._calls.put(None)
 
     def _attend(self) -> None:
@@ -77,17 +79,17 @@ class GuardThread:
             answer, call = asked
             try:
                 answer.set_result(call())
-            except Exception as error:  # noqa: BLE001  # it is the asker's
+            except Exception as error:  # noqa: BLE001  # it is passed to the caller
                 answer.set_exception(error)
-            except BaseException as error:  # noqa: BLE001  # Rust's panics: they must end neither this thread nor a write
+            except BaseException as error:  # noqa: BLE001  # Rust panics: they must end neither this thread nor a write
                 answer.set_exception(WindowError(f"its records cannot be used: {error!r}"))
 
     def _renewed(self) -> bool:
-        """Whether the guard was renewed. Who writes goes on in any case: an apply may take the guard for dead."""
+        """Whether the guard was renewed. The write continues in any case: an apply may then take the guard for dead."""
         try:
             if self._guard is not None:
                 self._guard.renew()
-        except Exception as error:  # noqa: BLE001  # see above
+        except Exception as error:  # noqa: BLE001  # see the docstring
             self.fail(f"the guard of this write is not renewed, and an apply may take it for dead: {one_line(error)}")
             return False
         return True

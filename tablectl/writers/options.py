@@ -1,4 +1,4 @@
-"""What a guard is asked to do, checked when it is made: a mistake must show at once, not at the next window."""
+"""The options of a guard, checked when it is created: a mistake must show at once, not during the next window."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tablectl.delta.names import NameSyntaxError, canonical_location, is_absolut
 from tablectl.delta.sql import quote_name
 
 Table = str | os.PathLike[str]
-"""An identifier as Spark SQL takes it (``sales.orders``, ``lake.sales.orders``, ``delta.`/path```), or a location."""
+"""An identifier as in Spark SQL (``sales.orders``, ``lake.sales.orders``, ``delta.`/path```), or a location."""
 
 ModeName = Literal["any", "rewrite", "append"]
 
@@ -24,28 +24,28 @@ class GuardTarget:
     text: str
     """As the writer wrote it."""
     location: str | None
-    """Where it lies, as far as the writer says so."""
+    """Its location, if the writer gave one."""
     key: str
-    """Equal for two spellings that mean one table in the same session."""
+    """Equal for two spellings that name the same table in one session."""
 
 
 @dataclass(frozen=True, slots=True)
 class GuardOptions:
-    """What a guard is asked to do."""
+    """The checked options of a guard."""
 
     target: GuardTarget
     mode: GuardMode
     name: str
-    """Who writes, for people; may be empty."""
+    """The writer's name, for people; may be empty."""
     timeout: float | None
-    """Seconds to wait at a gate; ``None``: as long as its holder is alive."""
+    """Seconds to wait at a gate; ``None`` waits as long as its holder is alive."""
     state: str | None
-    """Where the records lie, if not in the table; ``None``: as the environment says."""
+    """Where the records are stored, if not in the table; ``None`` reads it from the environment."""
     ttl: float
 
 
 def parse_target(table: Table) -> GuardTarget:
-    """The table that a writer names. Raises ``ValueError`` with what is wrong, and what would be right."""
+    """Parse the table that a writer names. Raises ``ValueError`` with the problem and a valid form."""
     text = os.fspath(table)
     if not isinstance(text, str):
         raise TypeError(f"a table is a str or a path of one, and this is {type(text).__name__}")
@@ -54,14 +54,14 @@ def parse_target(table: Table) -> GuardTarget:
     name = parse_table(f"delta.{quote_name(text)}" if is_absolute(text) else text)
     if name.is_path:
         return GuardTarget(text, name.parts[0], canonical_location(name.parts[0]))
-    # Not the name's own key: two parts are of the session's current catalog, whatever that is.
+    # Not the name's own key: a name of two parts is in the session's current catalog, whichever that is.
     return GuardTarget(text, None, join_parts(split_parts(text)).casefold())
 
 
 def guard_options(
     table: Table, mode: ModeName | GuardMode, name: str, timeout: float | None, state: str | None, ttl: float
 ) -> GuardOptions:
-    """The checked terms. Raises ``ValueError`` and ``TypeError``."""
+    """Check the options of a guard. Raises ``ValueError`` and ``TypeError``."""
     if mode not in set(GuardMode):
         raise ValueError(f"mode {mode!r} is none of {', '.join(GuardMode)}")
     if not _is_line(name):

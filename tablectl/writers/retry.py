@@ -1,4 +1,4 @@
-"""``tablectl.retry_on_conflict``: runs a function again when another commit was faster."""
+"""``tablectl.retry_on_conflict``: run a function again after a conflict with a concurrent commit."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _Result = TypeVar("_Result")
 def retry_on_conflict(
     attempts: int = 5, base: float = 0.5, longest: float = 30.0
 ) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
-    """A decorator that runs a function again, whole, when it fails because another commit was faster.
+    """A decorator that runs the whole function again if it fails because of a conflict with a concurrent commit.
 
-    ``attempts`` counts all runs; before run n + 1 it sleeps a random time up to ``base`` × 2ⁿ⁻¹ seconds, at most
-    ``longest``. Conflicts are those of Delta on classic Spark, Connect and Databricks, and of ``deltalake``; every
-    other exception, and the conflict of the last run, is raised as it is.
+    ``attempts`` counts all runs. Before run n + 1 it sleeps a random time up to ``base`` × 2ⁿ⁻¹ seconds, at most
+    ``longest``. Conflicts are those of Delta on classic Spark, Connect and Databricks, and of ``deltalake``. Every
+    other exception is raised unchanged, and so is the conflict of the last run.
 
-    The function must be safe to run again, and must resolve the table itself: a ``DeltaTable`` from outside would fail
-    each time. With a guard: retry outside, guard inside, so that nobody waits for the guard of a write that sleeps.
+    The function must be idempotent, and must resolve the table itself: a ``DeltaTable`` created outside would fail each
+    time. With a guard: retry outside, guard inside, so that no apply waits for the guard of a write that sleeps.
     """
     if callable(attempts):
         raise TypeError("retry_on_conflict needs its parentheses: @tablectl.retry_on_conflict()")
@@ -50,7 +50,7 @@ def retry_on_conflict(
                     conflict = _conflict(error)
                     if not conflict:
                         raise
-                pause = random.uniform(0, min(longest, base * 2 ** (run - 1)))  # noqa: S311  # jitter, no secret
+                pause = random.uniform(0, min(longest, base * 2 ** (run - 1)))  # noqa: S311  # jitter, not a secret
                 _log.warning("%s: %s in run %d of %d, again in %.1f s", name, conflict, run, attempts, pause)
                 time.sleep(pause)
             return function(*args, **kwargs)

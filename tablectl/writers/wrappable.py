@@ -1,4 +1,4 @@
-"""Which functions can be wrapped: only those that have done their work when they return."""
+"""Which functions can be wrapped: those that have finished their work when they return."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 
 
 def check_plain(function: Callable[..., Any], wrapper: str) -> None:
-    """Raises ``TypeError`` for what is no function, and for async and generator functions, which return too early."""
+    """Raise ``TypeError`` for non-functions, and for async and generator functions, which return before their work is
+    done.
+    """
     if not callable(function):
         raise TypeError(f"{wrapper} wraps a function, and this is {type(function).__name__}")
     lazy = (inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction)

@@ -1,1 +1,1 @@
-"""Which transaction fails against which commit, one file for each family of clients."""
+"""Which transaction fails because of which commit, one file for each family of clients."""

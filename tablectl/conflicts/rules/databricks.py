@@ -1,6 +1,6 @@
-"""Databricks as the loser, as far as it is documented: runtime, isolation level, row-level concurrency.
+"""The rules of Databricks as documented: runtime, isolation level, row-level concurrency.
 
-Sources are the ids of docs/reference/databricks.md. What they do not settle is ``cannot tell``; what they call "can"
+Sources are the ids of docs/reference/databricks.md. What they do not decide is ``cannot tell``. What they call "can"
 depends on the rows or files that both touch, and is ``may fail``.
 """
 
@@ -27,7 +27,7 @@ from tablectl.conflicts.transactions import (
 Version = tuple[int, ...]
 
 NOT_DOCUMENTED = "D98"
-"""The fact that says of what nothing is said."""
+"""The fact about everything that is not documented."""
 _AUTOMATIC_ON_LIQUID: Version = (13, 3)
 _PREVIEW: Version = (14, 0)
 _GENERAL: Version = (14, 2)
@@ -43,7 +43,7 @@ class StatementGroup(Enum):
     OPTIMIZE = auto()
     """OPTIMIZE, and a REORG that applies deletion vectors (D37)."""
     OTHER = auto()
-    """Nothing is documented for it (D98)."""
+    """Not documented (D98)."""
 
 
 _GROUPS = {
@@ -59,25 +59,25 @@ _GROUPS = {
 
 
 def decide_databricks(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome:
-    """What becomes of a transaction of Databricks after one winner."""
+    """The outcome of a Databricks transaction after one committed transaction."""
     return _metadata(winner, loser) or _streams(winner, loser) or _pair(winner, loser)
 
 
 def row_level(loser: CurrentTransaction) -> tuple[bool | None, str]:
-    """Whether row-level concurrency holds for a transaction, and the facts that say so; ``None`` is unknown."""
+    """Whether row-level concurrency applies to a transaction, and the facts that say so; ``None`` is unknown."""
     asked = _conditions(loser)
     sources = dict.fromkeys(source for _, source in asked if source)
     return _all(loser.platform.plain, *(answer for answer, _ in asked)), ", ".join(sources)
 
 
 def row_level_limits(loser: CurrentTransaction) -> tuple[str, ...]:
-    """The facts that stand in its way, or that nobody knows to be fulfilled; empty where it holds."""
+    """The facts that prevent it, or that are not known to be fulfilled; empty if it applies."""
     asked = (*_conditions(loser), (loser.platform.plain, "D44"))
     return tuple(dict.fromkeys(source for answer, source in asked if answer is not True))
 
 
 def _conditions(loser: CurrentTransaction) -> tuple[tuple[bool | None, str], ...]:
-    """Each condition: whether it holds, and by which fact."""
+    """Each condition: whether it is met, and the fact that states it."""
     facts, runtime = loser.platform, loser.client.version[:2]
     if loser.partitioned:
         return ((False, "D42"),)
@@ -91,7 +91,7 @@ def _conditions(loser: CurrentTransaction) -> tuple[tuple[bool | None, str], ...
 
 
 def _enabled(facts: Platform, runtime: Version) -> tuple[bool | None, str]:
-    """Whether the table has it: liquid ones by themselves, others where deletion vectors are enabled (D41, D47-D51)."""
+    """Whether the table has it: liquid tables by themselves, others if deletion vectors are enabled (D41, D47-D51)."""
     if runtime < _AUTOMATIC_ON_LIQUID:
         return False, "D47"
     source = "D48" if runtime < _PREVIEW else "D49" if runtime < _GENERAL else "D50"
@@ -104,17 +104,17 @@ def _enabled(facts: Platform, runtime: Version) -> tuple[bool | None, str]:
 
 
 def _possible(loser: CurrentTransaction, runtime: Version) -> tuple[bool | None, str]:
-    """Whether this compute and this statement can have it (D45, D50, D99)."""
+    """Whether this compute and this statement support it (D45, D50, D99)."""
     if runtime >= _WITHOUT_PHOTON:
         return True, ""
     if runtime >= _GENERAL:
-        merge = loser.kind in (Kind.MERGE, Kind.READING_INSERT)  # which has the concurrency of MERGE (D36)
+        merge = loser.kind in (Kind.MERGE, Kind.READING_INSERT)  # it has the concurrency of MERGE (D36)
         return (_all(loser.platform.photon, loser.platform.filtered), "D45") if merge else (True, "")
     return (True, "") if loser.kind is Kind.DELETE else (loser.platform.photon, "D99")
 
 
 def _all(*answers: bool | None) -> bool | None:
-    """Whether all hold, as far as is known."""
+    """Whether all conditions are met, as far as known."""
     if False in answers:
         return False
     return None if None in answers else True
@@ -190,7 +190,7 @@ def _beside_optimize(
     both = won is lost
     if winner.zorder or loser.zorder:
         return _can(winner, loser, "ZORDER BY moves rows that both touch", "D29, D35" if both else "D28, D34")
-    # Whether rows or files count is a matter of the statement that changes rows, on whichever side it is.
+    # Whether rows or files count depends on the statement that changes rows, whichever of the two it is.
     holds, source = row_level(replace(loser, kind=winner.kind) if won is StatementGroup.CHANGE else loser)
     if holds:
         return commits("with row-level concurrency OPTIMIZE conflicts with no other write", "D29" if both else "D28")
@@ -200,7 +200,7 @@ def _beside_optimize(
 
 
 def _can(winner: CommittedTransaction, loser: CurrentTransaction, reason: str, source: str) -> ConflictOutcome:
-    """What is documented as "can": not where the two share no file (D39, D58), else it depends."""
+    """An outcome documented as "can": it commits if the two share no file (D39, D58), else it depends."""
     conflict = _shared(winner, loser)
     if conflict is None:
         return commits("they touch no common file", "D39, D58, D63")
@@ -218,7 +218,7 @@ def _shared(winner: CommittedTransaction, loser: CurrentTransaction) -> Conflict
 
 def _undocumented(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome:
     kind = loser.kind if winner.kind in _GROUPS else winner.kind
-    # "The OSS rules, marked not documented" (D98): their failure is a warning, their commit no promise.
+    # "The OSS rules, marked not documented" (D98): a failure under them is a warning, a commit is no promise.
     oss = decide_spark([winner], replace(loser, client=RELEASES[-1]))
     source = f"{NOT_DOCUMENTED}, {oss.source}"
     if oss.survives:

@@ -1,4 +1,4 @@
-"""Which transaction loses to which commits: one answer for every client that may be the loser."""
+"""Which transaction fails because of which commits, for every client of the current transaction."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _ANY = (RELEASES[0], Client("kernel"), Client("delta-rs"), Client("databricks"))
 
 
 def decide(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome:
-    """What becomes of the loser after one winner."""
+    """The outcome of the current transaction after one committed transaction."""
     return decide_all([winner], loser)
 
 
 def decide_all(winners: Sequence[CommittedTransaction], loser: CurrentTransaction) -> ConflictOutcome:
-    """What becomes of the loser after several winners, in the order of their versions.
+    """The outcome of the current transaction after several committed ones, in the order of their versions.
 
-    A client of unknown kind fares as the worst of all known ones.
+    A client of unknown kind gets the worst outcome of all known clients.
     """
     match loser.client.engine:
         case "delta-spark":
@@ -38,5 +38,5 @@ def decide_all(winners: Sequence[CommittedTransaction], loser: CurrentTransactio
 
 
 def _worst(outcomes: Sequence[ConflictOutcome]) -> ConflictOutcome:
-    """The worst, and the first of equals: it is what ends the transaction."""
+    """The worst outcome, and the first among equals: it is the one that ends the transaction."""
     return max(outcomes, key=lambda outcome: outcome.rank, default=commits("nothing came in between", "delta-2.1"))

@@ -1,6 +1,6 @@
-"""Delta Spark as the loser: the checks of its ``ConflictChecker``, in its order, by the loser's version (delta-2).
+"""The rules of Delta Spark: the checks of its ``ConflictChecker``, in its order, by the client's version (delta-2).
 
-Read in the sources of 3.0 to 4.4. A version that is not known counts as the oldest.
+Based on the sources of 3.0 to 4.4. An unknown version counts as the oldest.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tablectl.delta.protocol import Client
 Version = tuple[int, ...]
 
 RELEASES = tuple(Client("delta-spark", version) for version in ((3, 2), (3, 3), (4, 1), (4, 3), (4, 4)))
-"""Delta Spark wherever its rules changed, oldest first."""
+"""The versions of Delta Spark in which its rules changed, oldest first."""
 _IDENTITY_TAG: Version = (3, 3)
 _BACKFILL: Version = (3, 3)
 _IDENTICAL: Version = (4, 1)
@@ -48,7 +48,8 @@ _TOLERATED: Mapping[str, tuple[Version, frozenset[str] | None]] = MappingProxyTy
         "io.unitycatalog.tableid": ((4, 4), None),
     }
 )
-"""Properties that a loser adopts from the winner: since which version, and with which values (delta-2.2)."""
+"""Properties that a current transaction adopts from a committed one: since which version, and with which values
+(delta-2.2)."""
 _NEW_ONLY = frozenset(key for key in _TOLERATED if key.startswith(("delta.incommit", "io.")))
 """Those of them that must not have had another value before."""
 _NEEDS_ROW_TRACKING = frozenset(key for key in _TOLERATED if key.startswith("delta.rowtracking."))
@@ -69,7 +70,7 @@ _KNOWN_SINCE: Mapping[str, Version] = MappingProxyType(
         "adaptiveMetadata-preview": (4, 4),
     }
 )
-"""The first version that can write a table with a feature; those not listed are older than 3.0."""
+"""The first version that can write a table with a feature. Features not listed are older than 3.0."""
 _LARGE = frozenset({Kind.RESTORE, Kind.CLONE})
 _RETRIED = frozenset({Kind.OPTIMIZE, Kind.REORG})
 _REARRANGING = frozenset({Kind.OPTIMIZE, Kind.REORG, Kind.BACKFILL, Kind.UNBACKFILL})
@@ -77,7 +78,7 @@ _BACKFILLS = frozenset({Kind.BACKFILL, Kind.UNBACKFILL})
 
 
 def decide_spark(winners: Sequence[CommittedTransaction], loser: CurrentTransaction) -> ConflictOutcome:
-    """What becomes of a transaction of Delta Spark after these winners, in the order of their versions."""
+    """The outcome of a Delta Spark transaction after these committed ones, in the order of their versions."""
     if winners and loser.kind in _LARGE:
         return fails(Conflict.WRITE, f"{loser.kind} takes the next version, or it fails", "delta-2.5")
     for index, winner in enumerate(winners):
@@ -89,7 +90,7 @@ def decide_spark(winners: Sequence[CommittedTransaction], loser: CurrentTransact
 
 
 def level_used(loser: CurrentTransaction) -> Level:
-    """The level a commit is checked at: Delta lowers it for those that change no row (delta-2.4)."""
+    """The level at which a commit is checked: Delta lowers it for commits that change no row (delta-2.4)."""
     other_domains = set(loser.domains) - {ROW_TRACKING_DOMAIN}
     if loser.data_change or loser.metadata or loser.protocol or loser.app_ids or other_domains:
         return loser.level
@@ -99,9 +100,10 @@ def level_used(loser: CurrentTransaction) -> Level:
 
 
 def metadata_failure(change: MetadataChange, version: Version) -> str:
-    """Why a data write of this version of Delta Spark fails on a winner's metadata; empty where it adopts it.
+    """Why a data write of this version of Delta Spark fails on a committed metadata change; empty if it adopts the
+    change.
 
-    The order is that of delta-2.2; before 4.1 what is tolerated hangs on the tags of the commit alone.
+    The order is that of delta-2.2. Before 4.1, only the tags of the commit decide what is tolerated.
     """
     if change.tag == "identity" and version >= _IDENTITY_TAG:
         return ""
@@ -117,7 +119,7 @@ def metadata_failure(change: MetadataChange, version: Version) -> str:
 
 
 def _never_survived(change: MetadataChange) -> str:
-    """Why no version adopts a change of metadata."""
+    """Why no version adopts a metadata change."""
     if change.beyond:
         return "a new table id, name, description or partitioning conflicts with every concurrent write"
     if change.removes:
@@ -138,14 +140,14 @@ def _adoptable(key: str, value: str, change: MetadataChange) -> bool:
     if folded in _NEEDS_ROW_TRACKING:
         return any(each.lower() == _ROW_TRACKING and to.lower() == "true" for each, to in change.sets)
     values = _TOLERATED[folded][1]
-    # Delta reads booleans whatever their case, and names as they are written.
+    # Delta reads booleans case-insensitively, and names verbatim.
     return values is None or value in values or (value.lower() == "true" and "true" in values)
 
 
 def _as_seen(winner: CommittedTransaction, before: Sequence[CommittedTransaction]) -> CommittedTransaction:
-    """The winner as it differs from what the loser has adopted of those before it.
+    """The committed transaction as it differs from what the current one adopted of those before it.
 
-    An identity-only change is passed over without being adopted, so the next metadata seems to change the schema.
+    An identity-only change is skipped without being adopted, so the next metadata appears to change the schema.
     """
     moved = any(each.metadata is not None and each.metadata.tag == "identity" for each in before)
     if not moved or winner.metadata is None:
@@ -225,7 +227,7 @@ def _skips_added(winner: CommittedTransaction, loser: CurrentTransaction) -> boo
 
 def _removed_read(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome | None:
     if loser.kind in _BACKFILLS:
-        return None  # it lets go of files that others removed meanwhile
+        return None  # backfill skips files that were removed concurrently
     read = set(loser.reads.files)
     if any(file.path in read for file in winner.removed) or (winner.removed and loser.reads.whole):
         return fails(Conflict.DELETE_READ, "a file that it read was removed or rewritten", "delta-3")
@@ -255,7 +257,9 @@ _CHECKS: tuple[Callable[[CommittedTransaction, CurrentTransaction], ConflictOutc
 def _after_retry(
     winners: Sequence[CommittedTransaction], loser: CurrentTransaction, outcome: ConflictOutcome
 ) -> ConflictOutcome:
-    """OPTIMIZE and REORG begin again over any conflict, and commit where all their inputs still live (delta-2.5)."""
+    """OPTIMIZE and REORG retry after any conflict, and commit if all their input files are still in the table
+    (delta-2.5).
+    """
     if loser.kind not in _RETRIED or outcome.conflict is Conflict.UNSUPPORTED:
         return outcome
     inputs = {*loser.reads.files, *loser.removes}

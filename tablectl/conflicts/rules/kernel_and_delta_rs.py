@@ -1,4 +1,4 @@
-"""Clients that are not Delta Spark as the loser: Delta Kernel (Flink and others), and delta-rs (``deltalake``)."""
+"""The rules of other clients: Delta Kernel (Flink and others), and delta-rs (``deltalake``)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DELTA_RS = "delta-2.2, delta-rs"
 
 
 def decide_kernel(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome:
-    """Delta Kernel resolves nothing of metadata or protocol, and does not look at added files at all."""
+    """Delta Kernel does not resolve metadata or protocol changes, and does not check added files at all."""
     if winner.protocol is not None:
         return fails(Conflict.PROTOCOL_CHANGED, "it fails on every change of the protocol", _KERNEL)
     if winner.metadata is not None:
@@ -34,9 +34,10 @@ def decide_kernel(winner: CommittedTransaction, loser: CurrentTransaction) -> Co
 
 
 def decide_delta_rs(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome:
-    """``deltalake`` knows no domains, never merges metadata, and takes a write without a predicate for a read of all.
+    """``deltalake`` has no domain metadata, never merges metadata, and treats a write without a predicate as a read of
+    everything.
 
-    Measured with 1.6.6: an append goes on beside appends and OPTIMIZE, and fails beside whatever removes rows.
+    Measured with 1.6.6: an append commits after appends and OPTIMIZE, and fails after a commit that removes rows.
     """
     if winner.protocol is not None:
         return fails(Conflict.PROTOCOL_CHANGED, "it fails on every change of the protocol", _DELTA_RS)
@@ -52,7 +53,7 @@ def _delta_rs_files(winner: CommittedTransaction, loser: CurrentTransaction) -> 
     removed = {file.path for file in winner.removed} if winner.data_change else set()
     lost = bool(removed and (loser.reads.nothing or loser.reads.whole or removed & set(loser.reads.files)))
     if not harmless and any(loser.reads.admit(file, partitioned=loser.partitioned) for file in winner.added):
-        # It asks the statistics of the added files first, which are not in the records.
+        # It first reads the statistics of the added files, which are not in the records.
         result = ConflictResult.FAILS if lost else ConflictResult.MAY_FAIL
         return ConflictOutcome(result, "files were added to what it reads", _DELTA_RS, Conflict.APPEND)
     if lost:
