@@ -170,9 +170,9 @@ def in_words(found: Matrix) -> Listed:
     def listed(operations: Sequence[TableOperation]) -> str:
         whole = [each for each in operations if each not in writes and each not in settings]
         names = [
-            *_together("all writes", writes, operations),
+            *_together("any write", writes, operations),
             *(each.name for each in whole),
-            *_together("all changes of settings", settings, operations),
+            *_together("any change of settings", settings, operations),
         ]
         return ", ".join(names)
 

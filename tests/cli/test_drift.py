@@ -51,7 +51,7 @@ def test_a_foreign_change_is_told_with_who_when_and_how(repo: Repository, cli: C
         "      declared web, found payments\n"
         "      since    version 2, 2023-11-14 22:13:20 UTC: SET TBLPROPERTIES; before\n"
         "               that it was web\n"
-        "      by       jane@example.com, with Delta Spark 4.4.0, job nightly 12, run 5,\n"
+        "      by       jane@example.com (Delta Spark 4.4.0), job nightly 12, run 5,\n"
         "               cluster 0123-abc\n"
         "      policy   policies/lake.yaml:3\n"
         "\n"
@@ -235,7 +235,7 @@ def test_what_cannot_be_adopted_stays_drift(repo: Repository, cli: Cli) -> None:
     ran = cli("drift", "--adopt", "--yes", "--var", "TEAM=web")
     assert ran.code == 2
     said = " ".join(ran.out.split())
-    assert "left properties.owner.team of" in said
+    assert "skipped properties.owner.team of" in said
     assert "it holds a variable: '${TEAM}'" in said
     assert '"SnapshotIsolation" is not a value of `isolation`' in said
     again = json.loads(cli("drift", "--var", "TEAM=web", "--format", "json").out)

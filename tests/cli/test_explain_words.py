@@ -22,17 +22,17 @@ def test_what_causes_it_on_a_table(cli: Cli, repo: Repository) -> None:
     repo.table("orders", partitions=["day"])
     result = cli("explain", "DELTA_CONCURRENT_APPEND", "--table", repo.name("orders"))
     assert f"What causes it on {repo.name('orders')}\n  Delta Spark 4.4.0, at Serializable:\n" in result.out
-    assert "where the two meet" in " ".join(result.out.split())
+    assert "on the same data" in " ".join(result.out.split())
     assert "Databricks 14.3" not in result.out
 
 
 def test_the_reordering_on_the_columns_of_a_table(cli: Cli, repo: Repository) -> None:
     repo.table("orders")
     result = cli("explain", "writeserializable", "--table", repo.name("orders"))
-    assert f"  1  one begins, and reads version 1:\n     DELETE FROM {repo.name('orders')} WHERE `id` = 42\n" in (
+    assert f"  1  the first statement begins and reads version 1:\n     DELETE FROM {repo.name('orders')} WHERE `id` = 42\n" in (
         result.out.replace("`delta`", "delta")
     )
-    assert "another commits version 2:" in result.out
+    assert "a second statement commits version 2:" in result.out
     assert "it fails with ConcurrentAppendException" in result.out
     assert "it commits. The history says INSERT (2), then DELETE (3)" in result.out
 
@@ -51,7 +51,7 @@ def test_for_machines(cli: Cli, repo: Repository) -> None:
 
 def test_a_part_of_an_error_class(cli: Cli, repo: Repository) -> None:
     result = cli("explain", "DELTA_CONCURRENT_APPEND.WHOLE_TABLE_READ")
-    assert "  The statement read the whole table: narrow it by a condition.\n" in result.out
+    assert "  The statement read the whole table: narrow it with a condition.\n" in result.out
 
 
 @pytest.mark.parametrize(

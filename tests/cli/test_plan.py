@@ -142,7 +142,7 @@ def test_a_refusal_is_3_and_says_the_way_out(cli: Cli, two: Repository) -> None:
     two.policies({"a": "{isolation: Serializable}", "p": "{isolation: Serializable, partitioning: [kind]}"})
     result = cli("plan", "--detailed-exitcode", "--out", "p.json")
     assert result.code == 3
-    assert "refused: the whole table is left as it is" in result.out
+    assert "refused: nothing on this table changes" in result.out
     assert "fix  " in result.out
     assert "1 table to change, 1 statement (1 blocking); 1 refused." in result.out
     assert (two.root / "p.json").exists()
@@ -330,7 +330,8 @@ def test_a_plan_fits_80_columns_but_for_its_sql(cli: Cli, repo: Repository, monk
     )
     monkeypatch.setenv("COLUMNS", "80")
     lines = cli("plan").out.splitlines()
-    assert [line for line in lines if len(line) > 80 and str(repo.lake) not in line] == []
+    # SQL is never broken, so its lines may be longer.
+    assert [line for line in lines if len(line) > 80 and str(repo.lake) not in line and not line.endswith(";")] == []
 
 
 def test_a_changed_table_is_planned_anew(cli: Cli, two: Repository) -> None:
