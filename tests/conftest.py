@@ -12,9 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tablectl.engine.spark import SparkOptions, open_spark, packages
 from tests.s3 import Faults, S3Server, clean_environ
+
+# No test depends on how fast the machine is.
+settings.register_profile("tablectl", deadline=None)
+settings.load_profile("tablectl")
 
 CONNECT_PACKAGE = "org.apache.spark:spark-connect_2.13"
 

@@ -263,7 +263,7 @@ def test_without_policies_the_plan_is_believed_and_the_user_is_told(
     assert "--without-policies" in ran.err
     ran = cli("apply", "p.json", "--without-policies")
     assert ran.code == 0
-    assert "the plan alone decides which tables are changed" in ran.err
+    assert "the plan file alone decides which tables change" in ran.err
     assert Logged(lake.lake / "orders").properties["owner.team"] == "mallory"
 
 

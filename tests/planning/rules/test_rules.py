@@ -135,7 +135,7 @@ def test_every_code_has_a_rule_but_those_of_the_protocol() -> None:
             {"history": commits("MERGE", *["append"] * 5), "properties": {"delta.isolationLevel": "serializable"}},
             {},
             "L009",
-            "of the last 6 commits 5 only appended, and 1 read the table: the ones fail the others at Serializable",
+            "of the last 6 commits 5 only appended, and 1 read the table: at Serializable the appends make the readers fail",
         ),
         (
             {
@@ -230,7 +230,7 @@ def test_and_says_nothing_otherwise(live: Live, facts: dict[str, Any], policy: d
 def test_append_only_where_the_plan_turns_it_on(live: Live) -> None:
     history = commits("DELETE", "overwrite", "append", "MERGE")
     table = LiveTable(**{**_plain(live), "history": history})
-    message = "3 of the last 4 commits removed rows (DELETE, MERGE, overwrite): they fail from then on"
+    message = "3 of the last 4 commits removed rows (DELETE, MERGE, overwrite): such commits will fail"
     assert found(table, {"properties": {"delta.appendOnly": "true"}}, "plan")["L011"] == message
     on = LiveTable(**{**_plain(live), "history": history, "properties": {"delta.appendOnly": "true"}})
     assert found(on, {"properties": {"delta.appendOnly": "true"}}, "plan") == {}
