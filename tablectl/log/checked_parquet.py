@@ -17,9 +17,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tablectl.log.budget import STATE_BYTES, STATE_VALUES
-from tablectl.log.pages import Chunk, Leaf, Unpack, cost_of, cost_of_rows, read_footer
+from tablectl.log.pages import Chunk, Leaf, Unpack, bound_of, cost_of, cost_of_rows, read_footer
 
 FOOTER_BYTES = 16 << 20
+_MODEST_FOOTER = 1 << 16
+"""Bytes of a footer that pyarrow may parse unseen. A structure takes at least one, and up to 700 of memory.
+pyarrow makes room for as many structures as a list claims, so it is told that none has more than the footer has bytes.
+"""
 _FOOTER_ENTRIES = 1_500_000
 """Footer entries. A table with 10,000 columns whose statistics are columns of the checkpoint has half as many."""
 _GROUPS = 2_000
@@ -40,6 +44,12 @@ _TAIL = 8
 """Bytes at the end of a file: the length of its footer and the four magic bytes."""
 _END = 1 << 16
 """The number of bytes that pyarrow reads from the end at once. It then needs no separate request for the footer."""
+_BOUNDED = 8 << 20
+"""Limit for the cost of all chunks of which only the headers are read. A chunk of few rows costs some kilobytes."""
+_WIDEST = 12
+"""Bytes of an INT96."""
+_WIDE = 1 << 10
+"""Bytes of a value of a fixed-width type. A null takes as much memory as a value. Decimals have 16 at most."""
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 _MAGIC = b"PAR1"
 _UNCOMPRESSED, _LZ4 = 0, 5
@@ -51,6 +61,8 @@ class Spent:
     """The cost of one table's state so far, over all files of its checkpoint."""
 
     decoded: int = 0
+    bounded: int = 0
+    """The largest possible cost of the chunks of which only the headers were read. ``decoded`` excludes it."""
     entries: int = 0
     domains: int = 0
     domain_text: int = 0
@@ -66,15 +78,26 @@ class _Rows:
 
 
 _Check = Callable[[bytes], None]
+_CheckChunk = Callable[[tuple[int, int, int], Leaf, bytes], None]
+_Chunks = tuple[tuple[Chunk, ...], ...]
+_Checks = list[tuple[int, int, _Check | None]]
+"""The start and the length of each column chunk, and what to check of it: of one without values, nothing. Chunks of
+several columns may be at the same place, and then each check is made."""
 
 
 class _CheckedSource(io.RawIOBase):
-    """A file that returns column chunks only after checking them. ``expect`` registers the checks."""
+    """A file that returns column chunks only after checking them. ``expect`` registers the checks.
+
+    The end of the file is read once: pyarrow gets the same footer that was checked.
+    """
 
     def __init__(self, source: io.RawIOBase | io.BufferedIOBase) -> None:
         super().__init__()
         self._source = source
-        self._checks: dict[tuple[int, int], _Check] | None = None
+        self.size = source.seek(0, io.SEEK_END)
+        self._at = 0
+        self._end_at, self._end = self.size, b""
+        self._checks: Callable[[bytes], Callable[[], _Checks] | None] | None = None
 
     def seekable(self) -> bool:
         """Always true."""
@@ -86,100 +109,158 @@ class _CheckedSource(io.RawIOBase):
 
     def tell(self) -> int:
         """The position of the next read."""
-        return self._source.tell()
+        return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """As in ``io.RawIOBase``."""
-        return self._source.seek(offset, whence)
+        self._at = offset + (0, self._at, self.size)[whence]
+        return self._at
 
-    def expect(self, checks: dict[tuple[int, int], _Check]) -> None:
-        """Registers the checks for all further reads, by start and length of each chunk. Other chunks are not
-        expected.
-        """
+    def last(self, count: int) -> bytes:
+        """The last bytes of the file, kept for later reads."""
+        if count > len(self._end):
+            start = self.size - count
+            self._end_at, self._end = start, self._fetch(start, count)
+        return self._end[-count:] if count else b""
+
+    def expect(self, checks: Callable[[bytes], Callable[[], _Checks] | None]) -> None:
+        """Registers the function that returns the checks for each read, or ``None`` where the read needs no more."""
         self._checks = checks
 
     def read(self, size: int = -1, /) -> bytes:
         """As in ``io.RawIOBase``. Raises ``ValueError`` if the bytes exceed the budget."""
-        if self._checks is None:
-            return self._source.read(size) or b""
-        start = self._source.tell()
-        if size < 0 or size > _CHUNK_BYTES:
+        if size < 0:
+            size = max(self.size - self._at, 0)
+        if self._checks is not None and size > _CHUNK_BYTES:
             raise ValueError(f"a column has more than {_CHUNK_BYTES >> 20} MiB")
-        data = self._source.read(size) or b""
-        for (first, length), check in self._checks.items():
-            if first < start + size and start < first + length:
-                if not start <= first <= first + length <= start + size:
-                    raise ValueError("columns overlap")
-                check(data[first - start : first - start + length])
+        start = self._at
+        data = self._fetch(start, size)
+        self._at += len(data)
+        if self._checks is not None and (checks := self._checks(data)) is not None:
+            _check(data, start, size, checks())
         return data
 
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """A column with values, from the schema."""
-
-    path: str
-    max_definition: int
-    max_repetition: int
-    width: int
+    def _fetch(self, start: int, count: int) -> bytes:
+        if start >= self._end_at:
+            return self._end[start - self._end_at : start - self._end_at + count]
+        self._source.seek(start)
+        return self._source.read(count) or b""
 
 
-@dataclass(frozen=True, slots=True)
+def _check(data: bytes, start: int, size: int, checks: _Checks) -> None:
+    found = False
+    for first, length, check in checks:
+        if check is None:
+            found = found or start <= first <= first + length <= start + size
+        elif first < start + size and start < first + length:
+            if not start <= first <= first + length <= start + size:
+                raise ValueError("columns overlap")
+            check(data[first - start : first - start + length])
+            found = True
+    if not found:
+        raise ValueError("a column is elsewhere than the footer says")
+
+
+@dataclass(slots=True)
 class CheckedParquet:
     """An open Parquet file, which is read only through ``state`` and ``rows``."""
 
     file: pq.ParquetFile
     spent: Spent
     _source: _CheckedSource
-    _chunks: tuple[tuple[Chunk, ...], ...]
-    _columns: tuple[_Column, ...]
+    _footer: bytes
+    _paths: tuple[str, ...]
+    _widest: int
+    """Bytes of the widest value of a fixed width that a column may have."""
+    _prefetch: bool
+    """Whether one read may hold several chunks: where each begins, only the footer says then."""
+    _chunks: _Chunks | None = None
+    """Where the footer places each column: ``None`` until one is too large for the first look."""
     _known: dict[tuple[int, int, int], int] = field(default_factory=dict)
     """The known cost of each chunk, so that reading it twice counts once."""
+    _bounds: dict[bytes, int] = field(default_factory=dict)
+    """The largest possible cost of small chunks. Those of columns without values often have the same bytes."""
     _rows: _Rows = field(default_factory=_Rows)
 
     @property
     def paths(self) -> frozenset[str]:
         """The paths of all columns with values."""
-        return frozenset(column.path for column in self._columns)
+        return frozenset(self._paths)
 
     @property
-    def columns(self) -> Sequence[str]:
+    def columns(self) -> frozenset[str]:
         """The top-level names of the schema."""
-        names: list[str] = self.file.schema_arrow.names
-        return names
+        return frozenset(path.split(".", 1)[0] for path in self._paths)
 
     @property
     def groups(self) -> int:
         """The number of row groups."""
-        return len(self._chunks)
+        count: int = self.file.num_row_groups
+        return count
 
     def state(self, group: int, paths: Sequence[str], batch: int) -> Iterator[Any]:
         """Batches of columns that are null in almost all rows. Raises ``ValueError`` beyond the budget of a table."""
-        self._source.expect(dict(self._checks([group], paths, self._check_state)))
+        self._expect([group], paths, self._check_state)
         return self._batches([group], paths, batch)
 
     def rows(self, paths: Sequence[str]) -> Iterator[Any]:
         """Batches of columns that almost every row has. Raises ``ValueError`` if their values are too long."""
         groups = list(range(self.groups))
-        self._source.expect(dict(self._checks(groups, paths, self._check_rows)))
+        self._expect(groups, paths, self._check_rows)
         return self._batches(groups, paths, ROWS_AT_ONCE)
 
+    def _expect(self, groups: list[int], paths: Sequence[str], check: _CheckChunk) -> None:
+        exact: _Checks = []
+
+        def checks() -> _Checks:
+            if not exact:
+                self._chunks = self._chunks or self._places()
+                exact.extend(self._checks(self._chunks, groups, paths, check))
+            return exact
+
+        self._source.expect(lambda data: None if self._is_cheap(data) else checks)
+
+    def _is_cheap(self, data: bytes) -> bool:
+        """Whether the page headers of a chunk prove that it is cheap, whatever column it belongs to.
+
+        They do for almost all chunks of the state. The bounds of these chunks are added up. Beyond a limit, each
+        further chunk gets the exact check.
+        """
+        if self._prefetch:
+            return False
+        bound = self._bounds.get(data) or bound_of(data, self._widest)
+        if bound is None or self.spent.bounded + bound > _BOUNDED:
+            return False
+        self._bounds[data] = bound
+        self.spent.bounded += bound
+        return True
+
     def _batches(self, groups: list[int], paths: Sequence[str], batch: int) -> Iterator[Any]:
-        found: Iterator[Any] = self.file.iter_batches(batch_size=batch, row_groups=groups, columns=list(paths))
+        threads = self._source.size > _END
+        found: Iterator[Any] = self.file.iter_batches(batch, groups, list(paths), use_threads=threads)
         return found
 
     def _checks(
-        self, groups: list[int], paths: Sequence[str], check: Callable[[tuple[int, int, int], Leaf, bytes], None]
-    ) -> Iterator[tuple[tuple[int, int], _Check]]:
-        for index, column in enumerate(self._columns):
-            if not any(column.path == path or column.path.startswith(f"{path}.") for path in paths):
+        self, chunks: _Chunks, groups: list[int], paths: Sequence[str], check: _CheckChunk
+    ) -> Iterator[tuple[int, int, _Check | None]]:
+        described = self.file.schema
+        for index, path in enumerate(self._paths):
+            if not any(path == wanted or path.startswith(f"{wanted}.") for wanted in paths):
                 continue
+            column = described.column(index)
             for group in groups:
-                chunk = self._chunks[group][index]
-                if chunk.values <= 0:
+                chunk = chunks[group][index]
+                if chunk.values <= 0:  # readers look at no page of it, and its place may be none
+                    yield chunk.start, chunk.length, None
                     continue
-                leaf = Leaf(column.max_definition, column.max_repetition, _unpack(chunk.codec), column.width)
-                yield (chunk.start, chunk.length), _bound(check, (index, chunk.start, chunk.length), leaf)
+                leaf = _leaf(column, chunk.codec)
+                yield chunk.start, chunk.length, _bound(check, (index, chunk.start, chunk.length), leaf)
+
+    def _places(self) -> _Chunks:
+        chunks = read_footer(self._footer, _FOOTER_ENTRIES)
+        if [len(each) for each in chunks] != [len(self._paths)] * self.groups:
+            raise ValueError("the footer does not say where each column is")
+        return chunks
 
     def _check_state(self, key: tuple[int, int, int], leaf: Leaf, data: bytes) -> None:
         if key in self._known:
@@ -207,7 +288,7 @@ class CheckedParquet:
         _check_entries(rows.entries)
 
 
-def _bound(check: Callable[[tuple[int, int, int], Leaf, bytes], None], key: tuple[int, int, int], leaf: Leaf) -> _Check:
+def _bound(check: _CheckChunk, key: tuple[int, int, int], leaf: Leaf) -> _Check:
     return lambda data: check(key, leaf, data)
 
 
@@ -217,48 +298,55 @@ def _check_entries(count: int) -> None:
 
 
 @contextmanager
-def open_checked(source: io.RawIOBase | io.BufferedIOBase, spent: Spent) -> Iterator[CheckedParquet]:
+def open_checked(
+    source: io.RawIOBase | io.BufferedIOBase, spent: Spent, *, prefetch: bool = False
+) -> Iterator[CheckedParquet]:
     """Opens a Parquet file and checks every read of it.
 
     Raises ``ValueError`` for a footer that exceeds the budget, and any error of pyarrow. Page checksums are verified:
     parquet-mr writes them, and nothing else detects a damaged page.
+
+    With ``prefetch``, neighbouring chunks of a large file are fetched together, which suits columns that every row has.
     """
     with closing(source):
-        chunks = read_footer(_footer(source), _FOOTER_ENTRIES)
-        if len(chunks) > _GROUPS:
-            raise ValueError(f"{len(chunks):,} row groups, more than any checkpoint has")
         checked = _CheckedSource(source)
-        with pq.ParquetFile(checked, page_checksum_verification=True) as file:
-            schema = file.schema
-            columns = tuple(_column(schema.column(index)) for index in range(len(schema)))
-            if [len(each) for each in chunks] != [len(columns)] * file.num_row_groups:
-                raise ValueError("the footer does not say where each column is")
-            checked.expect({})
-            yield CheckedParquet(file, spent, checked, chunks, columns)
+        footer = _footer(checked)
+        if len(footer) > _MODEST_FOOTER:
+            _check_groups(len(read_footer(footer, _FOOTER_ENTRIES)))
+        whole = prefetch and checked.size > _END
+        with pq.ParquetFile(
+            checked,
+            pre_buffer=whole,
+            page_checksum_verification=True,
+            thrift_container_size_limit=max(len(footer), 1),
+        ) as file:
+            _check_groups(file.num_row_groups)
+            described = file.schema
+            columns = [described.column(index) for index in range(len(described))]
+            widest = max((_WIDEST, *(column.length for column in columns)))
+            if widest > _WIDE:
+                raise ValueError(f"a column has values of {widest:,} bytes each, more than any checkpoint has")
+            yield CheckedParquet(file, spent, checked, footer, tuple(column.path for column in columns), widest, whole)
 
 
-def _footer(source: io.RawIOBase | io.BufferedIOBase) -> bytes:
-    size = source.seek(0, io.SEEK_END)
-    end = _last(source, size, min(size, _END))
+def _check_groups(count: int) -> None:
+    if count > _GROUPS:
+        raise ValueError(f"{count:,} row groups, more than any checkpoint has")
+
+
+def _footer(source: _CheckedSource) -> bytes:
+    end = source.last(min(source.size, _END))
     length = int.from_bytes(end[-_TAIL:-4], "little")
-    if end[-4:] != _MAGIC or length > size - _TAIL:
+    if end[-4:] != _MAGIC or length > source.size - _TAIL:
         raise ValueError("no Parquet file, or cut off")
     if length > FOOTER_BYTES:
         raise ValueError(f"the footer has {length:,} bytes, more than that of any checkpoint")
-    if length > len(end) - _TAIL:
-        end = _last(source, size, length + _TAIL)
-    source.seek(0)
-    return end[-_TAIL - length : -_TAIL]
+    return source.last(max(length + _TAIL, len(end)))[-_TAIL - length : -_TAIL]
 
 
-def _last(source: io.RawIOBase | io.BufferedIOBase, size: int, count: int) -> bytes:
-    source.seek(size - count)
-    return source.read(count) or b""
-
-
-def _column(column: Any) -> _Column:
+def _leaf(column: Any, codec: int) -> Leaf:
     width = _WIDTHS.get(column.physical_type, 0) or max(column.length, 0)
-    return _Column(column.path, column.max_definition_level, column.max_repetition_level, width)
+    return Leaf(column.max_definition_level, column.max_repetition_level, _unpack(codec), width)
 
 
 def _unpack(codec: int) -> Unpack:

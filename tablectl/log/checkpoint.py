@@ -36,9 +36,10 @@ from tablectl.log.listing import Checkpoint
 from tablectl.log.table_log import TableLog
 from tablectl.model.errors import LiveError
 
-_STATE = {"protocol": "protocol.minReaderVersion", "metaData": "metaData.id", "domainMetadata": "domainMetadata.domain"}
-"""Each column of the state, with a leaf that every action sets. Where the leaf is null, the row holds another
-action.
+_STATE = {"metaData": "metaData.id", "protocol": "protocol.minReaderVersion", "domainMetadata": "domainMetadata.domain"}
+"""Each column of the state, with a leaf that every action sets. Where the leaf is null, the row holds another action.
+
+The columns are in the order in which Delta Spark stores them, so that one request to an object store fetches them all.
 """
 _READ = {
     "protocol": ("protocol",),
@@ -162,7 +163,7 @@ def _count_sidecar(log: TableLog, name: str, seen: set[tuple[str, str]]) -> Coun
 def _parquet(log: TableLog, name: str, spent: Spent | None = None) -> Iterator[CheckedParquet]:
     """Opens a Parquet file of the log. Any error in its content becomes a ``LiveError``."""
     try:
-        with open_checked(log.open(name), spent or Spent()) as file:
+        with open_checked(log.open(name), spent or Spent(), prefetch=spent is None) as file:
             yield file
     except _DAMAGE as error:
         first = (str(error).splitlines() or [type(error).__name__])[0]

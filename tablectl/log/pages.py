@@ -10,7 +10,7 @@ Parquet format, ``parquet.thrift`` ("PageHeader"), "Encodings" and "Data Pages";
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,15 +129,31 @@ def _page(header: dict[int, Any], size: int, body: bytes) -> Page:
     return Page(kind, size, values, _integer(about, 2), None, compressed=True, body=body)
 
 
+def bound_of(chunk: bytes, widest: int) -> int | None:
+    """Bytes that a chunk takes at most, whatever column it is of; ``None`` where the headers do not say that it is
+    small. ``widest`` is the most bytes of a value of a fixed width.
+
+    No encoding makes a value longer than its page or its dictionary, and there are no more values than entries.
+    """
+    if len(chunk) > _SMALL:
+        return None
+    values, longest, unpacked = 1, widest, len(chunk)
+    try:
+        for page in walk_pages(chunk):
+            values += page.values if page.kind != _DICTIONARY else 0
+            unpacked += page.size
+            longest = max(longest, page.size, len(page.body))
+    except ValueError:
+        return None
+    bound = max(values * longest, unpacked)
+    return bound if bound <= _SMALL else None
+
+
 def cost_of(chunk: bytes, leaf: Leaf, most: int) -> Cost:
     """The cost of a whole column, including its levels. Raises ``ValueError`` as soon as it exceeds ``most``."""
-    pages = tuple(walk_pages(chunk))
     values = unpacked = present = decoded = dictionary = 0
     dictionary_page: Page | None = None
-    if _is_small(pages, leaf):
-        values, unpacked = sum(page.values for page in pages), sum(page.size for page in pages)
-        return Cost(values, unpacked, values, unpacked)
-    for page in pages:
+    for page in walk_pages(chunk):
         unpacked += page.size
         if page.kind == _DICTIONARY:
             dictionary_page, dictionary = page, page.size
@@ -150,14 +166,6 @@ def cost_of(chunk: bytes, leaf: Leaf, most: int) -> Cost:
         if max(unpacked, decoded) > most:
             raise ValueError(f"a column unpacks to more than {most >> 20} MiB, which the state of no table takes")
     return Cost(values, unpacked, present, decoded)
-
-
-def _is_small(pages: Sequence[Page], leaf: Leaf) -> bool:
-    """Whether the headers alone show that a column is cheap, which is the usual case. Its levels are then not
-    examined.
-    """
-    values = sum(page.values for page in pages if page.kind in {_DATA, _DATA_V2})
-    return max(values, 1) * max((leaf.width, *(page.size for page in pages))) <= _SMALL
 
 
 def cost_of_rows(chunk: bytes, leaf: Leaf, longest: int, most: int) -> Cost:

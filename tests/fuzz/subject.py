@@ -35,10 +35,23 @@ class BrokenPromiseError(AssertionError):
 
 
 def subjects() -> dict[str, Subject]:
-    """All subjects by name: those in ``SUBJECTS`` of each module ``fuzz_*.py`` beside this one."""
+    """All subjects by name: those in ``SUBJECTS`` of each module ``fuzz_*.py`` beside this one.
+
+    Raises ``ValueError`` where two have the same name: one of them would never run.
+    """
     names = sorted(path.stem for path in Path(__file__).parent.glob("fuzz_*.py"))
     modules = [importlib.import_module(f"tests.fuzz.{name}") for name in names]
-    return {subject.name: subject for module in modules for subject in module.SUBJECTS}
+    return by_name([subject for module in modules for subject in module.SUBJECTS])
+
+
+def by_name(subjects: Iterable[Subject]) -> dict[str, Subject]:
+    """Subjects by name. Raises ``ValueError`` where two have the same one."""
+    found: dict[str, Subject] = {}
+    for subject in subjects:
+        if subject.name in found:
+            raise ValueError(f"two subjects of the fuzzer have the name {subject.name}")
+        found[subject.name] = subject
+    return found
 
 
 def fuzz(subject: Subject, seed: int, numbers: Iterable[int]) -> Counter[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fuzz.subject import BrokenPromiseError, Subject, fuzz, subjects
+from tests.fuzz.subject import BrokenPromiseError, Subject, by_name, fuzz, subjects
 
 SUBJECTS = subjects()
 
@@ -28,3 +28,9 @@ def test_a_try_is_the_same_each_time() -> None:
     subject = Subject("sample", "", lambda random: str(random.random()))
     assert fuzz(subject, 1, range(9)) == fuzz(subject, 1, range(9))
     assert fuzz(subject, 1, range(9)) != fuzz(subject, 2, range(9))
+
+
+def test_a_subject_never_hides_another_of_the_same_name() -> None:
+    subject = Subject("pages", "", lambda _: "read")
+    with pytest.raises(ValueError, match="two subjects of the fuzzer have the name pages"):
+        by_name([subject, subject])

@@ -128,6 +128,34 @@ def footer_of_empty_columns(log: Path) -> None:
     _with_checkpoint(log, b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1")
 
 
+def footer_that_claims_a_million_columns(log: Path) -> None:
+    """28 bytes: a reader that believes them makes room for a million columns, 680 MB, before it reads the first."""
+    column_list = b"\x19\x1c\x19\xfc\xc0\x84\x3d"
+    footer = b"\x15\x02\x19\x1c\x48\x01a\x15\x00\x00\x16\x00" + column_list
+    _with_checkpoint(log, b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+
+
+def small_columns_that_add_up(log: Path) -> None:
+    """Each column is 1,000 times one text of 100 bytes: 100 kB from 200 bytes. There are 1,500 of them."""
+    texts = pa.array(["t" * 100] * 1000)
+    names = ["domain", *(f"x{number}" for number in range(1500))]
+    domains = pa.StructArray.from_arrays([texts] * len(names), names)
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_arrays([domains], ["domainMetadata"]), sink, write_statistics=False)
+    _with_checkpoint(log, sink.getvalue())
+
+
+def null_of_a_gigabyte(log: Path) -> None:
+    """A null of a type with a fixed width takes its width in memory."""
+    kind = pa.struct([("domain", pa.string()), ("wide", pa.binary(1 << 30))])
+    sink = io.BytesIO()
+    schema = pa.schema([("domainMetadata", kind)])
+    with pq.ParquetWriter(sink, schema, store_schema=False, use_dictionary=False) as writer:
+        row = pa.StructArray.from_arrays([pa.array(["d"]), pa.nulls(1, pa.binary(1 << 30))], fields=list(kind))
+        writer.write_table(pa.Table.from_arrays([row], schema=schema))
+    _with_checkpoint(log, sink.getvalue())
+
+
 def commit_line_of_60_mb(log: Path) -> None:
     _commit(log, _line(PLAIN), b'{"commitInfo":{"operation":"WRITE","x":[' + b"{}," * (20 * _MEGABYTE) + b"{}]}}")
 
@@ -208,6 +236,9 @@ BOMBS: dict[str, Callable[[Path], None]] = {
         texts_by_their_prefixes,
         a_list_of_30_million,
         footer_of_empty_columns,
+        footer_that_claims_a_million_columns,
+        small_columns_that_add_up,
+        null_of_a_gigabyte,
         commit_line_of_60_mb,
         commit_line_of_15_mb,
         schema_hidden_by_escapes,
