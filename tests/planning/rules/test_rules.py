@@ -135,8 +135,10 @@ def test_every_code_has_a_rule_but_those_of_the_protocol() -> None:
             {"history": commits("MERGE", *["append"] * 5), "properties": {"delta.isolationLevel": "serializable"}},
             {},
             "L009",
-            "of the last 6 commits 5 only appended, and 1 read the table: "
-            "at Serializable the appends make the readers fail",
+            (
+                "of the last 6 commits 5 only appended, and 1 read the table: "
+                "at Serializable the appends make the readers fail"
+            ),
         ),
         (
             {
