@@ -287,7 +287,7 @@ def sign(
         Path, typer.Option("--key", metavar="FILE", help="An SSH key: private, or public with an ssh-agent.")
     ],
 ) -> int:
-    """Sign a saved plan with an SSH key, as PLAN.sig beside it. Look at it first: tablectl show PLAN.
+    """Sign a saved plan with an SSH key, as PLAN.sig in the same folder. Look at it first: tablectl show PLAN.
 
     Example: tablectl sign plans/today.json --key ~/.ssh/id_ed25519
     """

@@ -62,6 +62,7 @@ class Page(HTMLParser):
         self.tags.append(tag)
         self.links += [value for name, value in attrs if name != "class"]
         self._depth += tag == "code"
+        self.prose += " " if tag == "code" else ""  # an element: the texts before and after it do not touch
 
     def handle_endtag(self, tag: str) -> None:
         self._depth -= tag == "code"

@@ -132,7 +132,7 @@ def test_partitioned_becomes_clustered_and_partitioned_again(
     policies(f"  delta.`{path}`: {{partitioning: [day], rewrite: allowed}}\n")
     refused = cli("plan")
     assert refused.code == 3
-    assert "the table is clustered by id, which a rewrite ends" in refused.out
+    assert "the table is clustered by id, which a rewrite removes" in refused.out
     policies(f"  delta.`{path}`: {{clustering: none, partitioning: [day], rewrite: allowed}}\n")
     assert cli("apply", "--yes").code == 0
     # An independent reader sees the same table.
