@@ -22,7 +22,7 @@ from tablectl.log.pages import Chunk, Leaf, Unpack, bound_of, cost_of, cost_of_r
 FOOTER_BYTES = 16 << 20
 _MODEST_FOOTER = 1 << 16
 """Bytes of a footer that pyarrow may parse unseen. A structure takes at least one, and up to 700 of memory.
-pyarrow makes room for as many structures as a list claims, so it is told that none has more than the footer has bytes.
+pyarrow makes room for as many structures as a list claims, so it is given that none has more than the footer has bytes.
 """
 _FOOTER_ENTRIES = 1_500_000
 """Footer entries. A table with 10,000 columns whose statistics are columns of the checkpoint has half as many."""
