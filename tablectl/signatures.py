@@ -81,7 +81,7 @@ def check_signature(data: bytes, plan: Path, signers: Path) -> str:
     except OSError as error:
         why = f"its signature {path.name} cannot be read: {_reason(error)}"
         raise _refused(plan, why, allowed, signers) from None
-    # ssh-keygen opens files by name: it gets copies that nobody else can replace meanwhile.
+    # ssh-keygen opens files by name: it gets copies that no other process can replace.
     with tempfile.TemporaryDirectory(prefix="tablectl-") as folder:
         copies = (Path(folder, "signature"), Path(folder, "signers"))
         copies[0].write_bytes(signature)

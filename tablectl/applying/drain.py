@@ -1,4 +1,7 @@
-"""The drain: wait until every guard that the gate blocks is deleted or dead (docs/guards.md, "What waits for whom")."""
+"""The drain: wait until every guard that the gate blocks is deleted or dead.
+
+docs/guards.md, "How writers and applies wait".
+"""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def show_command(path: Path, request: CommandRequest, out: Output, reports: Repo
 
 
 def sign_command(path: Path, key: Path, out: Output) -> ExitCode:
-    """``tablectl sign``: only a plan that this version would apply, so that nobody signs anything else."""
+    """``tablectl sign``: only a plan that this version would apply, so that no other file is signed by mistake."""
     data = plan_bytes(path)
     plan = load_plan(data, str(path))
     signature = signature_file(path)

@@ -1,4 +1,7 @@
-"""Which right a refused request lacks, in the words of its provider (docs/guards.md, "Where the records lie"). Pure."""
+"""Which right a refused request lacks, in its provider's words. Pure.
+
+docs/guards.md, "Where the records are stored".
+"""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ _REFERENCE = ROOT / "docs" / "reference"
 _TEXT = {".py", ".md", ".txt", ".json", ".sarif", ".j2", ".yml", ".yaml", ".toml"}
 _UNOPENABLE = re.compile(r"\bdelta\.md \d|\bDESIGN\b|\bwindow\.md \d|databricks-concurrency|\.\./shared/reference")
 _PAGE = re.compile(r"\bdocs/[\w/-]+\.md(?:#[\w.-]+)?")
+_HEADING = re.compile(r'\b(docs/[\w/-]+\.md), "([^"\n]+)"')
 _SECTION = re.compile(r"\bdelta-\d+(?:\.\d+)?\b(?!\.\d)")
 
 
@@ -45,6 +46,13 @@ def test_every_page_that_is_cited_exists_with_its_anchor() -> None:
         name, _, anchor = cited.partition("#")
         assert (ROOT / name).is_file(), f"{file} cites {cited}"
         assert not anchor or anchor in anchors(ROOT / name), f"{file} cites {cited}"
+
+
+def test_every_heading_that_is_cited_by_its_words_exists() -> None:
+    for each in FILES:
+        for name, heading in _HEADING.findall(each.read_text("utf-8")):
+            headings = re.findall(r"(?m)^#+ (.+)$", (ROOT / name).read_text("utf-8"))
+            assert heading in headings, f"{each.relative_to(ROOT)} cites {name}, {heading!r}"
 
 
 def test_every_section_that_is_cited_exists() -> None:
