@@ -27,7 +27,7 @@ from tablectl.applying.stamp import LONGEST_REASON, Stamp, read_stamp
 from tablectl.approval import Approval, check_declared
 from tablectl.delta.names import NameSyntaxError, TableName, canonical_location, parse_table
 from tablectl.delta.protocol import Client
-from tablectl.engine.port import Engine
+from tablectl.engine.port import Engine, MaySend, always
 from tablectl.log.blame import MOST_COMMITS, BlameQuery, blame_many
 from tablectl.log.disk import free_bytes
 from tablectl.log.reader import LOOK_BACK, Depth, ReadRequest, read_commits, read_many, read_table
@@ -460,7 +460,7 @@ class _NoEngine:
         """Always ``None``: no operation is known."""
         return None
 
-    def execute(self, sql: str, tag: str = "") -> None:  # as ``Engine.execute``
+    def execute(self, sql: str, tag: str = "", may_send: MaySend = always) -> None:  # as ``Engine.execute``
         raise EngineError(f"no engine was started to run {sql}")
 
     def overwrite(
@@ -469,6 +469,7 @@ class _NoEngine:
         columns: Sequence[tuple[str, Mapping[str, Any]]],
         partitions: Sequence[str],
         tag: str = "",
+        may_send: MaySend = always,
     ) -> None:
         raise EngineError(f"no engine was started to write {table.text}")
 
