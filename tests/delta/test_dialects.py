@@ -18,7 +18,7 @@ _SOURCES = Path(tablectl.__file__).parent
 _RECORDS = {"delta/client_families.py", "delta/dialects.py"}
 _PACKAGE = {("engine/spark.py", "delta-spark")}
 """The name of the Python package, which is also the name of a family."""
-_NAMES = {each.name for each in (*FAMILIES, *DIALECTS)}
+_NAMES = {*(each.name for each in FAMILIES), *(each.name for each in DIALECTS)}
 
 
 def _named(tree: ast.AST) -> Iterator[tuple[int, str]]:
