@@ -103,7 +103,7 @@ def test_pairs_on_a_partitioned_table(first: str, second: str, said: tuple[Confl
 
 
 @pytest.mark.parametrize(
-    ("condition", "apart"),
+    ("condition", "separate"),
     [
         ("country = 'de'", True),
         ("COUNTRY = 'de' AND lake.orders.date > '2025-01-01'", True),
