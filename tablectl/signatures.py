@@ -1,7 +1,7 @@
 """Signatures of plan files, made and checked by OpenSSH (``ssh-keygen -Y``, PROTOCOL.sshsig in OpenSSH's sources).
 
-A signature lies next to its plan, as ``PLAN.sig``. It covers the bytes of the file, in a namespace of its own, so that a
-signature that was made for Git or for mail is none of a plan.
+A signature lies next to its plan, as ``PLAN.sig``. It covers the bytes of the file, in a namespace of its own: a
+signature that was made for Git or for mail is not valid for a plan.
 """
 
 from __future__ import annotations

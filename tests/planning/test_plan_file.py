@@ -312,7 +312,7 @@ def test_what_is_not_utf_8(data: bytes) -> None:
         {"policies": 7},
         {"dialect": None},
         {"unchanged": [1]},
-        {"format": True},
+        {"format": 2.0},
     ],
     ids=str,
 )

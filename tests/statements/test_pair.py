@@ -164,7 +164,7 @@ _TYPED = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "one", "other", "apart"), _TYPED)
+@pytest.mark.parametrize(("kind", "one", "other", "separate"), _TYPED)
 def test_each_type_of_partition_column(kind: str, one: str, other: str, separate: bool) -> None:
     subject = replace(_ORDERS, schema=Schema((*_FIELDS, Field("k", kind))), partition_columns=("k",))
     update = "UPDATE lake.orders SET amount = 0 WHERE "
