@@ -11,13 +11,14 @@ from tablectl.attributes.policy import check_declarable
 from tablectl.delta.names import NameSyntaxError, canonical_location, is_environment
 from tablectl.model.errors import PlanFileError
 from tablectl.model.inert import inert
-from tablectl.model.json_codec import plain, read_record
+from tablectl.model.json_codec import read_record
+from tablectl.model.plain import plain
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.planning.plan_table import consent_refusals, derive, derive_undo, derived_findings
 from tablectl.planning.protocol import DERIVED, protocol_after
 from tablectl.version import __version__
 
-FORMAT = 1
+FORMAT = 2
 MAX_BYTES = 256 * 1024 * 1024
 _PLAN_AGAIN = "run `tablectl plan --out FILE` again and have the new plan reviewed"
 

@@ -17,14 +17,13 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
-from tablectl.applying.clock import SystemClock
-from tablectl.applying.guards import TTL, GuardMode, GuardRecord
-from tablectl.applying.lease import random_id
-from tablectl.applying.lease_log import LeaseRecord
-from tablectl.applying.owner import current_owner
-from tablectl.delta.names import canonical_location
-from tablectl.engine.spark import locate
-from tablectl.log.store import is_local
+from tablectl.delta.names import canonical_location, is_local
+from tablectl.engine.describe import locate
+from tablectl.leases.clock import SystemClock
+from tablectl.leases.guards import TTL, GuardMode, GuardRecord
+from tablectl.leases.lease import random_id
+from tablectl.leases.lease_log import LeaseRecord
+from tablectl.leases.owner import current_owner
 from tablectl.model.errors import one_line
 from tablectl.storage.records import is_new, open_records, real_place
 from tablectl.version import __version__
@@ -86,7 +85,7 @@ class _Hold:
     key: str
     place: str = ""
     """The canonical location; empty if it could not be looked up."""
-    visit: _Visit | None = None
+    entry: _Entry | None = None
     """Its guard in the store; ``None`` inside another guard, and if it failed open."""
     over: bool = False
     process: int = field(default_factory=os.getpid)
@@ -129,8 +128,8 @@ class Guard:
         _HOLDS.set(tuple(each for each in holds if each is not hold))
         hold.over = True
         # In a forked child, the guard is still the parent's.
-        if hold.visit is not None and hold.process == os.getpid():
-            hold.visit.end()
+        if hold.entry is not None and hold.process == os.getpid():
+            hold.entry.end()
 
     def __call__(self, function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
         """Wrap the function: each call runs under its own guard."""
@@ -156,7 +155,7 @@ class Guard:
             hold.place = canonical_location(location)
             if self._is_inside(hold):
                 return hold
-            hold.visit = _begin(terms, location)
+            hold.entry = _begin(terms, location)
         except (GuardTimeout, _StrongerModeError):
             raise
         except Exception as error:  # noqa: BLE001  # whatever it is, the write must not fail because of its guard
@@ -173,7 +172,7 @@ class Guard:
         if not any(each.mode.covers(hold.mode) for each in outer):
             raise _StrongerModeError(
                 f"{self._terms.target.text}: a guard of mode {hold.mode} inside one of mode {outer[-1].mode} "
-                f"could wait for ever: give the outer one mode {hold.mode}"
+                f"could wait forever: give the outer one mode {hold.mode}"
             )
         return True
 
@@ -182,7 +181,7 @@ class _StrongerModeError(ValueError):
     """A guard inside a guard of a looser mode, which waits at fewer gates."""
 
 
-class _Visit:
+class _Entry:
     """One write: its guard in the store, or on its way there, and the thread that makes its calls."""
 
     def __init__(self, terms: GuardOptions, location: str, state: str | None) -> None:
@@ -207,8 +206,8 @@ class _Visit:
         """The guards around this one record at which gate their write is blocked: their applies need not wait."""
         place = real_place(self._location) if waits else ""
         for hold in _HOLDS.get():
-            if hold.ours and hold.visit is not None:
-                hold.visit.wait_elsewhere(place)
+            if hold.ours and hold.entry is not None:
+                hold.entry.wait_elsewhere(place)
 
     def wait_elsewhere(self, place: str) -> None:
         """Record at which gate the write is blocked. Never raises an ``Exception``: it only helps others."""
@@ -233,7 +232,7 @@ class _Visit:
             self.attendant.dismiss()
 
 
-def _begin(terms: GuardOptions, location: str) -> _Visit | None:
+def _begin(terms: GuardOptions, location: str) -> _Entry | None:
     """Pass the gate. ``None`` if the table does not exist yet: no apply can run on it, and the guard must not block its
     creation.
     """
@@ -242,20 +241,20 @@ def _begin(terms: GuardOptions, location: str) -> _Visit | None:
     if may_be_new and is_local(location) and is_new(location):
         _log.info(_NEW, terms.target.text)
         return None
-    visit = _Visit(terms, location, state)
+    entry = _Entry(terms, location, state)
     try:
-        seen = visit.begin()
+        seen = entry.begin()
         # A bucket keeps no empty directories, so this check can wait until no lease was found.
-        if may_be_new and seen is None and not is_local(location) and visit.attendant.ask(lambda: is_new(location)):
-            visit.end()
+        if may_be_new and seen is None and not is_local(location) and entry.attendant.ask(lambda: is_new(location)):
+            entry.end()
             _log.info(_NEW, terms.target.text)
             return None
     except GuardTimeout:
-        visit.end()
+        entry.end()
         raise
     except Exception as error:  # noqa: BLE001  # whatever it is, the write must not fail because of its guard
-        visit.fail_open(error)
+        entry.fail_open(error)
     except BaseException:
-        visit.end()
+        entry.end()
         raise
-    return visit
+    return entry

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tablectl.applying.acquire import break_lease, try_acquire
-from tablectl.applying.clock import StoppedError
 from tablectl.applying.context import RunContext
-from tablectl.applying.lease import Lease
-from tablectl.applying.lease_log import tail
 from tablectl.applying.run_report import RunOutcome, TableRun
 from tablectl.applying.run_table import run_table
 from tablectl.applying.stamp import Stamp, read_stamp
 from tablectl.attributes.policy import Policy
 from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Field, Schema
+from tablectl.leases.acquire import break_lease, try_acquire
+from tablectl.leases.clock import StoppedError
+from tablectl.leases.lease import Lease
+from tablectl.leases.lease_log import tail
 from tablectl.model.errors import EngineError
 from tablectl.model.plan import TablePlan
 from tablectl.model.table import LiveTable
@@ -37,8 +37,8 @@ from tests.applying.fake_lake import (
     fails,
     parse_sql,
 )
-from tests.applying.lease_fakes import claim
 from tests.applying.world import DIGEST, VECTORS, WITH_VECTORS, Kill, World, settle
+from tests.leases.lease_fakes import claim
 
 
 @pytest.fixture
@@ -320,7 +320,7 @@ def test_what_does_not_read_as_declared_at_our_last_commit_is_unverified(world: 
     world.after = at(1, lambda table: table.set_property("owner.team", None, "eve"))
     run = world.run(plan)
     assert run.outcome is RunOutcome.UNVERIFIED
-    assert "properties.owner.team shall be web and is not set" in run.message
+    assert "properties.owner.team is not set, not web" in run.message
     assert [each.user for each in run.foreign] == ["eve"]
     assert len(world.sent) == 2
 

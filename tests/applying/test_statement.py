@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying.acquire import acquire, try_acquire
-from tablectl.applying.lease import Lease
-from tablectl.applying.lease_log import Gate, LeaseRecord, RunningStatement, record_at, tail
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.statement import ANNOUNCE_EVERY, TAG, keep_announced, may_renew
 from tablectl.delta.names import parse_table
 from tablectl.delta.schema import parse_schema
+from tablectl.leases.acquire import acquire, try_acquire
+from tablectl.leases.lease import Lease
+from tablectl.leases.lease_log import Gate, LeaseRecord, RunningStatement, record_at, tail
 from tablectl.model.errors import EngineError
 from tablectl.model.table_options import TableOptions
 from tests.applying.fake_lake import FakeEngine, FakeLake, FakeTable, at
-from tests.applying.lease_fakes import Fault, claim
 from tests.applying.world import Kill, World, settle
+from tests.leases.lease_fakes import Fault, claim
 
 NO_ANSWER = EngineError("the connection was reset", "see whether its server runs", unanswered=True)
 DAY: dict[str, Any] = {"partitioning": ("day",)}
@@ -156,7 +156,7 @@ def test_a_foreign_change_of_the_same_key_at_the_last_moment_is_reported(world: 
     world.before = at(1, lambda table: table.set_property("owner.team", "green"))
     run = world.run(plan)
     assert (run.outcome, world.table.live.properties["owner.team"]) == (RunOutcome.UNVERIFIED, "web")
-    assert run.message.startswith("version 2 went over somebody else's change: properties.owner.team")
+    assert run.message.startswith("version 2 overwrote a change of another writer: properties.owner.team")
     assert run.message.endswith("by version 1 (SET TBLPROPERTIES)")
 
 

@@ -11,15 +11,15 @@ import pytest
 
 from tablectl.applying import turns as turns_module
 from tablectl.applying.context import WindowSettings
-from tablectl.applying.guards import GuardMode
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.turns import LONGEST_WITH_SHUT_GATE, SHORT_DRAIN, Lane, Turn, Turns, lane_of
 from tablectl.engine.port import MaySend, always
+from tablectl.leases.guards import GuardMode
 from tablectl.model.plan import Statement
 from tests.applying.fake_lake import FakeEngine, FakeTable
 from tests.applying.lake_run import Run, only, outcomes
-from tests.applying.lease_fakes import FakeClock
 from tests.applying.writers import FakeGuard
+from tests.leases.lease_fakes import FakeClock
 
 
 @pytest.fixture(autouse=True)
@@ -74,11 +74,11 @@ def test_who_waits_is_told_for_whom() -> None:
     first.take(Lane.METADATA, waits, shut=False)
     told: list[str] = []
 
-    def pulse(ahead: str, _waited: float) -> None:
+    def keep_alive(ahead: str, _waited: float) -> None:
         told.append(ahead)
         first.give()
 
-    turns.of("returns", clock).take(Lane.METADATA, pulse, shut=False)
+    turns.of("returns", clock).take(Lane.METADATA, keep_alive, shut=False)
     assert told == ["orders"]
 
 

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tablectl.applying.lease_log import Gate
+from tablectl.leases.lease_log import Gate
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import RecordStore
 
@@ -102,7 +102,7 @@ def read_guard(store: RecordStore, guard: str, beat: int) -> GuardRecord | None:
     return None if data is None else _parse(guard, beat, data)
 
 
-def bury(store: RecordStore, guard: str, beat: int) -> None:
+def delete_dead_guard(store: RecordStore, guard: str, beat: int) -> None:
     """Delete a dead guard's beats up to ``beat``. For the holder of the lease: otherwise every later drain waits for
     it, or reads it.
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from tablectl.applying.clock import Clock
-from tablectl.applying.lease import Lease, random_id
-from tablectl.applying.lease_log import ATTEMPTS, Gate, LeaseRecord, contended, prune, put, tail
-from tablectl.applying.owner import Owner
+from tablectl.leases.clock import Clock
+from tablectl.leases.lease import Lease, random_id
+from tablectl.leases.lease_log import ATTEMPTS, Gate, LeaseRecord, contended, prune, put, tail
+from tablectl.leases.owner import Owner
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import RecordStore
 
@@ -155,7 +155,7 @@ def break_lease(store: RecordStore, epoch: int, reason: str, owner: Owner, clock
     for _ in range(ATTEMPTS):
         last = tail(store)
         if last is None or not last.held:
-            raise WindowError(f"nobody holds the lease in {store}", "there is nothing to break: apply may run")
+            raise WindowError(f"the lease in {store} is free", "there is nothing to break: apply may run")
         if last.epoch != epoch:
             raise WindowError(
                 f"the lease in {store} has changed hands since epoch {epoch}: it is held by {last}",
