@@ -97,7 +97,7 @@ class ApplyOptions(Tables, total=False):
     without_policies: bool
     """Whether to trust a ready plan: its author then decides what is changed, where, and with which consent."""
     require_signature: bool
-    """Whether to refuse all but a plan file with a signature beside it, ``PLAN.sig``, by one of ``signatures.signers``
+    """Whether to refuse all but a plan file with a signature next to it, ``PLAN.sig``, by one of ``signatures.signers``
     in ``tablectl.yaml``; ``signatures.required`` there does the same."""
     control: Control | None
     """Lets the caller follow the run and stop it."""

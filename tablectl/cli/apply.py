@@ -132,7 +132,7 @@ def _signals(control: Control, out: Output) -> Iterator[Callable[[], None]]:
         with suppress(RuntimeError):  # the signal came while the same stream was being written
             out.note("stopping: waiting for running statements, starting no more; repeat the signal to exit at once")
 
-    def install() -> None:
+    def install_handlers() -> None:
         for name in ("SIGINT", "SIGTERM", "SIGHUP"):
             number = getattr(signal, name, None)  # Windows has no SIGHUP
             now = signal.getsignal(number) if number else None
@@ -140,9 +140,9 @@ def _signals(control: Control, out: Output) -> Iterator[Callable[[], None]]:
                 before.setdefault(number, now)
                 signal.signal(number, stop)
 
-    install()
+    install_handlers()
     try:
-        yield install
+        yield install_handlers
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
