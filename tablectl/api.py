@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from tablectl.applying.run_report import RunReport
+from tablectl.catalogs.opening import open_catalogs
+from tablectl.catalogs.registry import Catalogs
 from tablectl.delta.names import TableName
 from tablectl.delta.protocol import Client
 from tablectl.engine.spark import SparkEngine, SparkOptions, open_spark, wrap_spark
@@ -29,6 +31,7 @@ from tablectl.policies.requested_tables import declared_already, requested_table
 from tablectl.policies.spec import Specs
 from tablectl.selection import Selection
 from tablectl.signatures import check_signature
+from tablectl.storage.object_stores import StoreOptions
 from tablectl.workflow import (
     Control,
     Imported,
@@ -145,8 +148,9 @@ def apply(
             plan = ready
             specs = None if without_policies else policies_of_plan(policies, config, directory, variables or {})
         PlanLimits(max_tables, max_bytes).check(plan)
-        approve = approval_of(plan, specs, config, max_bytes)
-        return run(plan, engines.open, config, os.environ, control, Path(directory), approve)
+        stores = engines.stores_of(plan)
+        approve = approval_of(plan, specs, config, max_bytes, stores)
+        return run(plan, engines.open, config, os.environ, control, Path(directory), approve, stores)
 
 
 def _texts(given: Sequence[str]) -> tuple[str, ...]:
@@ -155,9 +159,9 @@ def _texts(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def _planned(specs: Specs, selection: Selection, config: Config, engines: Engines) -> Plan:
-    stores, env, severities = store_options(config), config.environment, config.severities
+    stores, env, severities = engines.stores, config.environment, config.severities
     dialect = config.engine.dialect
-    return make_plan(specs, selection, dialect, engines.start, stores, env=env, severities=severities)
+    return make_plan(specs, selection, dialect, engines.catalog, stores, env=env, severities=severities)
 
 
 def policies_of_plan(paths: Paths, config: Config, directory: str | Path, variables: Mapping[str, str]) -> Specs:
@@ -192,8 +196,8 @@ def drift(
     with Engines(config, spark) as engines:
         specs = load_repository(paths, config, directory, variables or {}, os.environ)
         selection = Selection(_texts(select), _texts(tags), _texts(exclude))
-        stores, env = store_options(config), config.environment
-        return find_drift(specs, selection, engines.start, stores, look_back=look_back, env=env)
+        stores, env = engines.stores, config.environment
+        return find_drift(specs, selection, engines.catalog, stores, look_back=look_back, env=env)
 
 
 def lint(
@@ -215,8 +219,8 @@ def lint(
     with Engines(config, spark) as engines:
         specs = load_repository(paths, config, directory, variables or {}, os.environ)
         selection = Selection(_texts(select), _texts(tags), _texts(exclude))
-        stores, dialect = store_options(config), config.engine.dialect
-        return lint_tables(specs, selection, dialect, engines.start, stores, severities=config.severities)
+        stores, dialect = engines.stores, config.engine.dialect
+        return lint_tables(specs, selection, dialect, engines.catalog, stores, severities=config.severities)
 
 
 def import_tables(
@@ -238,7 +242,8 @@ def import_tables(
     known = declared_already(load_any(None, config, directory, variables or {}, os.environ), besides="")
     with Engines(config, spark) as engines:
         texts = [tables] if isinstance(tables, str) else tables
-        return import_policies(requested_tables(texts, config.engine.catalog, given), known, config, engines.start)
+        asked = requested_tables(texts, config.engine.catalog, given)
+        return import_policies(asked, known, config, engines.catalog, stores=engines.stores)
 
 
 def explain(
@@ -278,7 +283,7 @@ def outlook(
     name = parse_name(table, config.engine.catalog, config.engine.dialect)
     spec = spec_for(load_any(paths, config, directory, variables or {}, os.environ), name)
     with Engines(config, spark) as engines:
-        return make_outlook(name, spec, config.engine.dialect, engines.locate, store_options(config), clients)
+        return make_outlook(name, spec, config.engine.dialect, engines.locate, engines.stores, clients)
 
 
 def _is_plan_file(given: Paths) -> bool:
@@ -349,6 +354,7 @@ class Engines:
         self._spark = spark
         self._on_start = on_start
         self._lookup: SparkEngine | None = None
+        self._catalogs: Catalogs | None = None
         self._broken: EngineError | None = None
         self._started = False
 
@@ -359,9 +365,29 @@ class Engines:
         if self._lookup is not None:
             self._lookup.close()
 
+    def catalog(self) -> Catalogs:
+        """The configured catalogs, shared by all look-ups of the command. Starts an engine only for Spark's own."""
+        if self._catalogs is None:
+            self._catalogs = open_catalogs(self._config.catalogs, self.start, os.environ)
+        return self._catalogs
+
+    @property
+    def stores(self) -> StoreOptions:
+        """How to reach tables: the configuration's options, with what its catalogs vend."""
+        options = store_options(self._config)
+        return replace(options, access=self.catalog()) if self._config.catalogs else options
+
+    def stores_of(self, plan: Plan) -> StoreOptions:
+        """How to reach the tables of a ready plan. Looks up those whose catalog says how to read them."""
+        stores = self.stores
+        if stores.access is not None:
+            for table in plan.tables:
+                self.catalog().expect(table.table, table.location)
+        return stores
+
     def locate(self, table: TableName) -> str:
         """The location of a catalog table."""
-        return self.start().location(table)
+        return self.catalog().location(table)
 
     def start(self) -> SparkEngine:
         """An engine without a stamp, shared by all look-ups of the command. A failed start is not retried."""

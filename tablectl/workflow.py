@@ -198,12 +198,13 @@ def import_policies(
     config: Config,
     catalog: OpenCatalog,
     on_read: OnRead = lambda _done, _all: None,
+    stores: StoreOptions | None = None,
 ) -> Imported:
     """Policies for the tables in ``asked``, except for those in ``known`` (see ``declared_already``).
 
-    Reads no history. Failures as in ``make_plan``.
+    Reads no history. Failures as in ``make_plan``. ``stores`` are those of the configuration by default.
     """
-    stores, engine = store_options(config), config.engine
+    stores, engine = stores or store_options(config), config.engine
     placed = locate(asked, Selection(), catalog, stores)
     skipped, fresh = list[tuple[str, SourceFile]](), list[tuple[TableSpec, str]]()
     for spec, where in placed.tables:
@@ -351,12 +352,13 @@ def run(
     control: Control,
     directory: Path = Path(),
     approve: Approve = approve_all,
+    stores: StoreOptions | None = None,
 ) -> RunReport:
     """Applies a plan in one protected window. ``open_engine`` takes the stamp for every commit.
 
     Hooks run in ``directory``, the user's repository. ``approve`` is called for each table under its lease (see
-    ``approval``). A plan without work starts no engine. Raises ``PlanFileError`` if the engine's dialect is not the
-    plan's.
+    ``approval``). ``stores`` are those of the configuration by default. A plan without work starts no engine. Raises
+    ``PlanFileError`` if the engine's dialect is not the plan's.
     """
     reasons = (control.proceed[:LONGEST_REASON], control.override[:LONGEST_REASON])
     stamp = Stamp(uuid4().hex[:12], digest_of(plan), *reasons)
@@ -370,19 +372,22 @@ def run(
                 f"the plan is for the {plan.dialect} dialect and the engine speaks {engine.dialect}",
                 "set engine.dialect in tablectl.yaml and plan again",
             )
-        window = replace(_window(engine, stamp, config, control, directory), approve=approve)
-        return run_plan(window, _schedule(stamp, config, environ), plan, tuple(_places(asked, engine)))
+        stores = stores or store_options(config)
+        window = replace(_window(engine, stamp, config, control, directory), approve=approve, reader=LogReader(stores))
+        return run_plan(window, _schedule(stamp, config, environ, stores), plan, tuple(_places(asked, engine)))
     finally:
         engine.close()
 
 
-def approval_of(plan: Plan, specs: Specs | None, config: Config, max_bytes: int | None) -> Approval:
+def approval_of(
+    plan: Plan, specs: Specs | None, config: Config, max_bytes: int | None, stores: StoreOptions | None = None
+) -> Approval:
     """The check that ``run`` makes for each table of a plan. ``None`` for ``specs`` trusts the plan.
 
     Raises ``PlanFileError`` if the plan contains anything that the policies do not declare.
     """
     tables = check_declared(plan, specs, config.engine.dialect) if specs is not None else None
-    return Approval(plan.dialect, tables, config.severities, store_options(config), max_bytes)
+    return Approval(plan.dialect, tables, config.severities, stores or store_options(config), max_bytes)
 
 
 def _places(tables: Iterable[TableName], engine: Engine) -> Iterator[OwedHookTable]:
@@ -419,19 +424,19 @@ def store_options(config: Config) -> StoreOptions:
     return StoreOptions(families=config.stores.families())
 
 
-def record_store(location: str, config: Config) -> RecordStore:
+def record_store(location: str, config: Config, stores: StoreOptions | None = None) -> RecordStore:
     """The lease records of the table at a location."""
-    return open_records(location, config.state, real_place(location), store_options(config))
+    return open_records(location, config.state, real_place(location), stores or store_options(config))
 
 
-def _schedule(stamp: Stamp, config: Config, environ: Mapping[str, str]) -> Schedule:
+def _schedule(stamp: Stamp, config: Config, environ: Mapping[str, str], stores: StoreOptions) -> Schedule:
     claim = Claim(
         owner=current_owner(environ, __version__), run=stamp.run, digest=stamp.plan, ttl=float(config.window.ttl)
     )
     return Schedule(
         parallel=config.window.parallel,
         claim=claim,
-        records=lambda location: record_store(location, config),
+        records=lambda location: record_store(location, config, stores),
         together=config.window.together,
     )
 

@@ -61,7 +61,6 @@ from tablectl.workflow import (
     read_live,
     record_store,
     run,
-    store_options,
 )
 
 
@@ -170,7 +169,8 @@ def apply_command(
         else:
             plan, specs = ready, _compared_with(request, config, out, options)
         _check_size(request, plan)
-        approve = approval_of(plan, specs, config, request.max_bytes)
+        stores = engines.stores_of(plan)
+        approve = approval_of(plan, specs, config, request.max_bytes, stores)
         if not saved and not _agreed(plan, out, reports.form, mask_of(config), yes=options.yes):
             out.note("nothing was changed")
             return ExitCode.ERROR
@@ -190,7 +190,7 @@ def apply_command(
                     heed()  # a new Spark context has replaced our handlers
                     return engine
 
-                report = run(plan, open_engine, config, os.environ, control, approve=approve)
+                report = run(plan, open_engine, config, os.environ, control, approve=approve, stores=stores)
     return _reported(
         report, out, reports, lambda form, style: render_run(report, form, style, mask_of(config), context)
     )
@@ -282,7 +282,7 @@ def conflicts_command(
     name = parse_name(table, config.engine.catalog, config.engine.dialect)
     spec, dialect = spec_for(_policies(request, config), name), config.engine.dialect
     with Engines(config, on_start=out.note) as engines:
-        found = make_outlook(name, spec, dialect, engines.locate, store_options(config), asked)
+        found = make_outlook(name, spec, dialect, engines.locate, engines.stores, asked)
     found = replace(found, changes=tuple(map(mask_of(config).change, found.changes)))
     if form is Format.JSON:
         out.result(json.dumps(conflicts_json(found), indent=2) + "\n")
@@ -306,7 +306,7 @@ def explain_word_command(word: str, table: str | None, request: CommandRequest, 
         name = parse_name(table, config.engine.catalog, config.engine.dialect)
         spec = spec_for(_policies(request, config), name)
         with Engines(config, on_start=out.note) as engines:
-            live = read_live(name, spec, engines.locate, store_options(config))
+            live = read_live(name, spec, engines.locate, engines.stores)
     view = explain_term(topic, live, config.engine.dialect)
     if form is Format.JSON:
         out.result(json.dumps(topic_json(view), indent=2) + "\n")
@@ -338,7 +338,7 @@ def _between_command(
     name = parse_name(table, config.engine.catalog, dialect)
     spec = spec_for(_policies(request, config), name)
     with Engines(config, on_start=out.note) as engines:
-        live = read_live(name, spec, engines.locate, store_options(config))
+        live = read_live(name, spec, engines.locate, engines.stores)
     found = compare_statements(live, *statements, dialect, asked)
     if form is Format.JSON:
         out.result(json.dumps(between_json(found), indent=2) + "\n")
@@ -422,8 +422,8 @@ def _records(text: str, request: CommandRequest, out: Output) -> tuple[RecordSto
     except NameSyntaxError as error:
         raise UsageError(str(error)) from None
     with Engines(config, on_start=out.note) as engines:
-        location = table.parts[0] if table.is_path else engines.locate(table)
-    return record_store(location, config), lambda: newest_version(location, options=store_options(config))
+        location, stores = table.parts[0] if table.is_path else engines.locate(table), engines.stores
+    return record_store(location, config, stores), lambda: newest_version(location, options=stores)
 
 
 def configuration(request: CommandRequest, plan: Plan | None = None) -> Config:
@@ -448,9 +448,9 @@ def _compared_with(request: CommandRequest, config: Config, out: Output, options
 def _plan(specs: Specs, request: CommandRequest, config: Config, engines: Engines, out: Output) -> Plan:
     selection = Selection(request.select, request.tags, request.excluded)
     with out.progress() as on_read:
-        stores, env = store_options(config), config.environment
+        stores, env = engines.stores, config.environment
         dialect, severities = config.engine.dialect, config.severities
-        plan = make_plan(specs, selection, dialect, engines.start, stores, on_read, env, severities)
+        plan = make_plan(specs, selection, dialect, engines.catalog, stores, on_read, env, severities)
     warn_unmatched(specs, plan.unmatched, out)
     return plan
 

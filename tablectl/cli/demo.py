@@ -134,7 +134,7 @@ def _show_case(specs: Specs, engines: Engines, root: Path, out: Output) -> ExitC
 
 
 def _plan(specs: Specs, engines: Engines) -> Plan:
-    return make_plan(specs, Selection(), "oss", engines.start)
+    return make_plan(specs, Selection(), "oss", engines.catalog)
 
 
 def _say(out: Output, command: str, text: str) -> None:

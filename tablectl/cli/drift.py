@@ -23,7 +23,7 @@ from tablectl.reports.formats import ReportFormat
 from tablectl.reports.render import render_drift
 from tablectl.reports.style import Style, plural
 from tablectl.selection import Selection
-from tablectl.workflow import find_drift, store_options
+from tablectl.workflow import find_drift
 
 
 def drift_command(request: CommandRequest, out: Output, reports: ReportFiles, options: DriftOptions) -> ExitCode:
@@ -35,8 +35,8 @@ def drift_command(request: CommandRequest, out: Output, reports: ReportFiles, op
     repository, specs = open_repository(request.paths, config, ".", request.variables, os.environ)
     selection = Selection(request.select, request.tags, request.excluded)
     with Engines(config, on_start=out.note) as engines, out.progress() as on_read:
-        stores, env = store_options(config), config.environment
-        found = find_drift(specs, selection, engines.start, stores, on_read, options.look_back, env)
+        stores, env = engines.stores, config.environment
+        found = find_drift(specs, selection, engines.catalog, stores, on_read, options.look_back, env)
     warn_unmatched(specs, found.unmatched, out)
     mask = mask_of(config)
     shown = mask.drift(found)

@@ -28,7 +28,7 @@ def import_command(request: CommandRequest, out: Output, form: Format, options: 
     besides = shown_path(options.output) if options.output else ""
     known = declared_already(load_any(None, config, ".", request.variables, os.environ), besides)
     with Engines(config, on_start=out.note) as engines, out.progress() as on_read:
-        found = import_policies(asked, known, config, engines.start, on_read)
+        found = import_policies(asked, known, config, engines.catalog, on_read, engines.stores)
     _tell(found, out)
     if form is Format.JSON:
         out.result(json.dumps(_json(found), indent=2) + "\n")

@@ -54,7 +54,7 @@ def _first_policies(tables: tuple[str, ...], request: CommandRequest, out: Outpu
     config = configuration(request)
     asked = requested_tables(tables, config.engine.catalog, variables_for(config, request.variables, os.environ))
     with Engines(config, on_start=out.note) as engines, out.progress() as on_read:
-        found = import_policies(asked, {}, config, engines.start, on_read)
+        found = import_policies(asked, {}, config, engines.catalog, on_read, engines.stores)
     wrong = [Problem(each.name, 0, 0, each.message, each.hint) for each in found.failures]
     wrong += [Problem(pattern, 0, 0, "matches no table") for pattern in found.unmatched]
     if wrong:

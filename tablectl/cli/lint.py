@@ -21,7 +21,7 @@ from tablectl.policies.suggestions import nearest
 from tablectl.reports.lint_page_text import code_json, code_text
 from tablectl.reports.lint_text import lint_json, lint_text
 from tablectl.selection import Selection
-from tablectl.workflow import lint_tables, store_options
+from tablectl.workflow import lint_tables
 
 
 def lint_command(request: CommandRequest, out: Output, form: ValidateFormat) -> ExitCode:
@@ -31,7 +31,7 @@ def lint_command(request: CommandRequest, out: Output, form: ValidateFormat) -> 
     selection = Selection(request.select, request.tags, request.excluded)
     with Engines(config, on_start=out.note) as engines, out.progress() as on_read:
         linted = lint_tables(
-            specs, selection, config.engine.dialect, engines.start, store_options(config), on_read, config.severities
+            specs, selection, config.engine.dialect, engines.catalog, engines.stores, on_read, config.severities
         )
     linted = mask_of(config).lint(linted)
     match form:
