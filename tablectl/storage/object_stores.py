@@ -33,7 +33,7 @@ class StoreOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryLimits:
     """How long to retry a request if a store does not answer, or answers with a server error."""
 
     tries: int
@@ -49,7 +49,7 @@ class BucketError(Exception):
 
 
 def open_bucket(
-    scheme: str, authority: str, options: StoreOptions, patience: Patience, provider: Provider | None = None
+    scheme: str, authority: str, options: StoreOptions, patience: RetryLimits, provider: Provider | None = None
 ) -> ObjectStore:
     """The store of a bucket or container. Makes no request. Raises ``BucketError``. With a ``provider``, the
     credentials of the environment are not used.
