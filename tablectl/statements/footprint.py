@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
+from sqlglot.dialects import Databricks
 
 from tablectl.conflicts.transactions import Kind
 from tablectl.statements.literals import literal_of, stored
@@ -71,15 +72,15 @@ def footprint(statement: ParsedStatement, subject: StatementTable, *, documented
     writes another table.
     """
     if not subject.named(statement.parts):
-        written = ".".join(part.sql("databricks") for part in statement.table.parts)
-        raise StatementError(f"the statement writes {written}, not {subject.name.text}", _fix(subject))
+        written = ".".join(part.sql(Databricks) for part in statement.table.parts)
+        raise StatementError(f"the statement writes {written}, not {subject.name.text}", _way_out(subject))
     try:
         return _footprint(statement, subject, documented=documented)
     except RecursionError:
         raise StatementError("the conditions of the statement are nested too deeply to be read") from None
 
 
-def _fix(subject: StatementTable) -> str:
+def _way_out(subject: StatementTable) -> str:
     return f"both statements name the table as {subject.name.text}"
 
 

@@ -18,15 +18,12 @@ from obstore.store import ObjectStore
 from tablectl.delta.layout import LOG
 from tablectl.delta.names import canonical_location
 from tablectl.files import size_text
-from tablectl.log.budget import LINE_BYTES
-from tablectl.log.disk import DiskLog
-from tablectl.log.table_log import DENIED, OversizeError, TableLog, VanishedError
 from tablectl.model.errors import LiveError
-from tablectl.model.managed_table import ManagedTable
 from tablectl.model.store_options import FAMILIES
-from tablectl.storage.access import Provider
+from tablectl.storage.disk_log import DiskLog
 from tablectl.storage.failures import Failure, explain
-from tablectl.storage.object_stores import BucketError, RetryLimits, StoreOptions, open_bucket
+from tablectl.storage.object_stores import BucketError, Patience, StoreOptions, open_bucket
+from tablectl.storage.table_log import DENIED, LINE_BYTES, OversizeError, TableLog, VanishedError
 
 _CHUNK = 1 << 20
 _FEW = 8
@@ -35,7 +32,7 @@ _IN_FLIGHT = 64
 """The number of parallel requests for all tables together. S3 accepts thousands per second and prefix; a
 proxy may not.
 """
-_PATIENCE = RetryLimits(tries=5, seconds=30)
+_PATIENCE = Patience(tries=5, seconds=30)
 """obstore's default retries for three minutes, which looks like a hang to users."""
 _BLOCK = 1 << 16
 """The minimum number of bytes to fetch: a Parquet reader requests many small adjacent ranges."""
@@ -83,19 +80,13 @@ class Stores:
         except ValueError as error:
             raise LiveError(f"{location!r} is no location: {error}") from error
         prefix = split.path.replace("%23", "#").replace("%3F", "?").strip("/")
-        return ObjectLog(self._bucket(split.scheme, split.netloc, place), prefix, place)
+        return ObjectLog(self._bucket(split.scheme, split.netloc), prefix, place)
 
-    def managed(self, location: str) -> ManagedTable | None:
-        """The catalog's newest answer about a table whose commits go through it. Raises ``LiveError``."""
-        return self._options.access.managed(location) if self._options.access else None
-
-    def _bucket(self, scheme: str, authority: str, place: str) -> LogBucket:
-        root, provider = f"{scheme}://{authority}", None
-        if self._options.access is not None and (provider := self._options.access.provider(place)) is not None:
-            root = place  # a catalog's credentials open one table alone
+    def _bucket(self, scheme: str, authority: str) -> LogBucket:
+        root = f"{scheme}://{authority}"
         with self._lock:
             if root not in self._buckets:
-                store = self._memory() if scheme == "memory" else _remote(scheme, authority, self._options, provider)
+                store = self._memory() if scheme == "memory" else _remote(scheme, authority, self._options)
                 self._pool = self._pool or ThreadPoolExecutor(_IN_FLIGHT, thread_name_prefix="tablectl-live")
                 self._buckets[root] = LogBucket(store, FAMILIES.get(scheme, ""), self._pool)
             return self._buckets[root]
@@ -106,20 +97,15 @@ class Stores:
         return self._options.memory
 
 
-def is_local(location: str) -> bool:
-    """Whether a location is on this machine's file system."""
-    return location.startswith("/") or location[:5].lower() == "file:"
-
-
 def _local(path: str) -> DiskLog:
     if not path.startswith("/"):
         raise LiveError(f"{path!r} is a relative path", "write it from the root, or as a URI")
     return DiskLog(path)
 
 
-def _remote(scheme: str, authority: str, options: StoreOptions, provider: Provider | None) -> ObjectStore:
+def _remote(scheme: str, authority: str, options: StoreOptions) -> ObjectStore:
     try:
-        return open_bucket(scheme, authority, options, _PATIENCE, provider)
+        return open_bucket(scheme, authority, options, _PATIENCE)
     except BucketError as error:
         raise LiveError(f"{scheme}://{authority}: {error.failure.reason}", error.failure.hint) from error
 

@@ -1,0 +1,65 @@
+"""The rules of delta-rs, the Python package ``deltalake``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tablectl.conflicts.rules.client_rules import ClientRules, worst
+from tablectl.conflicts.transactions import (
+    ROW_TRACKING_DOMAIN,
+    CommittedTransaction,
+    Conflict,
+    ConflictOutcome,
+    ConflictResult,
+    CurrentTransaction,
+    Level,
+    commits,
+    fails,
+)
+from tablectl.delta.client_families import DELTA_RS
+from tablectl.delta.protocol import Client
+
+_DELTA_RS = "delta-2.2, delta-rs"
+
+
+def decide_delta_rs(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome:
+    """``deltalake`` has no domain metadata, never merges metadata, and treats a write without a predicate as a read of
+    everything.
+
+    Measured with 1.6.6: an append commits after appends and OPTIMIZE, and fails after a commit that removes rows.
+    """
+    if winner.protocol is not None:
+        return fails(Conflict.PROTOCOL_CHANGED, "it fails on every change of the protocol", _DELTA_RS)
+    if winner.metadata is not None:
+        return fails(Conflict.METADATA_CHANGED, "it fails on every metadata change", _DELTA_RS)
+    if set(winner.domains) - {ROW_TRACKING_DOMAIN}:
+        return ConflictOutcome(ConflictResult.UNKNOWN, "it knows no metadata domains and may fail on them", _DELTA_RS)
+    return _delta_rs_files(winner, loser) or _delta_rs_ids(winner, loser)
+
+
+def _delta_rs_files(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome | None:
+    harmless = winner.blind and loser.level is Level.WRITE_SERIALIZABLE and not loser.metadata
+    removed = {file.path for file in winner.removed} if winner.data_change else set()
+    lost = bool(removed and (loser.reads.nothing or loser.reads.whole or removed & set(loser.reads.files)))
+    if not harmless and any(loser.reads.admit(file, partitioned=loser.partitioned) for file in winner.added):
+        # It first reads the statistics of the added files, which are not in the records.
+        result = ConflictResult.FAILS if lost else ConflictResult.MAY_FAIL
+        return ConflictOutcome(result, "files were added to what it reads", _DELTA_RS, Conflict.APPEND)
+    if lost:
+        return fails(Conflict.DELETE_READ, "rows that count as read were removed", _DELTA_RS)
+    if removed & set(loser.removes):
+        return fails(Conflict.DELETE_DELETE, "both remove or rewrite the same file", _DELTA_RS)
+    return None
+
+
+def _delta_rs_ids(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome:
+    if set(winner.app_ids) & set(loser.app_ids):
+        return fails(Conflict.TRANSACTION, "two runs of one idempotent write at the same time", _DELTA_RS)
+    return commits("the other commit touched nothing that it reads or removes", _DELTA_RS)
+
+
+def _decide_all(winners: Sequence[CommittedTransaction], loser: CurrentTransaction) -> ConflictOutcome:
+    return worst([decide_delta_rs(winner, loser) for winner in winners])
+
+
+RULES = ClientRules(family=DELTA_RS, decide=_decide_all, strictest=Client(DELTA_RS.name))
