@@ -14,11 +14,11 @@ from tablectl.delta.names import TableName
 from tablectl.log.actions import Metadata
 from tablectl.log.budget import LINE_BYTES
 from tablectl.log.listing import STAGED, commit_name
-from tablectl.log.store import Stores
 from tablectl.log.table_facts import check_protocol, frozen, logical_columns, read_schema
-from tablectl.log.table_log import TableLog, VanishedError
 from tablectl.model.managed_table import ManagedTable
 from tablectl.model.table import CatalogDifference, CatalogFacts, LiveTable
+from tablectl.storage.log_stores import Stores
+from tablectl.storage.table_log import TableLog, VanishedError
 
 _Result = TypeVar("_Result")
 _Item = TypeVar("_Item")
