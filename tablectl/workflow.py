@@ -429,7 +429,7 @@ def record_store(location: str, config: Config, stores: StoreOptions | None = No
     return open_records(location, config.state, real_place(location), stores or store_options(config))
 
 
-def _schedule(stamp: Stamp, config: Config, environ: Mapping[str, str], stores: StoreOptions) -> Schedule:
+def _schedule(stamp: Stamp, config: Config, environ: Mapping[str, str], stores: StoreOptions | None = None) -> Schedule:
     claim = Claim(
         owner=current_owner(environ, __version__), run=stamp.run, digest=stamp.plan, ttl=float(config.window.ttl)
     )

@@ -23,9 +23,10 @@ from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_o
 
 from tablectl.delta.credentials import HIDDEN, scrub
 from tablectl.files import size_text
-from tablectl.log.budget import LINE_BYTES, BudgetError, check_json
+from tablectl.log.budget import BudgetError, check_json
 from tablectl.model.errors import LiveError
 from tablectl.model.text import printable
+from tablectl.storage.table_log import LINE_BYTES
 
 _CHUNK = 1 << 16
 _ERROR_BYTES = 1 << 16

@@ -12,13 +12,12 @@ from typing import TypeVar
 
 from tablectl.delta.names import TableName
 from tablectl.log.actions import Metadata
-from tablectl.log.budget import LINE_BYTES
-from tablectl.log.listing import STAGED, commit_name
+from tablectl.log.listing import commit_name
 from tablectl.log.table_facts import check_protocol, frozen, logical_columns, read_schema
 from tablectl.model.managed_table import ManagedTable
 from tablectl.model.table import CatalogDifference, CatalogFacts, LiveTable
 from tablectl.storage.log_stores import Stores
-from tablectl.storage.table_log import TableLog, VanishedError
+from tablectl.storage.table_log import LINE_BYTES, STAGED, TableLog, VanishedError
 
 _Result = TypeVar("_Result")
 _Item = TypeVar("_Item")
