@@ -72,6 +72,9 @@ class Catalogs:
         if not self.directs(table):
             return
         place = canonical_location(location)
+        known = self._tables.get(place)
+        if known is not None and known.name.key == table.key:
+            return
         try:
             found = canonical_location(self.location(table))
         except TablectlError as error:

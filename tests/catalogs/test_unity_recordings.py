@@ -19,9 +19,9 @@ from tablectl.catalogs.unity import UnityCatalog
 from tablectl.catalogs.unity_tables import managed_table, parse_load
 from tablectl.delta.names import parse_table
 from tablectl.log.managed import CatalogLog
-from tablectl.log.reader import Depth, ReadRequest, newest_version, read_commits, read_many, read_table
+from tablectl.log.reader import ReadRequest, newest_version, read_commits, read_many, read_table
 from tablectl.model.errors import LiveError
-from tablectl.model.table import CatalogDifference, LiveTable
+from tablectl.model.table import CatalogDifference, Depth, LiveTable
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 from tests.catalogs.unity_server import RECORDINGS, UnityServer, recorded, recording

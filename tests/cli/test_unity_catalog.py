@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import tablectl.api
 from tests.catalogs.unity_server import UnityServer, serving
 from tests.cli.conftest import Repository, Result
 
@@ -21,7 +20,7 @@ def unity(repo: Repository, monkeypatch: pytest.MonkeyPatch) -> Iterator[UnitySe
         server.add_recorded()
         config = f"engine: {{catalog: lake}}\ncatalogs:\n  lake: {{type: unity, url: '{server.url}'}}\n"
         (repo.root / "tablectl.yaml").write_text(config)
-        monkeypatch.setattr(tablectl.api, "open_spark", lambda *_: pytest.fail("Spark was started"))
+        monkeypatch.setattr("tablectl.engine.spark.open_spark", lambda *_: pytest.fail("Spark was started"))
         yield server
 
 
