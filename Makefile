@@ -10,7 +10,7 @@ CASES := not slow
 ROUNDS := 10
 CHAOS = --rounds $(ROUNDS)
 
-.PHONY: demo test fuzz test-slow test-versions check unit bench chaos probe-clients install java python clean lock
+.PHONY: demo test fuzz test-slow test-versions check unit bench chaos probe-clients install java python clean lock dist
 
 demo: java install
 	rm -rf demo-lake
@@ -82,6 +82,14 @@ python:
 
 java: | python
 	@$(PYTHON) tablectl/engine/java.py
+
+# Both distributions, as wheels and sources. The same commit gives the same bytes. Prints what `install: hashes:` takes.
+dist: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+dist: install
+	rm -rf dist
+	cd packages/tablectl-guard && $(abspath $(BIN))/python -m hatchling build -d $(CURDIR)/dist
+	$(BIN)/python -m hatchling build -d dist
+	@cd dist && sha256sum *
 
 # Maintainers: rewrite the lock from pyproject.toml (needs uv).
 lock:
