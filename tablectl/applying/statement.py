@@ -14,15 +14,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from uuid import uuid4
 
-from tablectl.applying.clock import StoppedError
 from tablectl.applying.context import RunContext, StopTableError, interrupted
-from tablectl.applying.lease import Lease, LeaseLost
-from tablectl.applying.lease_log import PATIENCE, Gate, RunningStatement
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.stamp import read_stamp
 from tablectl.applying.table_session import TableSession
 from tablectl.delta.names import TableName, canonical_location
 from tablectl.engine.port import Engine
+from tablectl.leases.clock import StoppedError
+from tablectl.leases.lease import Lease, LeaseLost
+from tablectl.leases.lease_log import PATIENCE, Gate, RunningStatement
 from tablectl.model.errors import EngineError, LiveError, TablectlError, WindowError
 from tablectl.model.plan import Statement, TablePlan
 from tablectl.model.table import Commit
