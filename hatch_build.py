@@ -12,7 +12,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 class FilesHook(BuildHookInterface):  # type: ignore[type-arg, misc]
     """Excludes them."""
 
-    def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Called by hatchling before it selects files."""
         root = Path(self.root)
         spec = spec_from_file_location("guard_build", root / "packages" / "tablectl-guard" / "hatch_build.py")

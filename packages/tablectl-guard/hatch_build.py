@@ -7,10 +7,16 @@ imports. tablectl's own wheel leaves out the same files, so the two install side
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 HERE = Path(__file__).parent
 IN_SDIST = (HERE / "tablectl").is_dir()
@@ -25,8 +31,6 @@ def version() -> str:
 
 def files(root: Path) -> list[Path]:
     """The files in a checkout, relative to its root, sorted."""
-    import tomllib  # Python 3.11, as a checkout needs; a distribution of the sources does without
-
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = project["tool"]["importlinter"]["contracts"]
     (modules,) = (each["source_modules"] for each in contracts if each.get("id") == "writers")
@@ -48,12 +52,12 @@ class FilesHook(BuildHookInterface):  # type: ignore[type-arg, misc]
         if version == "editable":
             return
         if IN_SDIST:
-            chosen = [each.relative_to(ROOT) for name in ("tablectl", "tablectl_guard") for each in (ROOT / name).rglob("*")]
+            chosen = [
+                each.relative_to(ROOT) for name in ("tablectl", "tablectl_guard") for each in (ROOT / name).rglob("*")
+            ]
         else:
             own = (ROOT / "tablectl_guard").rglob("*")
             chosen = [*files(ROOT), *(each.relative_to(ROOT) for each in own)]
         build_data["force_include"] |= {
-            str(ROOT / each): str(each)
-            for each in sorted(chosen)
-            if (ROOT / each).is_file() and each.suffix != ".pyc"
+            str(ROOT / each): str(each) for each in sorted(chosen) if (ROOT / each).is_file() and each.suffix != ".pyc"
         }

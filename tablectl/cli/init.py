@@ -11,9 +11,9 @@ from pathlib import Path
 
 from tablectl.api import Engines
 from tablectl.cli.commands import configuration
+from tablectl.cli.lock import lock_files, recorded_source, wheel_hashes
 from tablectl.cli.output import Format, Output, write_file
 from tablectl.cli.request import CommandRequest
-from tablectl.cli.lock import lock_files, recorded_source, wheel_hashes
 from tablectl.cli.scaffold import CI_FILES, KEPT, POLICIES, scaffold
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
 from tablectl.model.install import CiSystem, InstallSource
@@ -38,7 +38,7 @@ def init_command(
     request: CommandRequest,
     out: Output,
     form: Format,
-    options: InitOptions = InitOptions(),  # noqa: B008  # frozen
+    options: InitOptions,
 ) -> ExitCode:
     """Create a working repository in a directory without one. Writes either all of its files or none."""
     source, hashes = _source_of(options, directory)
@@ -61,7 +61,8 @@ def init_command(
     return ExitCode.DONE
 
 
-_NO_CI = """No CI workflow: this tablectl was installed from a place that other machines do not have. Say where CI finds it:
+_NO_CI = """No CI workflow: this tablectl was installed from a place that other machines do not have. Say where CI
+finds it:
   install: {source: git+https://HOST/PATH@COMMIT}     # in tablectl.yaml; or a folder with the two wheels
   tablectl lock --ci github                           # writes the workflow and its lock files (docs/install.md)
 """

@@ -226,7 +226,7 @@ jobs:
         run: python -P -m tablectl.ci drift
 """
 
-_GITLAB = """# A merge request gets a plan. The pipeline of the default branch makes a plan again; a person starts its apply.
+_GITLAB = """# A merge request gets a plan. The pipeline of the default branch plans again; a person starts the apply.
 stages: [plan, apply, drift]
 
 default:
@@ -327,5 +327,6 @@ def _install_section(source: InstallSource | None, hashes: Mapping[str, str]) ->
     if source is None:
         return _UNKNOWN
     lines = [f"    {name}: {value}\n" for name, value in hashes.items()] if source.is_url else []
-    section = f"install: # where CI installs tablectl from; `tablectl lock` writes requirements/ from it\n  source: {source.text}\n"
+    comment = "# where CI installs tablectl from; `tablectl lock` writes requirements/ from it"
+    section = f"install: {comment}\n  source: {source.text}\n"
     return "\n" + section + ("  hashes:\n" + "".join(lines) if lines else "") + "\n"

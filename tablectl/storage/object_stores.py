@@ -19,7 +19,7 @@ from tablectl.storage.failures import Failure, explain
 from tablectl.storage.profiles import ProfileError, profile_credentials
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StoreOptions:
     """How to reach object stores. Credentials always come from the standard chain of each cloud, never from here."""
 
@@ -29,7 +29,7 @@ class StoreOptions:
     """The store that ``memory:`` locations refer to."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Patience:
     """How long to retry a request if a store does not answer, or answers with a server error."""
 
