@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import IO, Any, TypeVar
 from urllib.parse import urlsplit
 
+from tablectl.delta.dialects import DEFAULT_DIALECT
 from tablectl.delta.names import TableName, find_name
 from tablectl.delta.sql import quote_name, quote_text
 from tablectl.engine.connect import ConnectLink, check_answers, clone, is_connect, open_remote, shown
@@ -52,7 +53,7 @@ _STARTING = threading.Lock()
 class SparkOptions:
     """Where the session comes from: ``remote`` (``sc://…``), else a local session with the settings of ``conf``."""
 
-    dialect: str = "oss"
+    dialect: str = DEFAULT_DIALECT
     remote: str | None = None
     conf: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
     heartbeat: float = 5.0
@@ -331,7 +332,12 @@ def open_spark(options: SparkOptions, stamp: str = "") -> SparkEngine:
 
 
 def wrap_spark(
-    session: Any, dialect: str = "oss", stamp: str = "", options: SparkOptions = _DEFAULTS, *, stated: bool = False
+    session: Any,
+    dialect: str = DEFAULT_DIALECT,
+    stamp: str = "",
+    options: SparkOptions = _DEFAULTS,
+    *,
+    stated: bool = False,
 ) -> SparkEngine:
     """An engine on a clone of a session that was passed in: the user's session gets neither the stamp nor the settings.
 
