@@ -101,7 +101,7 @@ def apply(
     that they do not declare, and each table is planned again under its lease. ``without_policies`` trusts the plan: its
     author then decides what is changed, on which tables and with which consent.
 
-    ``require_signature`` refuses (``PlanFileError``) all but a plan file with a signature beside it, ``PLAN.sig``, by
+    ``require_signature`` refuses (``PlanFileError``) all but a plan file with a signature next to it, ``PLAN.sig``, by
     one of ``signatures.signers`` in ``tablectl.yaml``; ``signatures.required`` there does the same.
 
     ``proceed`` is the reason to continue although writers do not end in time, ``override`` the reason to run outside

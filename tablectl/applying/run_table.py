@@ -251,7 +251,7 @@ def _check_between(
     ]
     if wrong:
         theirs = ", ".join(f"version {each.version} ({each.operation})" for each in between)
-        message = f"version {versions[-1]} went over somebody else's change: {'; '.join(wrong)}, by {theirs}"
+        message = f"version {versions[-1]} overwrote a change of another writer: {'; '.join(wrong)}, by {theirs}"
         raise StopTableError(RunOutcome.UNVERIFIED, message, "see whose change it was below, and plan again")
 
 

@@ -129,7 +129,7 @@ def check_bound(window: RunContext) -> None:
         raise StopTableError(
             RunOutcome.REFUSED,
             "this engine goes on without the process that asked it, and gives its statements no time limit: if this "
-            "run were killed, nobody could tell when its statement ends",
+            "run were killed, the end of its statement would be unknown",
             "set `engine.statement_bound` to the seconds after which the engine ends a statement whose client is gone; "
             "`--proceed REASON` does without it",
         )

@@ -296,7 +296,7 @@ def _wrong(plan: TablePlan, live: LiveTable, waiting: frozenset[str]) -> list[st
     if live.table_id != plan.table_id:
         return ["the table was replaced by another one"]
     return [
-        f"{change.id} shall be {value_text(change.after)} and is {value_text(found_value(change, live))}"
+        f"{change.id} is {value_text(found_value(change, live))}, not {value_text(change.after)}"
         for change in plan.changes
         if change_state(change, live)
         not in ({ChangeState.DONE, ChangeState.PENDING} if change.id in waiting else {ChangeState.DONE})

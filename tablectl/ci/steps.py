@@ -31,9 +31,9 @@ _MOST_SAID = 10_000
 """The maximum length of an error in a comment, in characters."""
 
 _WAYS_OUT = {
-    ExitCode.ERROR: "the log says what is wrong; once it is mended, run this job again: what was done stays done",
+    ExitCode.ERROR: "fix the error shown in the log and run this job again; completed tables are skipped",
     ExitCode.REFUSED: f"nothing was changed. Where the plan is stale, or all of it refused, {BY_HAND}",
-    ExitCode.WINDOW: "nothing was changed: the window did not open, and the report says for whom. Run this job again",
+    ExitCode.WINDOW: "nothing was changed: the window did not open (the report names the holder). Run this job again",
     ExitCode.PARTIAL: "run this job again, and the same plan finishes what is left. Tables that changed since the "
     f"plan, or are refused, want a new one: {BY_HAND}",
 }

@@ -192,7 +192,7 @@ class GateEntry:
         after a record that does not block it, or after the store could not be reached for as long as a gate takes to
         die. A gate that is silent for that time is recorded as dead by the waiting writer, and then blocks no write.
         Raises ``GuardTimeout`` with the guard withdrawn, and ``WindowError`` if the store fails at the first read; then
-        the guard may or may not be there.
+        the guard may or may not exist.
         """
         arrived = self.clock.monotonic()
         for _ in range(ATTEMPTS):
