@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tablectl.api import Engines
-from tablectl.cli.commands import configuration
 from tablectl.cli.lock import lock_files, recorded_source, wheel_hashes
 from tablectl.cli.output import Format, Output, write_file
 from tablectl.cli.request import CommandRequest
@@ -18,7 +15,6 @@ from tablectl.cli.scaffold import CI_FILES, KEPT, POLICIES, scaffold
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
 from tablectl.model.install import CiSystem, InstallSource
 from tablectl.policies.files import shown_path
-from tablectl.policies.repository import variables_for
 from tablectl.policies.requested_tables import requested_tables
 from tablectl.workflow import import_policies
 
@@ -53,7 +49,7 @@ def init_command(
     if source is None and options.ci is not CiSystem.NONE:
         notes.append(_NO_CI)
     if form is Format.JSON:
-        out.result(json.dumps({"created": written, "kept": kept, "next": following}, indent=2) + "\n")
+        out.json_result({"created": written, "kept": kept, "next": following})
     else:
         created = "".join(f"created {shown_path(directory / name)}\n" for name in written)
         told = "".join(f"\n{note}" for note in notes)
@@ -104,10 +100,8 @@ def _check_free(directory: Path, files: Mapping[str, str]) -> None:
 
 def _first_policies(tables: tuple[str, ...], request: CommandRequest, out: Output) -> str:
     """The policies of live tables. Raises ``TablectlError`` if one of them cannot be read."""
-    config = configuration(request)
-    asked = requested_tables(tables, config.engine.catalog, variables_for(config, request.variables, os.environ))
-    with Engines(config, on_start=out.note) as engines, out.progress() as on_read:
-        found = import_policies(asked, {}, config, engines.start, on_read)
+    with request.open(out) as project, out.progress() as on_read:
+        found = import_policies(project, requested_tables(tables, project.catalog, project.variables), {}, on_read)
     wrong = [Problem(each.name, 0, 0, each.message, each.hint) for each in found.failures]
     wrong += [Problem(pattern, 0, 0, "matches no table") for pattern in found.unmatched]
     if wrong:

@@ -50,7 +50,7 @@ def lock_command(directory: Path, ci: CiSystem, out: Output, form: Format) -> Ex
     for name, text in files.items():
         write_file(directory / name, text.encode())
     if form is Format.JSON:
-        out.result(json.dumps({"written": list(files)}, indent=2) + "\n")
+        out.json_result({"written": list(files)})
     else:
         out.result("".join(f"wrote {shown_path(directory / name)}\n" for name in files))
     return ExitCode.DONE

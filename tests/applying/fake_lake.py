@@ -14,8 +14,7 @@ from tablectl.delta.names import TableName, parse_table
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.delta.schema import Field, Schema
 from tablectl.model.errors import EngineError, LiveError
-from tablectl.model.table import ClusteringState, Commit, FileGroup, HistoryTruncation, LiveTable
-from tablectl.model.table_options import Optimize
+from tablectl.model.table import WITH_HISTORY, ClusteringState, Commit, Depth, FileGroup, HistoryTruncation, LiveTable
 from tests.look_back import with_look_back
 
 # A parser of the statements
@@ -297,14 +296,7 @@ class FakeLake:
         return table
 
     def read(
-        self,
-        name: TableName,
-        location: str,
-        *,
-        version: int | None = None,
-        counts: bool = False,
-        truncation: bool = False,
-        marks: Optimize | None = None,
+        self, name: TableName, location: str, depth: Depth = WITH_HISTORY, *, version: int | None = None
     ) -> LiveTable:
         with self.lock:
             table = self.tables[location]
@@ -313,10 +305,10 @@ class FakeLake:
             if table.broken:
                 raise LiveError(f"{location}: {table.broken}")
             live = table.live if version is None else self._at(table, version)
-            known = counts or table.checksums or not live.protocol.has("deletionVectors")
+            known = depth.counts or table.checksums or not live.protocol.has("deletionVectors")
             live = live if known else replace(live, vectors=None)
-            live = replace(live, marks=live.marks if marks else None, optimize=marks or "never")
-            return replace(live, truncation=table.truncation(live) if truncation else None)
+            live = replace(live, marks=live.marks if depth.marks else None, optimize=depth.marks or "never")
+            return replace(live, truncation=table.truncation(live) if depth.truncation else None)
 
     @staticmethod
     def _at(table: FakeTable, version: int) -> LiveTable:
