@@ -68,9 +68,7 @@ def open_bucket(scheme: str, authority: str, options: StoreOptions, patience: Re
             **_provider(family, given),
         )
     except ProfileError as error:
-        hint = (
-            "install it with `pip install boto3`" if "not installed" in str(error) else "see `aws configure`"
-        )
+        hint = "install it with `pip install boto3`" if "not installed" in str(error) else "see `aws configure`"
         raise BucketError(Failure(str(error), hint)) from error
     except (BaseError, OSError, ValueError, TypeError) as error:
         failure = explain(error, family)
