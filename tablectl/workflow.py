@@ -23,7 +23,7 @@ from tablectl.applying.stamp import LONGEST_REASON, Stamp, read_stamp
 from tablectl.approval import Approval, check_declared
 from tablectl.delta.names import NameSyntaxError, TableName, canonical_location, parse_table
 from tablectl.delta.protocol import Client
-from tablectl.engine.port import Engine
+from tablectl.engine.port import Engine, MaySend, always
 from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import Clock, SystemClock
 from tablectl.leases.owner import current_owner
@@ -407,7 +407,7 @@ class _NoEngine:
         """Always ``None``: no operation is known."""
         return None
 
-    def execute(self, sql: str, tag: str = "") -> None:  # as ``Engine.execute``
+    def execute(self, sql: str, tag: str = "", may_send: MaySend = always) -> None:  # as ``Engine.execute``
         raise EngineError(f"no engine was started to run {sql}")
 
     def overwrite(
@@ -416,6 +416,7 @@ class _NoEngine:
         columns: Sequence[tuple[str, Mapping[str, Any]]],
         partitions: Sequence[str],
         tag: str = "",
+        may_send: MaySend = always,
     ) -> None:
         raise EngineError(f"no engine was started to write {table.text}")
 

@@ -20,7 +20,7 @@ from tablectl.storage.failures import Failure, explain
 from tablectl.storage.profiles import ProfileError, profile_credentials
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StoreOptions:
     """How to reach object stores. Credentials come from the standard chain of each cloud, or from a catalog."""
 
@@ -32,7 +32,7 @@ class StoreOptions:
     """What catalogs vend and know, by location; ``None`` if no catalog does."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RetryLimits:
     """How long to retry a request if a store does not answer, or answers with a server error."""
 
@@ -74,9 +74,7 @@ def open_bucket(
             **({"credential_provider": provider} if provider else _provider(family, given)),
         )
     except ProfileError as error:
-        hint = (
-            "install it with `pip install 'tablectl[aws]'`" if "not installed" in str(error) else "see `aws configure`"
-        )
+        hint = "install it with `pip install boto3`" if "not installed" in str(error) else "see `aws configure`"
         raise BucketError(Failure(str(error), hint)) from error
     except (BaseError, OSError, ValueError, TypeError) as error:
         failure = explain(error, family)

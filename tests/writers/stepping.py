@@ -55,11 +55,18 @@ class Store(MemoryRecords):
     def __init__(self) -> None:
         super().__init__()
         self.lease: list[LeaseRecord] = []
+        self.strays: list[tuple[LeaseRecord, int]] = []
+        """Records that landed on a number that was pruned, with the newest number at that time. They are not of the
+        log, and their writer learns it."""
 
     def land(self, name: str, data: bytes) -> bool:
         new = super().land(name, data)
         if new and name.startswith("lease/"):
-            self.lease.append(read_record(LeaseRecord, data))
+            record = read_record(LeaseRecord, data)
+            if self.lease and record.seq <= self.lease[-1].seq:
+                self.strays.append((record, self.lease[-1].seq))
+            else:
+                self.lease.append(record)
         return new
 
 
