@@ -17,11 +17,11 @@ from tablectl.applying.run_report import RunOutcome
 from tablectl.attributes.clustering import DATA, Clustering
 from tablectl.attributes.policy import attribute
 from tablectl.delta.names import NameSyntaxError, TableName, canonical_location, parse_table
-from tablectl.log.reader import LOOK_BACK, Depth, ReadRequest, read_many
+from tablectl.log.reader import ReadRequest, read_many
 from tablectl.model.errors import LiveError, PlanFileError
 from tablectl.model.lint_rules import DEFAULT_SEVERITIES, Severities
 from tablectl.model.plan import Change, Plan, Statement, TablePlan
-from tablectl.model.table import LiveTable
+from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.model.table_options import TableOptions
 from tablectl.planning.limits import rewritten_bytes
 from tablectl.planning.plan_table import plan_table

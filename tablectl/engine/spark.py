@@ -25,7 +25,7 @@ from tablectl.engine.describe import describe, rows_of
 from tablectl.engine.errors import engine_error
 from tablectl.engine.facts import delta_location, not_found, schema_name, shown_facts
 from tablectl.engine.java import java_problem
-from tablectl.engine.port import SIMPLE_NAME
+from tablectl.engine.port import SIMPLE_NAME, MaySend, always
 from tablectl.model.errors import EngineError, LiveError, TablectlError
 from tablectl.model.table import NOTHING_SET
 
@@ -154,9 +154,9 @@ class SparkEngine:
                 return str(found)
         return ""
 
-    def execute(self, sql: str, tag: str = "") -> None:
+    def execute(self, sql: str, tag: str = "", may_send: MaySend = always) -> None:
         """Run one statement to its end, under a tag if one is given. Raises ``EngineError``."""
-        self._run(lambda: self._session.sql(sql), tag)
+        self._run(lambda: self._session.sql(sql), tag, may_send)
 
     def overwrite(
         self,
@@ -164,12 +164,13 @@ class SparkEngine:
         columns: Sequence[tuple[str, Mapping[str, Any]]],
         partitions: Sequence[str],
         tag: str = "",
+        may_send: MaySend = always,
     ) -> None:
         """Rewrite the whole table from itself, as one DataFrame write. Delta reads the table at the version that the
         commit replaces, and fails if another commit comes in between: a table that is read and overwritten is the
         transaction's own (docs/partitioning.md).
         """
-        self._run(lambda: self._overwrite(table, columns, partitions), tag)
+        self._run(lambda: self._overwrite(table, columns, partitions), tag, may_send)
 
     def _overwrite(
         self, table: TableName, columns: Sequence[tuple[str, Mapping[str, Any]]], partitions: Sequence[str]
@@ -198,14 +199,15 @@ class SparkEngine:
     def _table(self, table: TableName) -> Any:
         return self._session.table(table.sql)
 
-    def _run(self, work: Callable[[], _T], tag: str = "") -> _T:
+    def _run(self, work: Callable[[], _T], tag: str = "", may_send: MaySend = always) -> _T:
         """Run a function on the session, under a tag if one is given. Raises ``EngineError``."""
         link = self._link
         if link is None:
+            may_send()
             return _tagged(self._session, tag, work)
         # PySpark's call may hang for as long as a dead server's connection: it gets a thread of its own.
         done: Future[_T] = Future()
-        task = partial(_into, done, lambda: _tagged(self._session, tag, work))
+        task = partial(_into, done, lambda: link.checked(may_send, lambda: _tagged(self._session, tag, work)))
         threading.Thread(target=task, name="tablectl-statement", daemon=True).start()
         while True:
             with suppress(TimeoutError):
@@ -346,12 +348,12 @@ def wrap_spark(
     _import_spark()
     if not is_connect(session):
         _register_errors("delta.exceptions")
-        beside = session.newSession()
-        return _own(SparkEngine(beside, dialect, shared=True, stated=stated, bound=bound), beside, stamp)
+        own = session.newSession()
+        return _own(SparkEngine(own, dialect, shared=True, stated=stated, bound=bound), own, stamp)
     _register_errors("delta.connect")
-    beside = clone(session)
-    link = ConnectLink(beside, options.heartbeat, options.dead_after)
-    return _own(SparkEngine(beside, dialect, shared=True, stated=stated, link=link, bound=bound), beside, stamp)
+    own = clone(session)
+    link = ConnectLink(own, options.heartbeat, options.dead_after)
+    return _own(SparkEngine(own, dialect, shared=True, stated=stated, link=link, bound=bound), own, stamp)
 
 
 _SETTINGS = {
@@ -487,7 +489,7 @@ def _local(conf: Mapping[str, str]) -> tuple[Any, bool]:
     from pyspark.sql import SparkSession  # noqa: PLC0415, TID251  # as above
 
     if any(name in os.environ for name in ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED")):
-        message = "this process uses Spark Connect, beside which no session of another kind can be started"
+        message = "this process uses Spark Connect, so no session of another kind can be started in it"
         raise EngineError(message, "hand its session in (`spark=`), or set engine.remote")
     # Not the active session: that one is per thread, and if the user has a context, ``getOrCreate`` would change it.
     running = SparkSession._instantiatedSession

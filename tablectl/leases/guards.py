@@ -65,8 +65,8 @@ class GuardRecord:
     mode: GuardMode = GuardMode.ANY
     ttl: float = TTL
     waits: str = ""
-    """``HERE`` while the writer is blocked at this table's gate and could not delete its guard. The location of another
-    table while the writer is blocked at that table's gate in the middle of its write. Else empty."""
+    """``HERE`` while the writer is blocked at this table's gate. The location of another table while the writer is
+    blocked at that table's gate in the middle of its write. Else empty."""
 
     @property
     def name(self) -> str:
@@ -104,7 +104,7 @@ def read_guard(store: RecordStore, guard: str, beat: int) -> GuardRecord | None:
 
 def delete_dead_guard(store: RecordStore, guard: str, beat: int) -> None:
     """Delete a dead guard's beats up to ``beat``. For the holder of the lease: otherwise every later drain waits for
-    it.
+    it, or reads it.
 
     A writer that was only paused puts a later beat when it continues. Never fails; beats that remain expire again.
     """

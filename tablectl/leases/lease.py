@@ -176,6 +176,17 @@ class Lease:
             self._append("statement", running=running)
             self._announced = started
 
+    def announce_again(self, running: RunningStatement) -> None:
+        """Announce a statement again, unless a record of the last sixth of the ttl names it.
+
+        Call it directly before the request is sent: if this process was paused since the announcement, another run may
+        have found nothing that runs and have taken the lease over.
+        """
+        with self._alive():
+            fresh = self._clock.monotonic() - self._announced < self._record.ttl * RENEW_EVERY
+        if not fresh:
+            self.announce(running)
+
     def statement_ended(self) -> None:
         """Record that no statement is running any more, neither ours nor our predecessor's.
 

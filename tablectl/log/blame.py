@@ -11,10 +11,10 @@ from tablectl.log.commits import ParsedCommit
 from tablectl.log.history import History
 from tablectl.log.listing import GapError, parse_listing, segment
 from tablectl.log.open_version import ListingGapError, read_twice
-from tablectl.log.reader import LOOK_BACK, table_of
+from tablectl.log.reader import table_of
 from tablectl.model.errors import LiveError
 from tablectl.model.plan import Value
-from tablectl.model.table import Commit, LiveTable
+from tablectl.model.table import LOOK_BACK, Commit, LiveTable
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.table_log import TableLog, VanishedError

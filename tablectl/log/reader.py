@@ -16,44 +16,19 @@ from tablectl.log.state import State, find_state
 from tablectl.log.table_facts import check_properties, check_protocol, frozen, read_clustering, read_schema
 from tablectl.log.truncation import find_truncation
 from tablectl.model.errors import LiveError
-from tablectl.model.table import Commit, LiveTable
-from tablectl.model.table_options import Optimize
+from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.table_log import TableLog
 
 MOST_FILES = 200_000
 """The maximum number of files for which a layout is measured."""
-LOOK_BACK = 20
-"""The number of commits to search for writers, if writers matter."""
 
 _DEFAULT = StoreOptions()
 _LOCAL_CONCURRENCY = 4
 """A local disk answers faster than threads can switch. A mounted network drive gains from a few threads."""
 _READY = 4
 """The number of tables per thread that are read ahead of the requested one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Depth:
-    """How much of a table to read in addition to protocol, metadata and domains, whose cost does not depend on its
-    size.
-    """
-
-    look_back: int = 0
-    """The number of newest commits to read for the history."""
-    counts: bool = False
-    """Whether to compute files, bytes and vectors from the whole log if no checksum has them. The cost grows with the
-    number of files.
-    """
-    layout: bool = False
-    """Whether to measure the layout of a partitioned table, at the same cost, up to ``MOST_FILES``."""
-    truncation: bool = False
-    """Whether to determine when history can be deleted. The cost grows with the commits of a day."""
-    marks: Optimize | None = None
-    """How data must follow the clustering columns; ``None`` to not read its clustering. The cost grows with
-    the files.
-    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +45,17 @@ class ReadRequest:
 def read_table(
     name: TableName,
     location: str,
+    depth: Depth = WITH_HISTORY,
     *,
     version: int | None = None,
-    look_back: int = LOOK_BACK,
-    counts: bool = False,
-    truncation: bool = False,
-    marks: Optimize | None = None,
     options: StoreOptions = _DEFAULT,
 ) -> LiveTable:
-    """The table at a version, by default the newest. The parameters from ``look_back`` on are those of ``Depth``.
+    """The table at a version, by default the newest.
 
     ``location`` is taken literally: percent signs in a path are part of it, as in Hadoop's ``Path``. Raises
     ``LiveError`` if the table cannot be read. The contents of the log are never guessed.
     """
-    depth = Depth(look_back, counts, truncation=truncation, marks=marks)
+    look_back = depth.look_back
     with Stores(options) as stores:
         request = ReadRequest(name, location, lambda _table: depth)
         return _read_table(stores, request, version, look_back=look_back, ahead=max(look_back, 1))

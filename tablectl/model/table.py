@@ -133,6 +133,36 @@ class PartitionLayout:
     """Each partition column and its number of values."""
 
 
+LOOK_BACK = 20
+"""The number of commits to search for writers, if writers matter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How much of a table to read in addition to protocol, metadata and domains, whose cost does not depend on its
+    size.
+    """
+
+    look_back: int = 0
+    """The number of newest commits to read for the history."""
+    counts: bool = False
+    """Whether to compute files, bytes and vectors from the whole log if no checksum has them. The cost grows with the
+    number of files.
+    """
+    layout: bool = False
+    """Whether to measure the layout of a partitioned table, at the same cost, up to ``log.reader.MOST_FILES`` files."""
+    truncation: bool = False
+    """Whether to determine when history can be deleted. The cost grows with the commits of a day."""
+    marks: Optimize | None = None
+    """How data must follow the clustering columns; ``None`` to not read its clustering. The cost grows with
+    the files.
+    """
+
+
+WITH_HISTORY = Depth(LOOK_BACK)
+"""A table with its history, as far as writers matter."""
+
+
 @dataclass(frozen=True, slots=True)
 class LiveTable:
     """One table at one version. ``None`` in a count means unknown, not zero."""

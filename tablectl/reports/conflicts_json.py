@@ -1,4 +1,4 @@
-"""Which operations conflict on a table, for machines: every pair of operations, with reason, source and ways out."""
+"""Which operations conflict on a table, for machines: every pair of operations, with reason, source and fixes."""
 
 from __future__ import annotations
 

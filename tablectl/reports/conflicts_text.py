@@ -214,19 +214,19 @@ def _statements(
 
 def _effects(cells: Sequence[Cell], letters: Mapping[str, str]) -> tuple[str, int, CellVerdict]:
     """``all except i j fail: MetadataChangedException``, how many of the cells that are, and the worst verdict."""
-    harmed = [cell for cell in cells if cell.verdict is not CellVerdict.COMMITS]
-    if not harmed:
+    affected = [cell for cell in cells if cell.verdict is not CellVerdict.COMMITS]
+    if not affected:
         return "none of them fails", 0, CellVerdict.COMMITS
     parts: list[str] = []
     for verdict in reversed(list(CellVerdict)[1:]):
-        mine = [cell for cell in harmed if cell.verdict is verdict]
+        mine = [cell for cell in affected if cell.verdict is verdict]
         if mine:
             what = {CellVerdict.FAILS: "fail", CellVerdict.UNKNOWN: "may fail"}.get(verdict, "fail on the same data")
             names = dict.fromkeys(cell.overlapping.conflict.exception for cell in mine if cell.overlapping.conflict)
             how = f": {' or '.join(names)}" if names else f": {mine[0].overlapping.reason}"
             parts.append(f"{_who(mine, cells, letters)} {what}{how}")
-    worst = max((cell.verdict for cell in harmed), key=list(CellVerdict).index)
-    return "; ".join(parts), len(harmed), worst
+    worst = max((cell.verdict for cell in affected), key=list(CellVerdict).index)
+    return "; ".join(parts), len(affected), worst
 
 
 def _who(mine: Sequence[Cell], every: Sequence[Cell], letters: Mapping[str, str]) -> str:
@@ -332,7 +332,7 @@ def _differences(view: ContextComparison, style: Style, *, everything: bool, abo
         first, *rest = wrapped(words, 8, style)
         lines += [f"  {mark} {first.strip()}", *rest, *pairs_lines(pairs, in_words(view.planned), style)]
     also = f", {otherwise} fail with another exception" if otherwise else ""
-    return [*lines, *wrapped(f"{plural(equal, 'pair')} of operations fare as before{also}.", 2, style)]
+    return [*lines, *wrapped(f"{plural(equal, 'pair')} of operations have the same result as before{also}.", 2, style)]
 
 
 def _concerns(difference: MatrixDifference, key: str) -> bool:

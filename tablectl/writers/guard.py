@@ -172,7 +172,7 @@ class Guard:
         if not any(each.mode.covers(hold.mode) for each in outer):
             raise _StrongerModeError(
                 f"{self._terms.target.text}: a guard of mode {hold.mode} inside one of mode {outer[-1].mode} "
-                f"could wait for ever: give the outer one mode {hold.mode}"
+                f"could wait forever: give the outer one mode {hold.mode}"
             )
         return True
 

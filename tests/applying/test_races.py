@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying import acquire
 from tablectl.applying.context import RunContext, WindowSettings
 from tablectl.applying.run import Schedule, run_plan
 from tablectl.applying.run_report import RunOutcome, RunReport
 from tablectl.applying.stamp import Stamp
 from tablectl.attributes.policy import Policy
+from tablectl.leases import acquire
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.lease_log import tail
 from tablectl.model.plan import Plan

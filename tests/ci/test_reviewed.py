@@ -118,7 +118,7 @@ def test_a_plan_made_after_the_merge_was_reviewed_by_nobody(github: FakeGitHub, 
     github.merged(5, head=HEAD, commit=COMMIT)
     commented(client, 5)
     github.kept("tablectl-plan-pr-5", run=10, head=HEAD, made="2026-11-20T10:00:00Z")
-    assert refused(client) == "the plan of #5 was made after the merge, so nobody reviewed it"
+    assert refused(client) == "the plan of #5 was made after the merge, so it was not reviewed"
     github.kept("tablectl-plan-pr-5", run=11, head=HEAD, made="2026-11-20T09:59:59Z")
     assert find(client).run == 11
 
