@@ -31,7 +31,8 @@ from tablectl.model.table import NOTHING_SET
 
 _T = TypeVar("_T")
 
-INSTALL = "pip install 'tablectl[spark]'"
+INSTALL = "pip install 'pyspark[connect]==4.2.0' 'delta-spark==4.4.0' 'pandas>=2.2,<3'"
+"""The extra ``spark`` by its own packages: where tablectl itself comes from is not known here."""
 _CONNECT_PORT = 15002
 STAMP_KEY = "spark.databricks.delta.commitInfo.userMetadata"
 _OURS = "spark.tablectl.driver"

@@ -10,8 +10,8 @@ import json
 import logging
 import re
 from dataclasses import dataclass
-from enum import StrEnum
 
+from tablectl.compat import StrEnum
 from tablectl.leases.lease_log import Gate
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import RecordStore
@@ -52,7 +52,7 @@ class GuardMode(StrEnum):
 _WAITS_FROM = {GuardMode.ANY: Gate.NO_SCHEMA, GuardMode.REWRITE: Gate.APPENDS_ONLY, GuardMode.APPEND: Gate.CLOSED}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GuardRecord:
     """One beat of one guard. Observers measure on their own clock how long a beat has not changed."""
 

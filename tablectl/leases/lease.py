@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from tablectl.compat import Self
 from tablectl.leases.clock import Clock, pause_briefly
 from tablectl.leases.lease_log import (
     KEEP,

@@ -14,6 +14,7 @@ from tablectl.delta.dialects import DEFAULT_DIALECT, DIALECTS
 from tablectl.delta.names import DEFAULT_CATALOG, is_absolute, is_environment
 from tablectl.model.calendar import LONGEST, Calendar, Rule, check_cron, check_zone
 from tablectl.model.errors import InputError, PlanFileError, Problem, UsageError
+from tablectl.model.install import DISTRIBUTIONS, InstallSource, parse_hash, parse_source
 from tablectl.model.lint_rules import RULES, LintSetting, Severities
 from tablectl.model.store_options import OPTIONS, SECRETS
 from tablectl.policies.branch import BASE, combined, ignored
@@ -117,6 +118,16 @@ class ReportsConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InstallConfig:
+    """Where CI and the pages install tablectl from. At the top alone."""
+
+    source: InstallSource | None = None
+    """``None`` if unknown: then nothing is written that names an installation."""
+    hashes: Mapping[str, str] = field(default_factory=dict)
+    """The hashes of the two wheels, if ``source`` is a URL."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SignaturesConfig:
     """Who may sign plans. At the top alone: a plan names its environment, and must not choose who vouches for it."""
 
@@ -140,6 +151,7 @@ class Config:
     stores: StoresConfig = field(default_factory=StoresConfig)
     reports: ReportsConfig = field(default_factory=ReportsConfig)
     signatures: SignaturesConfig = field(default_factory=SignaturesConfig)
+    install: InstallConfig = field(default_factory=InstallConfig)
     lint: Mapping[str, LintSetting] = field(default_factory=dict)
     """The severity of finding codes, if it differs from the default."""
     env: Mapping[str, Config] = field(default_factory=dict)
@@ -270,8 +282,17 @@ entry here, and nothing else.
 _LATER = ("plans",)
 _ENVIRONMENT = ConfigSection(Config, _KEYS, later=_LATER)
 _SIGNATURES = ConfigSection(SignaturesConfig, {"signers": text(_clean), "required": flag()})
+_INSTALL = ConfigSection(
+    InstallConfig,
+    {
+        "source": text(parse_source),
+        "hashes": MapOf(text(parse_hash), lambda name: "" if name in DISTRIBUTIONS else "is not one of the two wheels"),
+    },
+)
 _CONFIG = ConfigSection(
-    Config, {**_KEYS, "signatures": _SIGNATURES, "env": MapOf(_ENVIRONMENT, _why_no_environment)}, later=_LATER
+    Config,
+    {**_KEYS, "install": _INSTALL, "signatures": _SIGNATURES, "env": MapOf(_ENVIRONMENT, _why_no_environment)},
+    later=_LATER,
 )
 
 

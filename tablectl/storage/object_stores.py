@@ -19,7 +19,7 @@ from tablectl.storage.failures import Failure, explain
 from tablectl.storage.profiles import ProfileError, profile_credentials
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StoreOptions:
     """How to reach object stores. Credentials always come from the standard chain of each cloud, never from here."""
 
@@ -29,7 +29,7 @@ class StoreOptions:
     """The store that ``memory:`` locations refer to."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RetryLimits:
     """How long to retry a request if a store does not answer, or answers with a server error."""
 
@@ -68,9 +68,7 @@ def open_bucket(scheme: str, authority: str, options: StoreOptions, patience: Re
             **_provider(family, given),
         )
     except ProfileError as error:
-        hint = (
-            "install it with `pip install 'tablectl[aws]'`" if "not installed" in str(error) else "see `aws configure`"
-        )
+        hint = "install it with `pip install boto3`" if "not installed" in str(error) else "see `aws configure`"
         raise BucketError(Failure(str(error), hint)) from error
     except (BaseError, OSError, ValueError, TypeError) as error:
         failure = explain(error, family)

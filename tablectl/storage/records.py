@@ -96,7 +96,7 @@ class DiskRecords:
         with self._told("write", name):
             try:
                 _write(aside, data, durable=durable)
-                path.hardlink_to(aside)
+                os.link(aside, path)  # `Path.hardlink_to` came with Python 3.10
             except FileExistsError:
                 return False
             finally:

@@ -162,7 +162,7 @@ class StoredGuard:
             self._unrecorded = None  # else the holder has just renewed: our next renewal retries
 
 
-@dataclass(slots=True)
+@dataclass
 class _Watch:
     """What a waiting writer knows about the gate, on its own clock."""
 
@@ -180,7 +180,7 @@ class _Watch:
             self.seen, self.since = record, now
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GateEntry:
     """How one write passes the gate of its table."""
 
