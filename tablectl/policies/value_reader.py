@@ -130,6 +130,9 @@ class ValueReader:
             self.problems.append(scalar.source.problem(error.message, error.hint))  # it contains only names, no values
             return None
         reason = why_unusable(text)
+        if reason and self.private:  # the reason contains nothing of the value
+            self.problems.append(scalar.source.problem(f"{shown(scalar.text)} cannot be stored: {reason}"))
+            return None
         if reason:
             self.report(scalar.source, f"{shown(text)} cannot be stored: {reason}")
             return None

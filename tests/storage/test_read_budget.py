@@ -71,8 +71,13 @@ def test_a_bucket_says_the_sizes_before_a_commit_is_read(
         put(version, [info(), *(add(f"{number}-{'x' * 80}", 1) for number in range(20))])
     put(5, [info()])
     asked: list[str] = []
-    get = obstore.get
-    monkeypatch.setattr(obstore, "get", lambda store, path, **more: (asked.append(path), get(store, path, **more))[1])
+    original = obstore.get
+
+    def get(store: Any, path: str) -> Any:
+        asked.append(path)
+        return original(store, path)
+
+    monkeypatch.setattr(obstore, "get", get)
     with pytest.raises(LiveError, match="the commits that are needed have"):
         read()
     assert {each.rpartition("/")[2] for each in asked} <= {"_last_checkpoint", f"{5:020d}.json"}
