@@ -23,7 +23,7 @@ from tablectl.applying.stamp import LONGEST_REASON, Stamp, read_stamp
 from tablectl.approval import Approval, check_declared
 from tablectl.delta.names import NameSyntaxError, TableName, canonical_location, parse_table
 from tablectl.delta.protocol import Client
-from tablectl.engine.port import Engine
+from tablectl.engine.port import Engine, MaySend, always
 from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import Clock, SystemClock
 from tablectl.leases.owner import current_owner
@@ -218,7 +218,7 @@ def _unmasked(entry: TableEntry, mask: Mask) -> TableEntry:
 
 
 def _located(project: Project, specs: Specs, selection: Selection) -> LocatedTable:
-    return locate(specs, selection, project.engines.start, project.stores)
+    return locate(specs, selection, project.open_catalog, project.stores)
 
 
 def _sorted(failures: Iterable[TableFailure]) -> tuple[TableFailure, ...]:
@@ -316,6 +316,7 @@ def run(project: Project, plan: Plan, control: Control, approve: Approve = appro
     # A run that was killed can have unfinished hooks on tables that now match their policies.
     asked = [parse_table(name) for name in plan.unchanged] if project.config.window.after else []
     needed = any(table.applies for table in plan.tables) or not all(table.is_path for table in asked)
+    project.expect(plan)
     engine: Engine = project.engines.open(stamp.text()) if needed else _NoEngine(plan.dialect)
     try:
         if needed:
@@ -406,7 +407,7 @@ class _NoEngine:
         """Always ``None``: no operation is known."""
         return None
 
-    def execute(self, sql: str, tag: str = "") -> None:  # as ``Engine.execute``
+    def execute(self, sql: str, tag: str = "", may_send: MaySend = always) -> None:  # as ``Engine.execute``
         raise EngineError(f"no engine was started to run {sql}")
 
     def overwrite(
@@ -415,6 +416,7 @@ class _NoEngine:
         columns: Sequence[tuple[str, Mapping[str, Any]]],
         partitions: Sequence[str],
         tag: str = "",
+        may_send: MaySend = always,
     ) -> None:
         raise EngineError(f"no engine was started to write {table.text}")
 

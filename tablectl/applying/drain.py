@@ -33,6 +33,8 @@ class DrainWait:
     """Whether any guard was seen, including guards that the gate does not block."""
     waits_for: str = ""
     """The location of another table whose gate blocks one of these writers in the middle of its write."""
+    at_gate: tuple[tuple[str, int], ...] = ()
+    """Ids and beats of the guards whose writers wait at this gate and have not begun to write."""
 
     @property
     def over(self) -> bool:
@@ -96,7 +98,12 @@ def drain(
         except WindowError as error:
             problem = error.message
         waiting = DrainWait(
-            guards.alive, problem, clock.monotonic() - started, guards.any_seen, _elsewhere(guards.alive)
+            guards.alive,
+            problem,
+            clock.monotonic() - started,
+            guards.any_seen,
+            _elsewhere(guards.alive),
+            tuple(guards.at_gate.items()),
         )
         try:
             if waiting.over:
@@ -141,6 +148,8 @@ class _Guards:
         self._ignored = ignored
         self._seen: Mapping[str, _Seen] | None = None
         self.any_seen = False
+        self.at_gate: dict[str, int] = {}
+        """Guards whose writers wait at the gate, by id, with the beat that says so."""
 
     @property
     def alive(self) -> tuple[GuardRecord, ...]:
@@ -175,6 +184,7 @@ class _Guards:
                     self._aged(known, now) if known and known.beat == beat else self._read(guard, beat, known)
                 )
         self._seen = {guard: each for guard, each in looked_at.items() if self._is_waited_for(each.record)}
+        self.at_gate |= {guard: each.beat for guard, each in looked_at.items() if each.record.waits == HERE}
 
     def _is_waited_for(self, record: GuardRecord) -> bool:
         # A writer that says that it waits at this table reads the gate again after its next beat.

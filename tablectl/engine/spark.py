@@ -25,13 +25,14 @@ from tablectl.engine.describe import describe, rows_of
 from tablectl.engine.errors import engine_error
 from tablectl.engine.facts import delta_location, not_found, schema_name, shown_facts
 from tablectl.engine.java import java_problem
-from tablectl.engine.port import SIMPLE_NAME
+from tablectl.engine.port import SIMPLE_NAME, MaySend, always
 from tablectl.model.errors import EngineError, LiveError, TablectlError
 from tablectl.model.table import NOTHING_SET
 
 _T = TypeVar("_T")
 
-INSTALL = "pip install 'tablectl[spark]'"
+INSTALL = "pip install 'pyspark[connect]==4.2.0' 'delta-spark==4.4.0' 'pandas>=2.2,<3'"
+"""The extra ``spark`` by its own packages: where tablectl itself comes from is not known here."""
 _CONNECT_PORT = 15002
 STAMP_KEY = "spark.databricks.delta.commitInfo.userMetadata"
 _OURS = "spark.tablectl.driver"
@@ -157,9 +158,9 @@ class SparkEngine:
                 return str(found)
         return ""
 
-    def execute(self, sql: str, tag: str = "") -> None:
+    def execute(self, sql: str, tag: str = "", may_send: MaySend = always) -> None:
         """Run one statement to its end, under a tag if one is given. Raises ``EngineError``."""
-        self._run(lambda: self._session.sql(sql), tag)
+        self._run(lambda: self._session.sql(sql), tag, may_send)
 
     def overwrite(
         self,
@@ -167,12 +168,13 @@ class SparkEngine:
         columns: Sequence[tuple[str, Mapping[str, Any]]],
         partitions: Sequence[str],
         tag: str = "",
+        may_send: MaySend = always,
     ) -> None:
         """Rewrite the whole table from itself, as one DataFrame write. Delta reads the table at the version that the
         commit replaces, and fails if another commit comes in between: a table that is read and overwritten is the
         transaction's own (docs/partitioning.md).
         """
-        self._run(lambda: self._overwrite(table, columns, partitions), tag)
+        self._run(lambda: self._overwrite(table, columns, partitions), tag, may_send)
 
     def _overwrite(
         self, table: TableName, columns: Sequence[tuple[str, Mapping[str, Any]]], partitions: Sequence[str]
@@ -201,14 +203,15 @@ class SparkEngine:
     def _table(self, table: TableName) -> Any:
         return self._session.table(table.sql)
 
-    def _run(self, work: Callable[[], _T], tag: str = "") -> _T:
+    def _run(self, work: Callable[[], _T], tag: str = "", may_send: MaySend = always) -> _T:
         """Run a function on the session, under a tag if one is given. Raises ``EngineError``."""
         link = self._link
         if link is None:
+            may_send()
             return _tagged(self._session, tag, work)
         # PySpark's call may hang for as long as a dead server's connection: it gets a thread of its own.
         done: Future[_T] = Future()
-        task = partial(_into, done, lambda: _tagged(self._session, tag, work))
+        task = partial(_into, done, lambda: link.checked(may_send, lambda: _tagged(self._session, tag, work)))
         threading.Thread(target=task, name="tablectl-statement", daemon=True).start()
         while True:
             with suppress(TimeoutError):

@@ -18,7 +18,7 @@ Batch = Callable[[Any, int], Any]
 """What ``foreachBatch`` accepts: a function of the batch's DataFrame and its number."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GuardedBatch:
     """A ``Batch``. Holds no session, so that Spark Connect can send it to the server."""
 

@@ -15,8 +15,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import wraps
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from tablectl.compat import ParamSpec, Self
 from tablectl.delta.names import canonical_location, is_local
 from tablectl.engine.describe import locate
 from tablectl.leases.clock import SystemClock
@@ -76,7 +77,7 @@ def guard(
     return Guard(spark, terms)
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class _Hold:
     """One use of a guard, from ``__enter__`` to ``__exit__``."""
 

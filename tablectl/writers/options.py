@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
-from typing import Literal, TypedDict
+from typing import Literal, TypedDict, Union
 
 from tablectl.delta.names import NameSyntaxError, canonical_location, is_absolute, join_parts, parse_table, split_parts
 from tablectl.delta.sql import quote_name
 from tablectl.leases.guards import LONGEST_TTL, TTL, GuardMode
 
-Table = str | os.PathLike[str]
+Table = Union[str, "os.PathLike[str]"]
 """An identifier as in Spark SQL (``sales.orders``, ``lake.sales.orders``, ``delta.`/path```), or a location."""
 
 ModeName = Literal["any", "rewrite", "append"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GuardTarget:
     """The table of a guard."""
 
@@ -29,7 +29,7 @@ class GuardTarget:
     """Equal for two spellings that name the same table in one session."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GuardOptions:
     """The checked options of a guard."""
 
@@ -94,4 +94,4 @@ def _is_line(value: object) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
