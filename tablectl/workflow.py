@@ -218,7 +218,7 @@ def _unmasked(entry: TableEntry, mask: Mask) -> TableEntry:
 
 
 def _located(project: Project, specs: Specs, selection: Selection) -> LocatedTable:
-    return locate(specs, selection, project.engines.start, project.stores)
+    return locate(specs, selection, project.open_catalog, project.stores)
 
 
 def _sorted(failures: Iterable[TableFailure]) -> tuple[TableFailure, ...]:
@@ -316,6 +316,7 @@ def run(project: Project, plan: Plan, control: Control, approve: Approve = appro
     # A run that was killed can have unfinished hooks on tables that now match their policies.
     asked = [parse_table(name) for name in plan.unchanged] if project.config.window.after else []
     needed = any(table.applies for table in plan.tables) or not all(table.is_path for table in asked)
+    project.expect(plan)
     engine: Engine = project.engines.open(stamp.text()) if needed else _NoEngine(plan.dialect)
     try:
         if needed:
