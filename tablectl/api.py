@@ -14,6 +14,8 @@ from tablectl.delta.protocol import Client
 from tablectl.engine.spark import SparkEngine, SparkOptions, open_spark, wrap_spark
 from tablectl.files import read_regular
 from tablectl.log.blame import MOST_COMMITS
+from tablectl.log.commit_cache import DiskCache, cache_directory
+from tablectl.log.write_history import CommitCache, NoCache
 from tablectl.model.errors import EngineError, PlanFileError, TablectlError, UsageError
 from tablectl.model.plan import Plan
 from tablectl.planning.conflict_report import ConflictReport
@@ -56,6 +58,7 @@ def plan(
     env: str | None = None,
     directory: str | Path = ".",
     spark: Any = None,
+    cache: bool = True,
 ) -> Plan:
     """Plans the changes: compares policies with live tables. Changes nothing.
 
@@ -68,7 +71,7 @@ def plan(
     with Engines(config, spark) as engines:
         selection = Selection(_texts(select), _texts(tags), _texts(exclude))
         specs = load_repository(paths, config, directory, variables or {}, os.environ)
-        return _planned(specs, selection, config, engines)
+        return _planned(specs, selection, config, engines, cache=cache)
 
 
 def apply(
@@ -154,10 +157,17 @@ def _texts(given: Sequence[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-def _planned(specs: Specs, selection: Selection, config: Config, engines: Engines) -> Plan:
+def commit_cache(*, enabled: bool = True) -> CommitCache:
+    """The cache of commits in the user's cache directory; one that keeps nothing if there is no such directory."""
+    directory = cache_directory(os.environ) if enabled else None
+    return DiskCache(directory) if directory else NoCache()
+
+
+def _planned(specs: Specs, selection: Selection, config: Config, engines: Engines, *, cache: bool = True) -> Plan:
     stores, env, severities = store_options(config), config.environment, config.severities
     dialect = config.engine.dialect
-    return make_plan(specs, selection, dialect, engines.start, stores, env=env, severities=severities)
+    kept = commit_cache(enabled=cache)
+    return make_plan(specs, selection, dialect, engines.start, stores, env=env, severities=severities, cache=kept)
 
 
 def policies_of_plan(paths: Paths, config: Config, directory: str | Path, variables: Mapping[str, str]) -> Specs:
@@ -278,7 +288,8 @@ def outlook(
     name = parse_name(table, config.engine.catalog, config.engine.dialect)
     spec = spec_for(load_any(paths, config, directory, variables or {}, os.environ), name)
     with Engines(config, spark) as engines:
-        return make_outlook(name, spec, config.engine.dialect, engines.locate, store_options(config), clients)
+        dialect, stores = config.engine.dialect, store_options(config)
+        return make_outlook(name, spec, dialect, engines.locate, stores, clients, commit_cache())
 
 
 def _is_plan_file(given: Paths) -> bool:

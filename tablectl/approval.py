@@ -24,7 +24,7 @@ from tablectl.model.plan import Change, Plan, TablePlan
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
 from tablectl.planning.limits import rewritten_bytes
-from tablectl.planning.plan_table import plan_table
+from tablectl.planning.plan_table import plan_table, writers_matter
 from tablectl.policies.resolve import expand
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.selection import depth_for
@@ -157,7 +157,11 @@ class Approval:
     def _read(self, plan: TablePlan, spec: TableSpec | None) -> LiveTable:
         whole = Depth(LOOK_BACK, counts=True)
         depth = depth_for(spec, LOOK_BACK) if spec is not None else lambda _live: whole
-        (live,) = read_many([ReadRequest(plan.table, plan.location, depth)], options=self.stores)
+
+        def writers(live: LiveTable) -> bool:
+            return spec is not None and writers_matter(spec.policy, live, self.dialect, spec.options, refused=True)
+
+        (live,) = read_many([ReadRequest(plan.table, plan.location, depth, writers)], options=self.stores)
         if isinstance(live, LiveError):
             raise live
         return live

@@ -30,7 +30,8 @@ from tablectl.delta.protocol import Client
 from tablectl.engine.port import Engine
 from tablectl.log.blame import MOST_COMMITS, BlameQuery, blame_many
 from tablectl.log.disk import free_bytes
-from tablectl.log.reader import LOOK_BACK, Depth, ReadRequest, read_commits, read_many, read_table
+from tablectl.log.reader import LOOK_BACK, Depth, ReadRequest, no_table, read_commits, read_many, read_table
+from tablectl.log.write_history import CommitCache, MemoryCache, NoCache
 from tablectl.model.errors import EngineError, ExitCode, LiveError, PlanFileError, one_line
 from tablectl.model.lint_rules import DEFAULT_SEVERITIES, Severities
 from tablectl.model.plan import Change, Plan, TableFailure, TablePlan
@@ -43,7 +44,7 @@ from tablectl.planning.import_table import policy_of_table
 from tablectl.planning.lint import Linted, LintedTable, lint
 from tablectl.planning.lint_rules.linted_state import table_subject
 from tablectl.planning.plan_file import FORMAT, digest_of
-from tablectl.planning.plan_table import plan_table
+from tablectl.planning.plan_table import plan_table, writers_matter
 from tablectl.policies.config import Config
 from tablectl.policies.policy_file import TableEntry, write_policies
 from tablectl.policies.spec import Specs, TableSpec
@@ -55,6 +56,7 @@ from tablectl.storage.records import RecordStore, open_records, real_place
 from tablectl.version import __version__
 
 _DEFAULT_STORES = StoreOptions()
+_NO_CACHE = NoCache()
 _ALL_COMMITS = 100_000
 """The maximum number of commits to search for our own, as a bound for extreme logs."""
 
@@ -71,18 +73,24 @@ def make_plan(
     on_read: OnRead = lambda _done, _all: None,
     env: str = "",
     severities: Severities = DEFAULT_SEVERITIES,
+    cache: CommitCache = _NO_CACHE,
 ) -> Plan:
     """The plan for the selected tables. A table that cannot be read is a failure in the plan, and the others are
     planned.
 
-    ``env`` names the environment of the specs and stores. Raises ``InputError`` if patterns contradict each other about
-    a live table.
+    ``env`` names the environment of the specs and stores, ``cache`` keeps the commits of tables whose writers matter.
+    Raises ``InputError`` if patterns contradict each other about a live table.
     """
     placed = locate(specs, selection, catalog, stores)
     failures = list(placed.failures)
     tables: list[TablePlan] = []
     unchanged: list[str] = []
-    for spec, found in _read(placed, LOOK_BACK, stores, on_read, failures):
+    reading = _Reading(stores, on_read, failures, cache)
+
+    def depth(spec: TableSpec) -> _Depths:
+        return depth_for(spec, LOOK_BACK), lambda live: writers_matter(spec.policy, live, dialect, spec.options)
+
+    for spec, found in _read_as(placed, depth, reading):
         table = plan_table(spec.policy, found, dialect, spec.options, severities)
         if table:
             tables.append(replace(table, tags=tuple(sorted(spec.tags))))
@@ -119,7 +127,7 @@ def find_drift(
     failures = list(placed.failures)
     as_declared: list[str] = []
     differing: list[tuple[TableSpec, LiveTable, tuple[Change, ...]]] = []
-    for spec, live in _read(placed, 0, stores, on_read, failures):
+    for spec, live in _read(placed, _Reading(stores, on_read, failures)):
         changes = diff(spec.policy, live)
         if changes:
             differing.append((spec, live, changes))
@@ -162,7 +170,8 @@ def lint_tables(
     failures = list(placed.failures)
     tables = []
     whole = Depth(LOOK_BACK, layout=True)
-    for spec, live in _read_as(placed, lambda _spec: lambda _live: whole, stores, on_read, failures):
+    reading = _Reading(stores, on_read, failures)
+    for spec, live in _read_as(placed, lambda _spec: (lambda _live: whole, no_table), reading):
         subject = table_subject(spec.policy, live, diff(spec.policy, live), dialect, options=spec.options)
         tables.append(LintedTable(spec.name.text, lint(subject, spec.name, "lint", severities)))
     return Linted(
@@ -214,7 +223,7 @@ def import_policies(
             fresh.append((spec, where))
     failures = list(placed.failures)
     entries: list[TableEntry] = []
-    for spec, live in _read(replace(placed, tables=tuple(fresh)), 0, stores, on_read, failures):
+    for spec, live in _read(replace(placed, tables=tuple(fresh)), _Reading(stores, on_read, failures)):
         try:
             entries.append(_unmasked(policy_of_table(live, engine.dialect, engine.catalog), Mask(config.reports.mask)))
         except NameSyntaxError as error:
@@ -239,27 +248,36 @@ def _unmasked(entry: TableEntry, mask: Mask) -> TableEntry:
     )
 
 
-def _read(
-    placed: LocatedTable, look_back: int, stores: StoreOptions, on_read: OnRead, failures: list[TableFailure]
-) -> Iterator[tuple[TableSpec, LiveTable]]:
-    """The live tables. Unreadable ones are added to ``failures``. ``look_back`` applies to tables that change."""
-    yield from _read_as(placed, lambda spec: depth_for(spec, look_back), stores, on_read, failures)
+_Depths = tuple[Callable[[LiveTable], Depth], Callable[[LiveTable], bool]]
+"""How deep to read a table, and whether to read its write history."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """How tables are read."""
+
+    stores: StoreOptions
+    on_read: OnRead
+    failures: list[TableFailure]
+    """Unreadable tables are added here."""
+    cache: CommitCache = _NO_CACHE
+
+
+def _read(placed: LocatedTable, reading: _Reading) -> Iterator[tuple[TableSpec, LiveTable]]:
+    """The live tables without their history."""
+    yield from _read_as(placed, lambda spec: (depth_for(spec, 0), no_table), reading)
 
 
 def _read_as(
-    placed: LocatedTable,
-    depth_of: Callable[[TableSpec], Callable[[LiveTable], Depth]],
-    stores: StoreOptions,
-    on_read: OnRead,
-    failures: list[TableFailure],
+    placed: LocatedTable, depth_of: Callable[[TableSpec], _Depths], reading: _Reading
 ) -> Iterator[tuple[TableSpec, LiveTable]]:
     """The live tables, each read to the depth that ``depth_of`` returns."""
-    requests = (ReadRequest(spec.name, location, depth_of(spec)) for spec, location in placed.tables)
-    for done, found in enumerate(read_many(requests, options=stores)):
-        on_read(done + 1, len(placed.tables))
+    requests = (ReadRequest(spec.name, location, *depth_of(spec)) for spec, location in placed.tables)
+    for done, found in enumerate(read_many(requests, options=reading.stores, cache=reading.cache)):
+        reading.on_read(done + 1, len(placed.tables))
         spec, _ = placed.tables[done]
         if isinstance(found, LiveError):
-            failures.append(failure_of(spec.name.text, found))
+            reading.failures.append(failure_of(spec.name.text, found))
         else:
             yield spec, found
 
@@ -271,13 +289,14 @@ def make_outlook(
     locate: Callable[[TableName], str],
     stores: StoreOptions = _DEFAULT_STORES,
     clients: Sequence[tuple[Client, bool | None]] = (),
+    cache: CommitCache = _NO_CACHE,
 ) -> ConflictReport:
     """Conflicts between writers of one table, with or without a policy. ``clients`` as in ``conflict_report``.
 
     ``locate`` is called only if neither the name nor the policy has the table's location. Raises ``LiveError`` if the
     table cannot be read.
     """
-    live = read_live(name, spec, locate, stores)
+    live = read_live(name, spec, locate, stores, cache)
     if spec is None:
         return conflict_report(live, None, dialect, clients)
     # The table's size was not read: it matters for the rewrite, but not for conflicts.
@@ -289,17 +308,19 @@ def read_live(
     spec: TableSpec | None,
     locate: Callable[[TableName], str],
     stores: StoreOptions = _DEFAULT_STORES,
+    cache: CommitCache = _NO_CACHE,
 ) -> LiveTable:
-    """One table with its history, located as in ``make_outlook``."""
+    """One table with its history and its write history, located as in ``make_outlook``."""
     location = name.parts[0] if name.is_path else (spec and spec.location) or locate(name)
-    return read_table(name, location, options=stores)
+    return read_table(name, location, writers=lambda _live: True, cache=cache, options=stores)
 
 
 @dataclass(frozen=True, slots=True)
 class LogReader:
-    """The ``LiveReader`` that reads the Delta log."""
+    """The ``LiveReader`` that reads the Delta log. Commits are read once, and nothing on disk is used instead."""
 
     stores: StoreOptions = field(default_factory=lambda: _DEFAULT_STORES)
+    commits_read: MemoryCache = field(default_factory=MemoryCache)
 
     def read(
         self,
@@ -310,10 +331,19 @@ class LogReader:
         counts: bool = False,
         truncation: bool = False,
         marks: Optimize | None = None,
+        writers: Callable[[LiveTable], bool] = no_table,
     ) -> LiveTable:
         """The table at a version, by default the newest."""
         return read_table(
-            name, location, version=version, counts=counts, truncation=truncation, marks=marks, options=self.stores
+            name,
+            location,
+            version=version,
+            counts=counts,
+            truncation=truncation,
+            marks=marks,
+            writers=writers,
+            cache=self.commits_read,
+            options=self.stores,
         )
 
     def commits(self, location: str, *, after: int) -> tuple[Commit, ...]:

@@ -34,11 +34,13 @@ class LiveReader(Protocol):
         counts: bool = False,
         truncation: bool = False,
         marks: Optimize | None = None,
+        writers: Callable[[LiveTable], bool] = ...,
     ) -> LiveTable:
         """The table at a version; by default the newest.
 
         ``counts`` counts deletion vectors where no checksum has the number. ``truncation`` reads how old the history is
-        that a feature drop truncates. ``marks`` reads which data the clustering columns do not cover yet.
+        that a feature drop truncates. ``marks`` reads which data the clustering columns do not cover yet. ``writers``
+        decides from the table with its history whether to read the commits of the last 30 days.
         """
         ...
 

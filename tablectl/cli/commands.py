@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tablectl.api import Engines, config_of, plan_bytes, policies_of_plan, read_plan, required_signers
+from tablectl.api import Engines, commit_cache, config_of, plan_bytes, policies_of_plan, read_plan, required_signers
 from tablectl.applying.acquire import break_lease
 from tablectl.applying.clock import SystemClock
 from tablectl.applying.lease_log import UNREADABLE, LeaseRecord, tail
@@ -31,6 +31,7 @@ from tablectl.log.reader import newest_version
 from tablectl.model.errors import ExitCode, LimitError, TablectlError, UsageError
 from tablectl.model.json_codec import plain
 from tablectl.model.plan import Plan
+from tablectl.model.table_options import NO_OPTIONS
 from tablectl.planning.explain_term import explain_term
 from tablectl.planning.limits import PlanLimits
 from tablectl.planning.plan_file import digest_of, dump_plan, load_plan
@@ -282,7 +283,8 @@ def conflicts_command(
     name = parse_name(table, config.engine.catalog, config.engine.dialect)
     spec, dialect = spec_for(_policies(request, config), name), config.engine.dialect
     with Engines(config, on_start=out.note) as engines:
-        found = make_outlook(name, spec, dialect, engines.locate, store_options(config), asked)
+        cache = commit_cache(enabled=not request.no_cache)
+        found = make_outlook(name, spec, dialect, engines.locate, store_options(config), asked, cache)
     found = replace(found, changes=tuple(map(mask_of(config).change, found.changes)))
     if form is Format.JSON:
         out.result(json.dumps(conflicts_json(found), indent=2) + "\n")
@@ -306,7 +308,7 @@ def explain_word_command(word: str, table: str | None, request: CommandRequest, 
         name = parse_name(table, config.engine.catalog, config.engine.dialect)
         spec = spec_for(_policies(request, config), name)
         with Engines(config, on_start=out.note) as engines:
-            live = read_live(name, spec, engines.locate, store_options(config))
+            live = read_live(name, spec, engines.locate, store_options(config), commit_cache())
     view = explain_term(topic, live, config.engine.dialect)
     if form is Format.JSON:
         out.result(json.dumps(topic_json(view), indent=2) + "\n")
@@ -338,8 +340,10 @@ def _between_command(
     name = parse_name(table, config.engine.catalog, dialect)
     spec = spec_for(_policies(request, config), name)
     with Engines(config, on_start=out.note) as engines:
-        live = read_live(name, spec, engines.locate, store_options(config))
-    found = compare_statements(live, *statements, dialect, asked)
+        cache = commit_cache(enabled=not request.no_cache)
+        live = read_live(name, spec, engines.locate, store_options(config), cache)
+    options_of = spec.options if spec else NO_OPTIONS
+    found = compare_statements(live, *statements, dialect, asked, options_of)
     if form is Format.JSON:
         out.result(json.dumps(between_json(found), indent=2) + "\n")
     else:
@@ -450,7 +454,8 @@ def _plan(specs: Specs, request: CommandRequest, config: Config, engines: Engine
     with out.progress() as on_read:
         stores, env = store_options(config), config.environment
         dialect, severities = config.engine.dialect, config.severities
-        plan = make_plan(specs, selection, dialect, engines.start, stores, on_read, env, severities)
+        cache = commit_cache(enabled=not request.no_cache)
+        plan = make_plan(specs, selection, dialect, engines.start, stores, on_read, env, severities, cache)
     warn_unmatched(specs, plan.unmatched, out)
     return plan
 

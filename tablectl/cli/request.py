@@ -29,6 +29,8 @@ class CommandRequest:
     max_tables: int | None = None
     """The maximum size of a plan; ``None`` is no limit."""
     max_bytes: int | None = None
+    no_cache: bool = False
+    """Whether all commits are read again, instead of those that are not in the user's cache."""
 
 
 @dataclass(frozen=True, slots=True)

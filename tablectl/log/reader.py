@@ -17,6 +17,7 @@ from tablectl.log.store import Stores, is_local
 from tablectl.log.table_facts import check_properties, check_protocol, frozen, read_clustering, read_schema
 from tablectl.log.table_log import TableLog
 from tablectl.log.truncation import find_truncation
+from tablectl.log.write_history import CommitCache, NoCache, with_write_history
 from tablectl.model.errors import LiveError
 from tablectl.model.table import Commit, LiveTable
 from tablectl.model.table_options import Optimize
@@ -28,6 +29,7 @@ LOOK_BACK = 20
 """The number of commits to search for writers, if writers matter."""
 
 _DEFAULT = StoreOptions()
+_NO_CACHE = NoCache()
 _LOCAL_CONCURRENCY = 4
 """A local disk answers faster than threads can switch. A mounted network drive gains from a few threads."""
 _READY = 4
@@ -56,6 +58,11 @@ class Depth:
     """
 
 
+def no_table(_table: LiveTable) -> bool:
+    """Reads the write history of no table."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
     """A table to read. ``depth`` chooses how much from the table's state: most tables match their policy and need no
@@ -65,6 +72,10 @@ class ReadRequest:
     name: TableName
     location: str
     depth: Callable[[LiveTable], Depth]
+    writers: Callable[[LiveTable], bool] = no_table
+    """Whether to read the commits of the last 30 days, decided from the table with its history: that can cost 2,000
+    requests.
+    """
 
 
 def read_table(
@@ -76,25 +87,33 @@ def read_table(
     counts: bool = False,
     truncation: bool = False,
     marks: Optimize | None = None,
+    writers: Callable[[LiveTable], bool] = no_table,
+    cache: CommitCache = _NO_CACHE,
     options: StoreOptions = _DEFAULT,
 ) -> LiveTable:
     """The table at a version, by default the newest. The parameters from ``look_back`` on are those of ``Depth``.
+    ``writers`` and ``cache`` are those of ``read_many``.
 
     ``location`` is taken literally: percent signs in a path are part of it, as in Hadoop's ``Path``. Raises
     ``LiveError`` if the table cannot be read. The contents of the log are never guessed.
     """
     depth = Depth(look_back, counts, truncation=truncation, marks=marks)
     with Stores(options) as stores:
-        request = ReadRequest(name, location, lambda _table: depth)
-        return _read_table(stores, request, version, look_back=look_back, ahead=max(look_back, 1))
+        request = ReadRequest(name, location, lambda _table: depth, writers)
+        return _read_table(stores, request, cache, version, look_back=look_back, ahead=max(look_back, 1))
 
 
 def read_many(
-    requests: Iterable[ReadRequest], *, concurrency: int = 16, options: StoreOptions = _DEFAULT
+    requests: Iterable[ReadRequest],
+    *,
+    concurrency: int = 16,
+    options: StoreOptions = _DEFAULT,
+    cache: CommitCache = _NO_CACHE,
 ) -> Generator[LiveTable | LiveError, None, None]:
     """Reads many tables in parallel, in the order of the requests. The result for an unreadable table is its error.
 
     Only the next few tables are read ahead, so that ten thousand tables take no more memory than the caller keeps.
+    ``cache`` keeps the commits of write histories.
     """
     asked = list(requests)
     local = all(is_local(request.location) for request in asked)
@@ -103,7 +122,7 @@ def read_many(
 
         def one(request: ReadRequest) -> LiveTable | LiveError:
             try:
-                return _read_table(stores, request)
+                return _read_table(stores, request, cache)
             except LiveError as error:
                 return error
 
@@ -165,21 +184,28 @@ def _lately(commits: Iterable[Commit], within: timedelta | None) -> Iterator[Com
 
 
 def _read_table(
-    stores: Stores, request: ReadRequest, version: int | None = None, *, look_back: int = LOOK_BACK, ahead: int = 1
+    stores: Stores,
+    request: ReadRequest,
+    cache: CommitCache,
+    version: int | None = None,
+    *,
+    look_back: int = LOOK_BACK,
+    ahead: int = 1,
 ) -> LiveTable:
     """``look_back`` is the maximum look-back of the request, ``ahead`` the number of commits that it
     certainly needs.
     """
     log = stores.open(request.location)
-    return with_version(log, version, look_back, lambda wanted: _read_version(request, log, wanted, ahead))
+    return with_version(log, version, look_back, lambda wanted: _read_version(request, log, wanted, ahead, cache))
 
 
-def _read_version(request: ReadRequest, log: TableLog, wanted: Segment, ahead: int) -> LiveTable:
+def _read_version(request: ReadRequest, log: TableLog, wanted: Segment, ahead: int, cache: CommitCache) -> LiveTable:
     history = History(log, wanted)
     history.read_ahead(wanted.version, ahead)
     history.read_checksum_ahead(wanted.version)
     table = table_of(request.name, history)
-    return _deepened(table, request.depth(table), history)
+    table = _deepened(table, request.depth(table), history)
+    return with_write_history(table, history, cache) if request.writers(table) else table
 
 
 def table_of(name: TableName, history: History) -> LiveTable:

@@ -54,7 +54,7 @@ def conflict_report(
     """
     changes = diff(policy, live) if policy else ()
     refused = tuple(refusal.change for refusal in refusals_for(changes, live, dialect, options))
-    expected = clients or [(client, None) for client in ExpectedWriters.of(Basis.of(live), dialect).clients]
+    expected = clients or [(client, None) for client in ExpectedWriters.of(Basis.of(live, options), dialect).clients]
     views: list[ContextComparison] = []
     for client, photon in expected:
         setting = ConflictContext.of(live, client, photon=photon)

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 
 from tablectl.attributes.features import added_features
 from tablectl.attributes.policy import Policy
+from tablectl.conflicts.phases import depends_on_writers
+from tablectl.conflicts.statement_commits import effect_of
 from tablectl.delta.names import TableName
 from tablectl.model.lint_rules import DEFAULT_SEVERITIES, Severities
+from tablectl.model.operations import Repartition
 from tablectl.model.plan import Basis, Change, Finding, Refusal, Statement, TablePlan
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
@@ -58,6 +61,29 @@ def plan_table(
         features=added_features(basis.protocol.protocol(), after.protocol()),
         undo=derive_undo(changes, basis, live.name) if statements else (),
     )
+
+
+def writers_matter(
+    policy: Policy, live: LiveTable, dialect: str, options: TableOptions = NO_OPTIONS, *, refused: bool = False
+) -> bool:
+    """Whether the plan of a table depends on who else writes it: a phase could be another one, or writers that name the
+    partition columns could exist. ``refused`` asks for refusals alone.
+    """
+    changes = diff(policy, live)
+    return bool(changes) and changes_depend_on_writers(changes, live, dialect, options, refused=refused)
+
+
+def changes_depend_on_writers(
+    changes: Sequence[Change], live: LiveTable, dialect: str, options: TableOptions, *, refused: bool = False
+) -> bool:
+    """As ``writers_matter``, for known changes. False if they are refused anyway."""
+    if refusals_for(changes, live, dialect, options):
+        return False
+    basis = Basis.of(live, options)
+    operations = [step.operation for action in actions_for(changes, basis) for step in action.steps]
+    if any(isinstance(each, Repartition) for each in operations):
+        return True
+    return not refused and any(depends_on_writers(effect_of(each, basis), basis, dialect) for each in operations)
 
 
 def _findings(

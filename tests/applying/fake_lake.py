@@ -305,6 +305,7 @@ class FakeLake:
         counts: bool = False,
         truncation: bool = False,
         marks: Optimize | None = None,
+        writers: Callable[[LiveTable], bool] = lambda _live: False,
     ) -> LiveTable:
         with self.lock:
             table = self.tables[location]
