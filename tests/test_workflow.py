@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.applying.clock import SystemClock
 from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import RunOutcome
 from tablectl.attributes.policy import Policy
 from tablectl.delta.names import parse_table
 from tablectl.delta.protocol import Client
+from tablectl.leases.clock import SystemClock
 from tablectl.log.write_history import MemoryCache
 from tablectl.model.errors import EngineError, LiveError, PlanFileError
 from tablectl.model.plan import Phase, Plan

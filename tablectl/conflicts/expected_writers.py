@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 from tablectl.conflicts.statement_commits import LIVE
 from tablectl.conflicts.transactions import CLUSTERING_DOMAIN, CurrentTransaction, Kind, Platform, Reads
 from tablectl.conflicts.writer_evidence import declared_clients, expects_unknown
+from tablectl.delta.client_families import UNKNOWN
+from tablectl.delta.dialects import dialect_of
 from tablectl.delta.protocol import Client
 from tablectl.model.plan import Basis
 
 _ALL = Reads(partitions=None, files=(LIVE.path,))
-_UNKNOWN = Client("unknown")
+_UNKNOWN = Client(UNKNOWN.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +33,15 @@ class ExpectedWriters:
         """The facts of a table: the clients of its commits, and those that its policy declares.
 
         If neither names a client, one client of unknown kind is expected. If not all commits of the last 30 days were
-        read and the policy declares no clients, an unknown client with every kind of write is expected as well. On the
-        Databricks dialect, a Databricks client always comes first.
+        read and the policy declares no clients, an unknown client with every kind of write is expected as well. If the
+        dialect has a runtime, a client of it always comes first.
         """
         unknown = expects_unknown(basis)
         named = dict.fromkeys((*basis.client_list(), *declared_clients(basis)))
         clients = tuple(named) if named and not unknown else (*named, _UNKNOWN)
-        if dialect == "databricks" and not any(client.engine == dialect for client in clients):
-            clients = (Client(dialect), *clients)
+        runtime = dialect_of(dialect).runtime
+        if runtime and not any(client.family is runtime for client in clients):
+            clients = (Client(runtime.name), *clients)
         return cls(
             clients=clients,
             partitioned=basis.partitioned,

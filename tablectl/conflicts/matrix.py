@@ -16,9 +16,6 @@ from tablectl.conflicts.operations import OperationGroup, Place, TableOperation,
 from tablectl.conflicts.rules.decide import decide_all
 from tablectl.conflicts.transactions import ConflictOutcome, ConflictResult
 
-_WRITE_ROWS_ONLY = frozenset({"kernel", "delta-rs"})
-"""Clients used to write data, not to change settings."""
-
 
 class CellVerdict(StrEnum):
     """A cell in one word, from best to worst. ``mark`` is its sign in a grid."""
@@ -98,7 +95,7 @@ def _outcome(setting: ConflictContext, winner: TableOperation, loser: TableOpera
 
 
 def _made_by(loser: TableOperation, setting: ConflictContext) -> bool:
-    return setting.client.engine not in _WRITE_ROWS_ONLY or loser.group in {OperationGroup.ROWS, OperationGroup.FILES}
+    return setting.client.family.runs_sql or loser.group in {OperationGroup.ROWS, OperationGroup.FILES}
 
 
 @dataclass(frozen=True, slots=True)

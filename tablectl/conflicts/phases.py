@@ -16,6 +16,8 @@ from tablectl.conflicts.rules.delta_spark import RELEASES
 from tablectl.conflicts.statement_commits import commits_of
 from tablectl.conflicts.transactions import CommittedTransaction, ConflictOutcome
 from tablectl.conflicts.writer_evidence import declared_clients, evidence_text, expects_unknown
+from tablectl.delta.client_families import UNKNOWN
+from tablectl.delta.dialects import dialect_of
 from tablectl.delta.protocol import Client
 from tablectl.model.plan import Basis, CommitEffect, Phase
 
@@ -96,7 +98,7 @@ def _why_closed(made: Sequence[CommittedTransaction], failing: Sequence[Forecast
     """The most telling failure: the dialect's, one of every client, one of this table, one of a client."""
     first = failing[0]
     client = first.writer.loser.client
-    if client.engine == dialect:
+    if client.family is dialect_of(dialect).runtime:
         return first.outcome.reason
     if expects_unknown(basis):
         known = replace(basis, evidence=replace(basis.evidence, cut=False))
@@ -111,13 +113,13 @@ def _why_closed(made: Sequence[CommittedTransaction], failing: Sequence[Forecast
         return _NO_WRITER
     if client in declared_clients(basis) and client not in basis.client_list():
         return f"{_declared_text(client)}: {first.outcome.reason}"
-    if client.engine == "unknown":
+    if client.family is UNKNOWN:
         return "an unknown client writes this table; tablectl assumes the strictest conflict checks"
     return f"{client.text()} writes this table: {first.outcome.reason}"
 
 
 def _declared_text(client: Client) -> str:
-    who = "a client whose conflict checks are not documented" if client.engine == "unknown" else client.text()
+    who = "a client whose conflict checks are not documented" if client.family is UNKNOWN else client.text()
     return f"{who} may write this table by the policy's `clients`"
 
 

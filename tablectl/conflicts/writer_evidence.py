@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from tablectl.delta.client_families import UNKNOWN
 from tablectl.delta.clients import find_client, parse_version
 from tablectl.delta.protocol import Client
 from tablectl.model.plan import Basis
 
-_UNKNOWN = Client("unknown")
+_UNKNOWN = Client(UNKNOWN.name)
 
 
 def declared_clients(basis: Basis) -> tuple[Client, ...]:

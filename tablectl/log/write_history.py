@@ -16,10 +16,10 @@ from typing import Protocol
 from tablectl.log.commits import CommitSyntaxError
 from tablectl.log.history import History
 from tablectl.log.listing import LogFiles, parse_listing
-from tablectl.log.table_log import OversizeError, VanishedError
 from tablectl.model.errors import LiveError
 from tablectl.model.table import NOTHING_SET, Commit, LiveTable, WriteHistory
 from tablectl.model.writers import STAMP
+from tablectl.storage.table_log import OversizeError, VanishedError
 
 DAYS = 30
 """How far back writers are looked for, from the newest commit."""

@@ -141,7 +141,7 @@ _RULES: Sequence[LintRule] = (
         title="Writers that name partition columns fail for good",
         breaks="Each later write that names the old partition columns fails with `DELTA_METADATA_MISMATCH`, with a "
         "guard and without: `partitionBy(...)` of batches and streams, and `partition_by=` of deltalake.",
-        why="Delta compares the columns that a write names with those of the table. The commits of the last 30 days hold such "
+        why="Delta compares the columns that a write names with those of the table. The last 30 days have such "
         "writes, or a stream, of which the log does not tell. Without `allow: [partition_writers]` it is a refusal.",
         way_out="Take the columns out of that code: a write that names none takes those of the table.",
         source="ImplicitMetadataOperation.scala of Delta 4.4; docs/partitioning.md",
