@@ -8,7 +8,7 @@ compared with its policy before a run (``check_declared``), and planned again fr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from threading import Lock
 
 from tablectl.applying.context import StopTableError
@@ -17,11 +17,11 @@ from tablectl.applying.run_report import RunOutcome
 from tablectl.attributes.clustering import DATA, Clustering
 from tablectl.attributes.policy import attribute
 from tablectl.delta.names import NameSyntaxError, TableName, canonical_location, parse_table
-from tablectl.log.reader import LOOK_BACK, Depth, ReadRequest, read_many
+from tablectl.log.reader import ReadRequest, read_many
 from tablectl.model.errors import LiveError, PlanFileError
 from tablectl.model.lint_rules import DEFAULT_SEVERITIES, Severities
 from tablectl.model.plan import Change, Plan, Statement, TablePlan
-from tablectl.model.table import LiveTable
+from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.model.table_options import TableOptions
 from tablectl.planning.limits import rewritten_bytes
 from tablectl.planning.plan_table import plan_table, writers_matter
@@ -158,12 +158,15 @@ class Approval:
 
     def _read(self, plan: TablePlan, spec: TableSpec | None) -> LiveTable:
         whole = Depth(LOOK_BACK, counts=True)
-        depth = depth_for(spec, LOOK_BACK) if spec is not None else lambda _live: whole
+        shallow = depth_for(spec, LOOK_BACK) if spec is not None else lambda _live: whole
 
         def writers(live: LiveTable) -> bool:
             return spec is not None and writers_matter(spec.policy, live, self.dialect, spec.options, refused=True)
 
-        (live,) = read_many([ReadRequest(plan.table, plan.location, depth, writers)], options=self.stores)
+        def depth(live: LiveTable) -> Depth:
+            return replace(shallow(live), writers=writers)
+
+        (live,) = read_many([ReadRequest(plan.table, plan.location, depth)], options=self.stores)
         if isinstance(live, LiveError):
             raise live
         return live
@@ -192,7 +195,7 @@ def _compare(plan: TablePlan, fresh: TablePlan | None) -> None:
         return
     if fresh.refusals:
         first = fresh.refusals[0]
-        raise StopTableError(RunOutcome.REFUSED, f"{first.change}: {first.reason}", first.way_out)
+        raise StopTableError(RunOutcome.REFUSED, f"{first.change}: {first.reason}", first.fix)
     reviewed = {change.id: change for change in plan.changes}
     added = [change.id for change in fresh.changes if change.id not in reviewed]
     if added:

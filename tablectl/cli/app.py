@@ -19,6 +19,7 @@ from tablectl.cli.output import Format, Output, ValidateFormat, let_go
 from tablectl.cli.report_files import FILES, ReportFiles
 from tablectl.cli.request import (
     ApplyOptions,
+    BreakOptions,
     CommandRequest,
     ConflictOptions,
     DriftOptions,
@@ -205,7 +206,7 @@ def validate(
     """
     from tablectl.cli.validate import validate_command  # noqa: PLC0415  # commands load what they need: quick starts
 
-    return validate_command(_request(paths, None, None, var, None, env=env), ctx.obj, format)
+    return validate_command(_request(paths, var, env), ctx.obj, format)
 
 
 @app.command()
@@ -234,12 +235,13 @@ def plan(
 
     Example: tablectl plan --out plans/today.json
     """
-    from tablectl.cli.commands import plan_command  # noqa: PLC0415
+    from tablectl.cli.plan import plan_command  # noqa: PLC0415
 
     if out and out.suffix != ".json":
         raise UsageError(f"--out {out} is not a plan file name", "use a name that ends in .json")
-    request = _request(paths, select, tag, var, remote, exclude, env)
-    request = replace(request, max_tables=max_tables, max_bytes=size("--max-bytes", max_bytes), no_cache=no_cache)
+    request = _request(paths, var, env, remote, (select, tag, exclude))
+    bounds = max_tables, size("--max-bytes", max_bytes)
+    request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=no_cache)
     reports = ReportFiles.of(format, report, out)
     return plan_command(request, ctx.obj, out, reports, detailed_exitcode=detailed_exitcode)
 
@@ -262,7 +264,7 @@ def lint(
     """
     from tablectl.cli.lint import lint_command  # noqa: PLC0415
 
-    request = _request(paths, select, tag, var, remote, exclude, env)
+    request = _request(paths, var, env, remote, (select, tag, exclude))
     return lint_command(request, ctx.obj, format)
 
 
@@ -278,9 +280,9 @@ def show(
 
     Example: tablectl show plans/today.json
     """
-    from tablectl.cli.commands import show_command  # noqa: PLC0415
+    from tablectl.cli.show import show_command  # noqa: PLC0415
 
-    request = _request(None, None, None, var, None)
+    request = _request(None, var)
     return show_command(plan_file, request, ctx.obj, ReportFiles.of(format, report, plan_file))
 
 
@@ -296,7 +298,7 @@ def sign(
 
     Example: tablectl sign plans/today.json --key ~/.ssh/id_ed25519
     """
-    from tablectl.cli.commands import sign_command  # noqa: PLC0415
+    from tablectl.cli.sign import sign_command  # noqa: PLC0415
 
     return sign_command(plan_file, key, ctx.obj)
 
@@ -364,7 +366,7 @@ def apply(
 
     Example: tablectl apply plans/today.json
     """
-    from tablectl.cli.commands import apply_command  # noqa: PLC0415
+    from tablectl.cli.apply import apply_command  # noqa: PLC0415
 
     saved = [path for path in targets or [] if path.suffix == ".json"]
     policies = [path for path in targets or [] if path not in saved]
@@ -374,8 +376,9 @@ def apply(
         raise UsageError("--without-policies is for a saved plan alone", "for example: apply p.json --without-policies")
     if require_signature and not saved:
         raise UsageError("--require-signature is for a saved plan", "for example: apply p.json --require-signature")
-    request = _request(policies, select, tag, var, remote, exclude, env)
-    request = replace(request, max_tables=max_tables, max_bytes=size("--max-bytes", max_bytes), no_cache=no_cache)
+    request = _request(policies, var, env, remote, (select, tag, exclude))
+    bounds = max_tables, size("--max-bytes", max_bytes)
+    request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=no_cache)
     reports = ReportFiles.of(format, report, saved[0] if saved else None)
     reasons = reason("--proceed", proceed), reason("--override", override)
     options = ApplyOptions(yes, *reasons, wait, watch, without_policies, require_signature)
@@ -411,7 +414,7 @@ def drift(
 
     if yes and not adopt:
         raise UsageError("--yes needs --adopt", "add --adopt, or leave --yes out")
-    request = _request(paths, select, tag, var, remote, exclude, env)
+    request = _request(paths, var, env, remote, (select, tag, exclude))
     return drift_command(request, ctx.obj, ReportFiles.of(format, report), DriftOptions(look_back, adopt, yes))
 
 
@@ -439,7 +442,7 @@ def import_(
 
     target = None if output is None or str(output) == "-" else output
     options = ImportOptions(tuple(tables or ()), everything, target, force)
-    return import_command(_request(None, None, None, var, remote, env=env), ctx.obj, format, options)
+    return import_command(_request(None, var, env, remote), ctx.obj, format, options)
 
 
 @app.command()
@@ -474,25 +477,25 @@ def explain(
     Examples: tablectl explain lake.sales.orders; tablectl explain delta.appendOnly; tablectl explain L004
     """
     if table is None and _CODE.match(what):
-        from tablectl.cli.lint import explain_code_command  # noqa: PLC0415
+        from tablectl.cli.explain_code import explain_code_command  # noqa: PLC0415
 
-        return explain_code_command(what, _request(None, None, None, None, None, env=env), ctx.obj, format)
+        return explain_code_command(what, _request(None, None, env), ctx.obj, format)
     if table is None and _PROPERTY.match(what):
         from tablectl.cli.explain import explain_key_command  # noqa: PLC0415
 
-        return explain_key_command(what, _request(None, None, None, None, None, env=env), ctx.obj, format)
+        return explain_key_command(what, _request(None, None, env), ctx.obj, format)
     from tablectl.conflicts.glossary import find_term, looks_like_a_term  # noqa: PLC0415
     from tablectl.policies.attribute_types import SHAPES  # noqa: PLC0415
 
     # An identifier has two parts or more, so a single word is none.
     word = "." not in what and what not in SHAPES
     if table is not None or word or find_term(what) or looks_like_a_term(what):
-        from tablectl.cli.commands import explain_word_command  # noqa: PLC0415
+        from tablectl.cli.explain_term import explain_word_command  # noqa: PLC0415
 
-        return explain_word_command(what, table, _request(paths, None, None, var, remote, env=env), ctx.obj, format)
+        return explain_word_command(what, table, _request(paths, var, env, remote), ctx.obj, format)
     from tablectl.cli.explain import explain_command  # noqa: PLC0415
 
-    return explain_command(what, _request(paths, None, None, var, remote, env=env), ctx.obj, format)
+    return explain_command(what, _request(paths, var, env, remote), ctx.obj, format)
 
 
 @app.command()
@@ -540,9 +543,9 @@ def conflicts(
 
     Example: tablectl conflicts lake.sales.orders
     """
-    from tablectl.cli.commands import conflicts_command  # noqa: PLC0415
+    from tablectl.cli.conflicts import conflicts_command  # noqa: PLC0415
 
-    request = replace(_request(paths, None, None, var, remote, env=env), no_cache=no_cache)
+    request = replace(_request(paths, var, env, remote), no_cache=no_cache)
     options = ConflictOptions(tuple(client or ()), operation or "", everything, between)
     return conflicts_command(table, request, ctx.obj, format, options)
 
@@ -565,7 +568,7 @@ def init(
     """
     from tablectl.cli.init import init_command  # noqa: PLC0415
 
-    request = _request(None, None, None, var, remote, env=env)
+    request = _request(None, var, env, remote)
     return init_command(directory, tuple(tables or ()), request, ctx.obj, format)
 
 
@@ -624,9 +627,9 @@ def window_show(
 
     Example: tablectl window show 'delta.`/lake/orders`'
     """
-    from tablectl.cli.commands import window_show_command  # noqa: PLC0415
+    from tablectl.cli.window import window_show_command  # noqa: PLC0415
 
-    return window_show_command(table, _request(None, None, None, None, remote, env=env), ctx.obj, format)
+    return window_show_command(table, _request(None, None, env, remote), ctx.obj, format)
 
 
 @window_app.command("break")
@@ -643,27 +646,22 @@ def window_break(
 
     Example: tablectl window break 'delta.`/lake/orders`' --epoch 3 --reason "CI job cancelled"
     """
-    from tablectl.cli.commands import window_break_command  # noqa: PLC0415
+    from tablectl.cli.window import window_break_command  # noqa: PLC0415
 
-    request = _request(None, None, None, None, remote, env=env)
-    return window_break_command(table, epoch, reason, request, ctx.obj, format)
+    request = _request(None, None, env, remote)
+    return window_break_command(table, request, ctx.obj, format, BreakOptions(epoch, reason))
+
+
+_Filter = list[str] | None
 
 
 def _request(
     paths: list[Path] | None,
-    select: list[str] | None,
-    tag: list[str] | None,
     var: list[str] | None,
-    remote: str | None,
-    exclude: list[str] | None = None,
     env: str | None = None,
+    remote: str | None = None,
+    filters: tuple[_Filter, _Filter, _Filter] = (None, None, None),
 ) -> CommandRequest:
-    return CommandRequest(
-        tuple(paths or ()),
-        tuple(select or ()),
-        tuple(tag or ()),
-        variables(var),
-        remote,
-        environment(env),
-        tuple(exclude or ()),
-    )
+    """``filters`` are ``--select``, ``--tag`` and ``--exclude``."""
+    select, tags, excluded = (tuple(each or ()) for each in filters)
+    return CommandRequest(tuple(paths or ()), select, tags, variables(var), remote, environment(env), excluded)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from tablectl.api import Engines
-from tablectl.cli.commands import configuration
 from tablectl.cli.output import Format, Output, write_file
 from tablectl.cli.request import CommandRequest
 from tablectl.cli.scaffold import POLICIES, scaffold
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
 from tablectl.policies.files import shown_path
-from tablectl.policies.repository import variables_for
 from tablectl.policies.requested_tables import requested_tables
 from tablectl.workflow import import_policies
 
@@ -30,7 +26,7 @@ def init_command(
         write_file(directory / name, text.encode())
     following = _following(directory, imported=bool(tables))
     if form is Format.JSON:
-        out.result(json.dumps({"created": list(files), "next": following}, indent=2) + "\n")
+        out.json_result({"created": list(files), "next": following})
     else:
         created = "".join(f"created {shown_path(directory / name)}\n" for name in files)
         out.result(f"{created}\nNext:\n" + "".join(f"  {line}\n" for line in following))
@@ -51,10 +47,8 @@ def _check_free(directory: Path, files: Mapping[str, str]) -> None:
 
 def _first_policies(tables: tuple[str, ...], request: CommandRequest, out: Output) -> str:
     """The policies of live tables. Raises ``TablectlError`` if one of them cannot be read."""
-    config = configuration(request)
-    asked = requested_tables(tables, config.engine.catalog, variables_for(config, request.variables, os.environ))
-    with Engines(config, on_start=out.note) as engines, out.progress() as on_read:
-        found = import_policies(asked, {}, config, engines.start, on_read)
+    with request.open(out) as project, out.progress() as on_read:
+        found = import_policies(project, requested_tables(tables, project.catalog, project.variables), {}, on_read)
     wrong = [Problem(each.name, 0, 0, each.message, each.hint) for each in found.failures]
     wrong += [Problem(pattern, 0, 0, "matches no table") for pattern in found.unmatched]
     if wrong:

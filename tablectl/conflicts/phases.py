@@ -50,7 +50,7 @@ def phase_of(effect: CommitEffect, basis: Basis, dialect: str) -> PhaseVerdict:
     """The phase in which a commit with this effect may run on a table."""
     forecasts = forecast(effect, basis, dialect)
     made = commits_of(effect, basis)
-    failing = [each for each in forecasts if not each.outcome.survives]
+    failing = [each for each in forecasts if not each.outcome.succeeds]
     phase = _phase(effect, forecasts)
     if phase is Phase.FREE:
         return PhaseVerdict(phase, _why_free(made, basis))
@@ -67,7 +67,7 @@ def depends_on_writers(effect: CommitEffect, basis: Basis, dialect: str) -> bool
 
 
 def _phase(effect: CommitEffect, forecasts: Sequence[Forecast]) -> Phase:
-    failing = [each for each in forecasts if not each.outcome.survives]
+    failing = [each for each in forecasts if not each.outcome.succeeds]
     if not failing:
         return Phase.FREE
     if effect.rewrites_files and not any(each.writer.appends for each in failing):
@@ -83,13 +83,13 @@ def forecast(effect: CommitEffect, basis: Basis, dialect: str) -> tuple[Forecast
 @lru_cache(maxsize=1024)
 def _forecast(made: tuple[CommittedTransaction, ...], traffic: ExpectedWriters) -> tuple[Forecast, ...]:
     """Computed once for all similar tables of a lake: the rules take longer than the rest of planning a table."""
-    return tuple(Forecast(writer, decide_all(made, writer.loser)) for writer in expected_writers(traffic))
+    return tuple(Forecast(writer, decide_all(made, writer.current)) for writer in expected_writers(traffic))
 
 
 def _why_free(made: Sequence[CommittedTransaction], basis: Basis) -> str:
     """The condition under which a statement is safe: it holds for the writers that are known."""
     known = evidence_text(basis)
-    if all(winner.metadata is None and winner.protocol is None for winner in made):
+    if all(committed.metadata is None and committed.protocol is None for committed in made):
         return f"only the clustering domain changes, which conflicts with no write by the known writers: {known}"
     return f"the known writers adopt this change and continue: {known}"
 
@@ -97,17 +97,17 @@ def _why_free(made: Sequence[CommittedTransaction], basis: Basis) -> str:
 def _why_closed(made: Sequence[CommittedTransaction], failing: Sequence[Forecast], basis: Basis, dialect: str) -> str:
     """The most telling failure: the dialect's, one of every client, one of this table, one of a client."""
     first = failing[0]
-    client = first.writer.loser.client
+    client = first.writer.current.client
     if client.family is dialect_of(dialect).runtime:
         return first.outcome.reason
     if expects_unknown(basis):
         known = replace(basis, evidence=replace(basis.evidence, cut=False))
-        if all(each.outcome.survives for each in _forecast(tuple(made), ExpectedWriters.of(known, dialect))):
+        if all(each.outcome.succeeds for each in _forecast(tuple(made), ExpectedWriters.of(known, dialect))):
             return _MORE_WRITERS
     telling = {each.writer.because: each.writer for each in reversed(failing)}
     for because in sorted(telling):
-        newest = decide_all(made, replace(telling[because].loser, client=RELEASES[-1]))
-        if not newest.survives:
+        newest = decide_all(made, replace(telling[because].current, client=RELEASES[-1]))
+        if not newest.succeeds:
             return f"{because}: {newest.reason}" if because else newest.reason
     if not basis.clients and not basis.options.clients:
         return _NO_WRITER
@@ -127,7 +127,7 @@ def _casualties(forecasts: Sequence[Forecast]) -> str:
     """Who fails and how: ``all concurrent writes except OPTIMIZE fail once (MetadataChangedException)``."""
     ways: dict[str, list[str]] = {each.writer.name: [] for each in forecasts}
     for each in forecasts:
-        if not each.outcome.survives:
+        if not each.outcome.succeeds:
             ways[each.writer.name].append(each.outcome.conflict.exception if each.outcome.conflict else _UNDOCUMENTED)
     groups: dict[str, list[str]] = {}
     for name, ends in ways.items():

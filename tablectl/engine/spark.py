@@ -346,12 +346,12 @@ def wrap_spark(
     _import_spark()
     if not is_connect(session):
         _register_errors("delta.exceptions")
-        beside = session.newSession()
-        return _own(SparkEngine(beside, dialect, shared=True, stated=stated, bound=bound), beside, stamp)
+        own = session.newSession()
+        return _own(SparkEngine(own, dialect, shared=True, stated=stated, bound=bound), own, stamp)
     _register_errors("delta.connect")
-    beside = clone(session)
-    link = ConnectLink(beside, options.heartbeat, options.dead_after)
-    return _own(SparkEngine(beside, dialect, shared=True, stated=stated, link=link, bound=bound), beside, stamp)
+    own = clone(session)
+    link = ConnectLink(own, options.heartbeat, options.dead_after)
+    return _own(SparkEngine(own, dialect, shared=True, stated=stated, link=link, bound=bound), own, stamp)
 
 
 _SETTINGS = {
@@ -424,14 +424,14 @@ def _remote_of(environ: Mapping[str, str]) -> str:
 
 def _connect(url: str) -> Any:
     try:
-        _knock(url)
+        _read_gate(url)
         return open_remote(url)
     except Exception as error:
         message = f"no Spark Connect server answers at {shown(url)}: {engine_error(error).message}"
         raise EngineError(message) from error
 
 
-def _knock(url: str) -> None:
+def _read_gate(url: str) -> None:
     """Raise ``OSError`` if nothing listens: PySpark itself would retry for many minutes."""
     address = urlsplit(url)
     if address.hostname:
@@ -487,7 +487,7 @@ def _local(conf: Mapping[str, str]) -> tuple[Any, bool]:
     from pyspark.sql import SparkSession  # noqa: PLC0415, TID251  # as above
 
     if any(name in os.environ for name in ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED")):
-        message = "this process uses Spark Connect, beside which no session of another kind can be started"
+        message = "this process uses Spark Connect, so no session of another kind can be started in it"
         raise EngineError(message, "hand its session in (`spark=`), or set engine.remote")
     # Not the active session: that one is per thread, and if the user has a context, ``getOrCreate`` would change it.
     running = SparkSession._instantiatedSession

@@ -155,7 +155,7 @@ def break_lease(store: RecordStore, epoch: int, reason: str, owner: Owner, clock
     for _ in range(ATTEMPTS):
         last = tail(store)
         if last is None or not last.held:
-            raise WindowError(f"nobody holds the lease in {store}", "there is nothing to break: apply may run")
+            raise WindowError(f"the lease in {store} is free", "there is nothing to break: apply may run")
         if last.epoch != epoch:
             raise WindowError(
                 f"the lease in {store} has changed hands since epoch {epoch}: it is held by {last}",

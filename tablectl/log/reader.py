@@ -11,22 +11,19 @@ from datetime import timedelta
 from tablectl.delta.names import TableName, is_local
 from tablectl.log.history import History
 from tablectl.log.listing import Segment
-from tablectl.log.open_version import commits_between, once_more, with_version
+from tablectl.log.open_version import commits_between, read_twice, with_version
 from tablectl.log.state import State, find_state
 from tablectl.log.table_facts import check_properties, check_protocol, frozen, read_clustering, read_schema
 from tablectl.log.truncation import find_truncation
 from tablectl.log.write_history import CommitCache, NoCache, with_write_history
 from tablectl.model.errors import LiveError
-from tablectl.model.table import Commit, LiveTable
-from tablectl.model.table_options import Optimize
+from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.table_log import TableLog
 
 MOST_FILES = 200_000
 """The maximum number of files for which a layout is measured."""
-LOOK_BACK = 20
-"""The number of commits to search for writers, if writers matter."""
 
 _DEFAULT = StoreOptions()
 _NO_CACHE = NoCache()
@@ -34,33 +31,6 @@ _LOCAL_CONCURRENCY = 4
 """A local disk answers faster than threads can switch. A mounted network drive gains from a few threads."""
 _READY = 4
 """The number of tables per thread that are read ahead of the requested one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Depth:
-    """How much of a table to read in addition to protocol, metadata and domains, whose cost does not depend on its
-    size.
-    """
-
-    look_back: int = 0
-    """The number of newest commits to read for the history."""
-    counts: bool = False
-    """Whether to compute files, bytes and vectors from the whole log if no checksum has them. The cost grows with the
-    number of files.
-    """
-    layout: bool = False
-    """Whether to measure the layout of a partitioned table, at the same cost, up to ``MOST_FILES``."""
-    truncation: bool = False
-    """Whether to determine when history can be deleted. The cost grows with the commits of a day."""
-    marks: Optimize | None = None
-    """How data must follow the clustering columns; ``None`` to not read its clustering. The cost grows with
-    the files.
-    """
-
-
-def no_table(_table: LiveTable) -> bool:
-    """Reads the write history of no table."""
-    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,34 +42,25 @@ class ReadRequest:
     name: TableName
     location: str
     depth: Callable[[LiveTable], Depth]
-    writers: Callable[[LiveTable], bool] = no_table
-    """Whether to read the commits of the last 30 days, decided from the table with its history: that can cost 2,000
-    requests.
-    """
 
 
 def read_table(
     name: TableName,
     location: str,
+    depth: Depth = WITH_HISTORY,
     *,
     version: int | None = None,
-    look_back: int = LOOK_BACK,
-    counts: bool = False,
-    truncation: bool = False,
-    marks: Optimize | None = None,
-    writers: Callable[[LiveTable], bool] = no_table,
     cache: CommitCache = _NO_CACHE,
     options: StoreOptions = _DEFAULT,
 ) -> LiveTable:
-    """The table at a version, by default the newest. The parameters from ``look_back`` on are those of ``Depth``.
-    ``writers`` and ``cache`` are those of ``read_many``.
+    """The table at a version, by default the newest. ``cache`` as in ``read_many``.
 
     ``location`` is taken literally: percent signs in a path are part of it, as in Hadoop's ``Path``. Raises
     ``LiveError`` if the table cannot be read. The contents of the log are never guessed.
     """
-    depth = Depth(look_back, counts, truncation=truncation, marks=marks)
+    look_back = depth.look_back
     with Stores(options) as stores:
-        request = ReadRequest(name, location, lambda _table: depth, writers)
+        request = ReadRequest(name, location, lambda _table: depth)
         return _read_table(stores, request, cache, version, look_back=look_back, ahead=max(look_back, 1))
 
 
@@ -107,13 +68,13 @@ def read_many(
     requests: Iterable[ReadRequest],
     *,
     concurrency: int = 16,
-    options: StoreOptions = _DEFAULT,
     cache: CommitCache = _NO_CACHE,
+    options: StoreOptions = _DEFAULT,
 ) -> Generator[LiveTable | LiveError, None, None]:
     """Reads many tables in parallel, in the order of the requests. The result for an unreadable table is its error.
 
     Only the next few tables are read ahead, so that ten thousand tables take no more memory than the caller keeps.
-    ``cache`` keeps the commits of write histories.
+    ``cache`` keeps the commits that show who writes the tables.
     """
     asked = list(requests)
     local = all(is_local(request.location) for request in asked)
@@ -163,7 +124,7 @@ def read_commits(
             recent = History(log, wanted).recent(min(limit, max(wanted.version - after, 0)))
             return tuple(_lately((each.commit for each in recent), within))
 
-        return once_more(read, read)
+        return read_twice(read, read)
 
 
 def newest_version(location: str, *, options: StoreOptions = _DEFAULT) -> int:
@@ -204,8 +165,9 @@ def _read_version(request: ReadRequest, log: TableLog, wanted: Segment, ahead: i
     history.read_ahead(wanted.version, ahead)
     history.read_checksum_ahead(wanted.version)
     table = table_of(request.name, history)
-    table = _deepened(table, request.depth(table), history)
-    return with_write_history(table, history, cache) if request.writers(table) else table
+    depth = request.depth(table)
+    table = _deepened(table, depth, history)
+    return with_write_history(table, history, cache) if depth.writers and depth.writers(table) else table
 
 
 def table_of(name: TableName, history: History) -> LiveTable:

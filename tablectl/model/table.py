@@ -110,7 +110,7 @@ class ClusteringState:
         """Files that are not clustered by ``columns``."""
         return self._sum(lambda part: part.columns not in {(), columns})
 
-    def loose(self) -> FileGroup:
+    def unclustered(self) -> FileGroup:
         """Files that are not clustered."""
         return self._sum(lambda part: part.columns is None)
 
@@ -142,6 +142,38 @@ class PartitionLayout:
     """The median size of a partition, in bytes."""
     values: tuple[tuple[str, int], ...]
     """Each partition column and its number of values."""
+
+
+LOOK_BACK = 20
+"""The number of commits to search for writers, if writers matter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How much of a table to read in addition to protocol, metadata and domains, whose cost does not depend on its
+    size.
+    """
+
+    look_back: int = 0
+    """The number of newest commits to read for the history."""
+    counts: bool = False
+    """Whether to compute files, bytes and vectors from the whole log if no checksum has them. The cost grows with the
+    number of files.
+    """
+    layout: bool = False
+    """Whether to measure the layout of a partitioned table, at the same cost, up to ``log.reader.MOST_FILES`` files."""
+    truncation: bool = False
+    """Whether to determine when history can be deleted. The cost grows with the commits of a day."""
+    marks: Optimize | None = None
+    """How data must follow the clustering columns; ``None`` to not read its clustering. The cost grows with
+    the files.
+    """
+    writers: Callable[[LiveTable], bool] | None = None
+    """Decides from the table with its history whether to read the commits of the last 30 days, up to 2,000 files."""
+
+
+WITH_HISTORY = Depth(LOOK_BACK)
+"""A table with its history, as far as writers matter."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from tablectl.planning.plan_table import consent_refusals, derive, derive_undo, 
 from tablectl.planning.protocol import DERIVED, protocol_after
 from tablectl.version import __version__
 
-FORMAT = 1
+FORMAT = 2
 MAX_BYTES = 256 * 1024 * 1024
 _PLAN_AGAIN = "run `tablectl plan --out FILE` again and have the new plan reviewed"
 

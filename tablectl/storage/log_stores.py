@@ -22,7 +22,7 @@ from tablectl.model.errors import LiveError
 from tablectl.model.store_options import FAMILIES
 from tablectl.storage.disk_log import DiskLog
 from tablectl.storage.failures import Failure, explain
-from tablectl.storage.object_stores import BucketError, Patience, StoreOptions, open_bucket
+from tablectl.storage.object_stores import BucketError, RetryLimits, StoreOptions, open_bucket
 from tablectl.storage.table_log import DENIED, LINE_BYTES, OversizeError, TableLog, VanishedError
 
 _CHUNK = 1 << 20
@@ -32,7 +32,7 @@ _IN_FLIGHT = 64
 """The number of parallel requests for all tables together. S3 accepts thousands per second and prefix; a
 proxy may not.
 """
-_PATIENCE = Patience(tries=5, seconds=30)
+_PATIENCE = RetryLimits(tries=5, seconds=30)
 """obstore's default retries for three minutes, which looks like a hang to users."""
 _BLOCK = 1 << 16
 """The minimum number of bytes to fetch: a Parquet reader requests many small adjacent ranges."""

@@ -156,7 +156,7 @@ def test_a_foreign_change_of_the_same_key_at_the_last_moment_is_reported(world: 
     world.before = at(1, lambda table: table.set_property("owner.team", "green"))
     run = world.run(plan)
     assert (run.outcome, world.table.live.properties["owner.team"]) == (RunOutcome.UNVERIFIED, "web")
-    assert run.message.startswith("version 2 went over somebody else's change: properties.owner.team")
+    assert run.message.startswith("version 2 overwrote a change of another writer: properties.owner.team")
     assert run.message.endswith("by version 1 (SET TBLPROPERTIES)")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tablectl.ci.comment import body_of, marker, put_comment
 from tablectl.ci.github import GitHub
-from tablectl.ci.reviewed import BY_HAND, CHOSEN, Origin, ReviewedPlan, find_reviewed
+from tablectl.ci.reviewed import BY_HAND, CHOSEN, ArtifactOrigin, ReviewedPlan, find_reviewed
 from tablectl.model.errors import PlanFileError
 from tests.ci.conftest import WORKFLOW, WRITTEN, FakeGitHub
 
@@ -21,7 +21,7 @@ DIGEST = "d" * 64
 def find(
     client: GitHub, plan_run: int | None = None, *, name: str = "tablectl", workflow: str = WORKFLOW
 ) -> ReviewedPlan:
-    return find_reviewed(client, Origin(name, COMMIT, workflow, "main"), plan_run)
+    return find_reviewed(client, ArtifactOrigin(name, COMMIT, workflow, "main"), plan_run)
 
 
 def commented(client: GitHub, number: int, *, digest: str = DIGEST, name: str = "tablectl") -> None:
@@ -118,7 +118,7 @@ def test_a_plan_made_after_the_merge_was_reviewed_by_nobody(github: FakeGitHub, 
     github.merged(5, head=HEAD, commit=COMMIT)
     commented(client, 5)
     github.kept("tablectl-plan-pr-5", run=10, head=HEAD, made="2026-11-20T10:00:00Z")
-    assert refused(client) == "the plan of #5 was made after the merge, so nobody reviewed it"
+    assert refused(client) == "the plan of #5 was made after the merge, so it was not reviewed"
     github.kept("tablectl-plan-pr-5", run=11, head=HEAD, made="2026-11-20T09:59:59Z")
     assert find(client).run == 11
 

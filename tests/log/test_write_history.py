@@ -13,9 +13,9 @@ from obstore.store import MemoryStore
 from tablectl.delta.names import TableName
 from tablectl.delta.protocol import Client
 from tablectl.log.commit_cache import DiskCache
-from tablectl.log.reader import Depth, ReadRequest, read_many, read_table
+from tablectl.log.reader import ReadRequest, read_many, read_table
 from tablectl.log.write_history import MOST_COMMITS, CommitCache, NoCache
-from tablectl.model.table import Commit, LiveTable, WriteHistory
+from tablectl.model.table import Commit, Depth, LiveTable, WriteHistory
 from tablectl.storage.object_stores import StoreOptions
 from tests.log.conftest import Requests
 from tests.log.log_actions import LOCATION, PLAIN, info, metadata
@@ -33,8 +33,7 @@ def written(options: StoreOptions) -> Callable[..., WriteHistory]:
         table = read_table(
             TableName("", (LOCATION,)),
             LOCATION,
-            look_back=20,
-            writers=lambda _live: True,
+            Depth(20, writers=lambda _live: True),
             cache=cache or NoCache(),
             options=options,
         )

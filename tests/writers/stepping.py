@@ -26,6 +26,7 @@ from tablectl.leases.owner import Owner
 from tablectl.model.errors import WindowError
 from tablectl.model.json_codec import read_record
 from tablectl.model.plan import TablePlan
+from tablectl.model.table import Depth
 from tablectl.planning.plan_table import plan_table
 from tablectl.writers.gate_entry import GateEntry, StoredGuard
 from tests.applying.fake_lake import FakeEngine, FakeLake, FakeTable
@@ -300,7 +301,7 @@ class Apply(Actor):
 
     def plan(self, **policy: Any) -> TablePlan:
         location = self.world.table.live.location
-        live = self.world.lake.read(self.world.table.name, location, counts=True)
+        live = self.world.lake.read(self.world.table.name, location, Depth(counts=True))
         plan = plan_table(Policy(**policy), live, "oss")
         assert plan is not None
         return plan

@@ -465,14 +465,13 @@ def test_under_state_the_records_lie_where_the_apply_puts_them(
 
 
 def test_the_apply_uses_the_same_place(place: Place, tmp_path: Path) -> None:
-    from tablectl.applying.stamp import Stamp
     from tablectl.policies.config import Config
-    from tablectl.workflow import _schedule
+    from tablectl.project import Project
 
     state = str(tmp_path / "state")
-    schedule = _schedule(Stamp(run="r", plan="p"), Config(state=state), {})
+    project = Project(Config(state=state))
     with tablectl.guard(None, str(place), state=state):
-        assert len(schedule.records(f"file:{place}").names("guards/")) == 1
+        assert len(project.records(f"file:{place}").names("guards/")) == 1
 
 
 def test_under_state_two_links_to_one_table_are_one(tmp_path: Path, place: Path) -> None:
