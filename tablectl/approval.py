@@ -24,7 +24,8 @@ from tablectl.model.plan import Change, Plan, Statement, TablePlan
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.model.table_options import TableOptions
 from tablectl.planning.limits import rewritten_bytes
-from tablectl.planning.plan_table import plan_table, writers_matter
+from tablectl.planning.plan_table import plan_table
+from tablectl.planning.writer_dependence import writers_matter
 from tablectl.policies.resolve import expand
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.selection import depth_for

@@ -21,6 +21,7 @@ from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.variables import Variables
 
 if TYPE_CHECKING:  # they load obstore and what reports need, which `validate` and `explain` do without
+    from tablectl.catalogs.registry import Catalogs
     from tablectl.log.write_history import CommitCache
     from tablectl.model.plan import Plan
     from tablectl.model.table import Depth, LiveTable
@@ -67,7 +68,7 @@ class Engines:
         self._started = False
 
     def locate(self, table: TableName) -> str:
-        """The location of a catalog table."""
+        """The location of a table of the engine's own catalogs."""
         return self.start().location(table)
 
     def start(self) -> CatalogEngine:
@@ -214,7 +215,28 @@ class Project:
         """How to reach object stores: the same for the log of a table and for the records next to it."""
         from tablectl.storage.object_stores import StoreOptions  # noqa: PLC0415  # see the module docstring
 
-        return StoreOptions(families=self.config.stores.families())
+        return StoreOptions(families=self.config.stores.families(), access=self.catalogs)
+
+    @cached_property
+    def catalogs(self) -> Catalogs | None:
+        """The configured catalogs; ``None`` if all catalogs are the engine's. Raises ``UsageError``."""
+        if not self.config.catalogs:
+            return None
+        from tablectl.catalogs.opening import open_catalogs  # noqa: PLC0415  # see the module docstring
+
+        return open_catalogs(self.config.catalogs, self.engines.start, self.environ)
+
+    def open_catalog(self) -> Catalog:
+        """Where names of tables are looked up. Starts an engine only if that has to do with one."""
+        return self.catalogs or self.engines.start()
+
+    def expect(self, plan: Plan) -> None:
+        """Looks up the tables of a plan whose catalog says how to read them. A table that cannot be found fails when it
+        is read.
+        """
+        if self.catalogs is not None:
+            for table in plan.tables:
+                self.catalogs.expect(table.table, table.location)
 
     @cached_property
     def mask(self) -> Mask:
@@ -245,7 +267,7 @@ class Project:
         from tablectl.log.reader import read_table  # noqa: PLC0415  # see the module docstring
         from tablectl.model.table import LOOK_BACK, Depth  # noqa: PLC0415
 
-        location = name.parts[0] if name.is_path else (spec and spec.location) or self.engines.locate(name)
+        location = name.parts[0] if name.is_path else (spec and spec.location) or self.open_catalog().location(name)
         depth = depth or Depth(LOOK_BACK, writers=lambda _live: True)
         return read_table(name, location, depth, cache=self.commits, options=self.stores)
 

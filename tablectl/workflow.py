@@ -23,7 +23,7 @@ from tablectl.applying.stamp import LONGEST_REASON, Stamp, read_stamp
 from tablectl.approval import Approval, check_declared
 from tablectl.delta.names import NameSyntaxError, TableName, canonical_location, parse_table
 from tablectl.delta.protocol import Client
-from tablectl.engine.port import Engine
+from tablectl.engine.port import Engine, MaySend, always
 from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import Clock, SystemClock
 from tablectl.leases.owner import current_owner
@@ -40,7 +40,8 @@ from tablectl.planning.import_table import policy_of_table
 from tablectl.planning.lint import Linted, LintedTable, lint
 from tablectl.planning.lint_rules.linted_state import table_subject
 from tablectl.planning.plan_file import FORMAT, digest_of
-from tablectl.planning.plan_table import plan_table, writers_matter
+from tablectl.planning.plan_table import plan_table
+from tablectl.planning.writer_dependence import writers_matter
 from tablectl.policies.policy_file import TableEntry, write_policies
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
@@ -221,13 +222,19 @@ def _unmasked(entry: TableEntry, mask: Mask) -> TableEntry:
 def _depth(project: Project, spec: TableSpec) -> Callable[[LiveTable], Depth]:
     """How deep to read a table to plan it: its write history, too, if the plan depends on who writes it."""
     depth, dialect = depth_for(spec, LOOK_BACK), project.dialect
-    return lambda live: replace(
-        depth(live), writers=lambda known: writers_matter(spec.policy, known, dialect, spec.options)
-    )
+
+    def writers(live: LiveTable) -> bool:
+        return writers_matter(spec.policy, live, dialect, spec.options)
+
+    def with_writers(live: LiveTable) -> Depth:
+        found = depth(live)
+        return replace(found, writers=writers) if found.look_back else found
+
+    return with_writers
 
 
 def _located(project: Project, specs: Specs, selection: Selection) -> LocatedTable:
-    return locate(specs, selection, project.engines.start, project.stores)
+    return locate(specs, selection, project.open_catalog, project.stores)
 
 
 def _sorted(failures: Iterable[TableFailure]) -> tuple[TableFailure, ...]:
@@ -326,6 +333,7 @@ def run(project: Project, plan: Plan, control: Control, approve: Approve = appro
     # A run that was killed can have unfinished hooks on tables that now match their policies.
     asked = [parse_table(name) for name in plan.unchanged] if project.config.window.after else []
     needed = any(table.applies for table in plan.tables) or not all(table.is_path for table in asked)
+    project.expect(plan)
     engine: Engine = project.engines.open(stamp.text()) if needed else _NoEngine(plan.dialect)
     try:
         if needed:
@@ -416,7 +424,7 @@ class _NoEngine:
         """Always ``None``: no operation is known."""
         return None
 
-    def execute(self, sql: str, tag: str = "") -> None:  # as ``Engine.execute``
+    def execute(self, sql: str, tag: str = "", may_send: MaySend = always) -> None:  # as ``Engine.execute``
         raise EngineError(f"no engine was started to run {sql}")
 
     def overwrite(
@@ -425,6 +433,7 @@ class _NoEngine:
         columns: Sequence[tuple[str, Mapping[str, Any]]],
         partitions: Sequence[str],
         tag: str = "",
+        may_send: MaySend = always,
     ) -> None:
         raise EngineError(f"no engine was started to write {table.text}")
 

@@ -23,7 +23,7 @@ from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
 from tablectl.model.text import value_text
 from tablectl.planning.change_state import ChangeState, change_state, current, found_value
-from tablectl.planning.plan_table import changes_depend_on_writers
+from tablectl.planning.writer_dependence import changes_depend_on_writers
 
 _log = logging.getLogger(__name__)
 

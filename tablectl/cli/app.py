@@ -31,6 +31,7 @@ from tablectl.cli.request import (
 )
 from tablectl.cli.schema_kinds import SchemaKind, schema_of
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
+from tablectl.model.install import CiSystem, InstallSource, parse_source
 from tablectl.reports.formats import ReportFormat
 from tablectl.version import __version__
 
@@ -133,6 +134,7 @@ RemoteOpt = Annotated[
     str | None,
     typer.Option("--remote", metavar="sc://HOST:PORT", help="Use a Spark Connect server instead of a local session."),
 ]
+CiOpt = Annotated[CiSystem, typer.Option("--ci", help="The CI system whose workflow to write.")]
 
 
 # typer carries its own copy of click since 0.26 and uses the real one before: these are the classes of either.
@@ -561,15 +563,48 @@ def init(
     env: EnvOpt = None,
     format: FormatOpt = Format.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
+    ci: CiOpt = CiSystem.GITHUB,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--source",
+            metavar="SOURCE",
+            help="Where CI installs tablectl from: git+https://HOST/PATH@COMMIT, or a folder with its two wheels.",
+        ),
+    ] = None,
 ) -> int:
     """Start a repository: configuration, policies, a CI workflow, a pre-commit hook. Existing files are kept.
 
     Example: tablectl init lake-policies 'lake.sales.*'
     """
-    from tablectl.cli.init import init_command  # noqa: PLC0415
+    from tablectl.cli.init import InitOptions, init_command  # noqa: PLC0415
 
     request = _request(None, var, env, remote)
-    return init_command(directory, tuple(tables or ()), request, ctx.obj, format)
+    options = InitOptions(ci, None if source is None else _source(source))
+    return init_command(directory, tuple(tables or ()), request, ctx.obj, format, options)
+
+
+def _source(text: str) -> InstallSource:
+    try:
+        return parse_source(text)
+    except ValueError as error:
+        raise UsageError(f"--source {text!r}: {error}") from error
+
+
+@app.command()
+def lock(
+    ctx: typer.Context,
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder. Default: the current one.")] = Path(),
+    ci: CiOpt = CiSystem.NONE,
+    format: FormatOpt = Format.TEXT,  # noqa: A002
+) -> int:
+    """Write the files from which CI installs this version of tablectl, as `install:` in tablectl.yaml says.
+
+    Example: tablectl lock --ci github
+    """
+    from tablectl.cli.lock import lock_command  # noqa: PLC0415
+
+    return lock_command(directory, ci, ctx.obj, format)
 
 
 @app.command()

@@ -11,12 +11,14 @@ from datetime import timedelta
 from tablectl.delta.names import TableName, is_local
 from tablectl.log.history import History
 from tablectl.log.listing import Segment
+from tablectl.log.managed import CatalogLog, differences, managed_live_table, open_log
 from tablectl.log.open_version import commits_between, read_twice, with_version
 from tablectl.log.state import State, find_state
 from tablectl.log.table_facts import check_properties, check_protocol, frozen, read_clustering, read_schema
 from tablectl.log.truncation import find_truncation
 from tablectl.log.write_history import CommitCache, NoCache, with_write_history
 from tablectl.model.errors import LiveError
+from tablectl.model.managed_table import ManagedTable
 from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
@@ -115,7 +117,7 @@ def read_commits(
     was cleaned up, the oldest commits are missing: compare the last one's version with ``after``.
     """
     with Stores(options) as stores:
-        log = stores.open(location)
+        log = open_log(stores, location, stores.managed(location))
 
         def read() -> tuple[Commit, ...]:
             wanted = commits_between(log, after, until, limit)
@@ -130,6 +132,9 @@ def read_commits(
 def newest_version(location: str, *, options: StoreOptions = _DEFAULT) -> int:
     """The newest version of the table, at the cost of a listing."""
     with Stores(options) as stores:
+        managed = stores.managed(location)
+        if managed is not None:
+            return managed.version
         return with_version(stores.open(location), None, 0, lambda wanted: wanted.version)
 
 
@@ -156,8 +161,41 @@ def _read_table(
     """``look_back`` is the maximum look-back of the request, ``ahead`` the number of commits that it
     certainly needs.
     """
-    log = stores.open(request.location)
+    managed = stores.managed(request.location)
+    if managed is not None and version is None:
+        return _read_managed(stores, request, managed, look_back, cache)
+    log = open_log(stores, request.location, managed)
     return with_version(log, version, look_back, lambda wanted: _read_version(request, log, wanted, ahead, cache))
+
+
+def _read_managed(
+    stores: Stores, request: ReadRequest, managed: ManagedTable, look_back: int, cache: CommitCache
+) -> LiveTable:
+    """The state from the catalog's answer alone; the log is read only if more is asked for, and then compared.
+
+    A log that cannot be read costs the history, not the table: the plan then expects every kind of writer.
+    """
+    table = managed_live_table(request.name, managed)
+    depth = request.depth(table)
+    if depth == Depth():
+        return table
+    try:
+        log = open_log(stores, request.location, managed)
+        return with_version(
+            log, managed.version, look_back, lambda wanted: _deep_managed(table, log, wanted, depth, cache)
+        )
+    except LiveError as error:
+        assert table.catalog is not None
+        return replace(table, catalog=replace(table.catalog, unread=error.message))
+
+
+def _deep_managed(table: LiveTable, log: TableLog, wanted: Segment, depth: Depth, cache: CommitCache) -> LiveTable:
+    history = History(log, wanted)
+    logged = table_of(table.name, history)
+    assert table.catalog is not None
+    facts = replace(table.catalog, differences=differences(table, logged))
+    counted = replace(table, files=logged.files, bytes=logged.bytes, vectors=logged.vectors, catalog=facts)
+    return _deepened(counted, depth, history, cache)
 
 
 def _read_version(request: ReadRequest, log: TableLog, wanted: Segment, ahead: int, cache: CommitCache) -> LiveTable:
@@ -165,9 +203,7 @@ def _read_version(request: ReadRequest, log: TableLog, wanted: Segment, ahead: i
     history.read_ahead(wanted.version, ahead)
     history.read_checksum_ahead(wanted.version)
     table = table_of(request.name, history)
-    depth = request.depth(table)
-    table = _deepened(table, depth, history)
-    return with_write_history(table, history, cache) if depth.writers and depth.writers(table) else table
+    return _deepened(table, request.depth(table), history, cache)
 
 
 def table_of(name: TableName, history: History) -> LiveTable:
@@ -183,8 +219,9 @@ def table_of(name: TableName, history: History) -> LiveTable:
 
 def _interpreted(name: TableName, history: History) -> LiveTable:
     log, state = history.log, find_state(history)
-    check_protocol(state.protocol, log.location)
-    check_properties(state.metadata, log.location)
+    check_protocol(state.protocol, log.location, through_catalog=isinstance(log, CatalogLog))
+    if not isinstance(log, CatalogLog):
+        check_properties(state.metadata, log.location)
     schema = read_schema(state.metadata, log.location)
     clustering = read_clustering(state.protocol, state.metadata, state.clustering, schema, log.location)
     files, size, vectors = _counted(state)
@@ -192,7 +229,7 @@ def _interpreted(name: TableName, history: History) -> LiveTable:
         name=name,
         location=log.location,
         version=history.segment.version,
-        table_id=state.metadata.table_id,
+        table_id=log.managed.table_id if isinstance(log, CatalogLog) else state.metadata.table_id,
         protocol=state.protocol,
         schema=schema,
         partition_columns=state.metadata.partition_columns,
@@ -212,7 +249,7 @@ def _counted(state: State) -> tuple[int | None, int | None, int | None]:
     return (checksum.files, checksum.bytes, vectors) if checksum else (None, None, vectors)
 
 
-def _deepened(table: LiveTable, depth: Depth, history: History) -> LiveTable:
+def _deepened(table: LiveTable, depth: Depth, history: History, cache: CommitCache) -> LiveTable:
     if depth.counts and None in {table.files, table.bytes, table.vectors}:
         # Only these branches need pyarrow, which is slow to import.
         from tablectl.log.file_counts import replay  # noqa: PLC0415
@@ -233,4 +270,6 @@ def _deepened(table: LiveTable, depth: Depth, history: History) -> LiveTable:
         table = replace(table, truncation=find_truncation(table, history))
     if depth.look_back:
         table = replace(table, history=tuple(each.commit for each in history.recent(depth.look_back)))
+    if depth.writers and depth.writers(table):
+        return with_write_history(table, history, cache)
     return table

@@ -19,7 +19,8 @@ from tablectl.log.listing import LogFiles, parse_listing
 from tablectl.model.errors import LiveError
 from tablectl.model.table import NOTHING_SET, Commit, LiveTable, WriteHistory
 from tablectl.model.writers import STAMP
-from tablectl.storage.table_log import OversizeError, VanishedError
+from tablectl.storage.read_budget import OversizeError
+from tablectl.storage.table_log import VanishedError
 
 DAYS = 30
 """How far back writers are looked for, from the newest commit."""

@@ -177,6 +177,29 @@ WITH_HISTORY = Depth(LOOK_BACK)
 
 
 @dataclass(frozen=True, slots=True)
+class CatalogFacts:
+    """What a catalog says about a table whose commits go through it."""
+
+    metadata_version: int
+    """The version of the last commit that changed metadata: a plan is stale only if it moves."""
+    etag: str = ""
+    differences: tuple[CatalogDifference, ...] = ()
+    """Where the log has another value. Read only if the log was read as well."""
+    unread: str = ""
+    """Why the log could not be read, if it should have been; empty otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogDifference:
+    """One fact that a catalog and the log of its table tell differently."""
+
+    what: str
+    """``property owner.team``, ``schema``, ``protocol``, ``clustering``, ``partition columns``."""
+    catalog: str | None
+    log: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class LiveTable:
     """One table at one version. ``None`` in a count means unknown, not zero."""
 
@@ -208,6 +231,8 @@ class LiveTable:
     """Read only if a phase depends on who else may write the table; otherwise ``None``."""
     layout: PartitionLayout | None = None
     """Read on request, for partitioned tables only."""
+    catalog: CatalogFacts | None = None
+    """Set only if the table's commits go through its catalog."""
 
     @property
     def known_commits(self) -> tuple[Commit, ...]:

@@ -13,6 +13,7 @@ from tablectl.applying.stamp import Stamp
 from tablectl.delta.names import TableName, parse_table
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.delta.schema import Field, Schema
+from tablectl.engine.port import MaySend, always
 from tablectl.model.errors import EngineError, LiveError
 from tablectl.model.table import WITH_HISTORY, ClusteringState, Commit, Depth, FileGroup, HistoryTruncation, LiveTable
 from tests.look_back import with_look_back
@@ -344,6 +345,8 @@ class FakeEngine:
     midway: Callable[[FakeTable], None] = lambda _table: None
     inside: Hook = lambda _table, _operation: None
     """Runs before each commit of a statement that makes several."""
+    on_send: Callable[[], None] = lambda: None
+    """Runs directly before a request is sent."""
     now: Callable[[], int] = lambda: 1_700_000_000_000
     """Milliseconds since the epoch, by the clock that Delta asks."""
     closed: int = 0
@@ -376,7 +379,9 @@ class FakeEngine:
         self.interrupted.append((tag, address))
         return self.running.get(tag, self.running.get("*", False))
 
-    def execute(self, sql: str, tag: str = "") -> None:
+    def execute(self, sql: str, tag: str = "", may_send: MaySend = always) -> None:
+        self.on_send()
+        may_send()
         parsed = parse_sql(sql)
         self.tags.append(tag)
         table = self._find(parsed.table[1:] if parsed.table[0] == "delta" else parsed.table)
@@ -392,7 +397,10 @@ class FakeEngine:
         columns: Sequence[tuple[str, Mapping[str, Any]]],
         partitions: Sequence[str],
         tag: str = "",
+        may_send: MaySend = always,
     ) -> None:
+        self.on_send()
+        may_send()
         self.tags.append(tag)
         found = self._find(table.parts if table.is_path else (table.catalog, *table.parts))
         with self.lake.lock:

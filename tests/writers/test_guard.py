@@ -19,7 +19,7 @@ import pytest
 import tablectl
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.guards import read_guard
-from tablectl.leases.lease_log import Gate
+from tablectl.leases.lease_log import Gate, tail
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import DiskRecords, open_records
 from tests.writers.conftest import Place, lease_of
@@ -121,7 +121,9 @@ def test_a_write_waits_at_a_closed_gate_and_goes_on_when_it_opens(place: Place, 
     def write() -> None:
         waiting.set()
         with tablectl.guard(None, str(place), mode, timeout=60):
-            assert lease.record.gate is Gate.OPEN
+            last = tail(place.records)
+            assert last is not None
+            assert last.gate is Gate.OPEN
             wrote.set()
 
     with ThreadPoolExecutor() as pool:
