@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property
 
-from tablectl.delta.properties import OWNED
+from tablectl.attributes.policy import OWNED
 
 HIDDEN = "••••••"
 

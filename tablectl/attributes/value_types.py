@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+Declared = str | tuple[str, ...] | Mapping[str, str | None]
+"""The value of an attribute in a policy."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueType:
@@ -15,6 +18,16 @@ class ValueType:
     words: tuple[str, ...] = ()
     columns: bool = False
     keyed: bool = False
+    """Whether the value is a map whose keys are properties."""
+    most_columns: int | None = None
+    """The maximum number of columns, if Delta limits it."""
+    top_level: bool = False
+    """Whether columns cannot be fields of a struct."""
+
+    @property
+    def mapped(self) -> bool:
+        """Whether the value is a map, of which each key is a value of its own."""
+        return self.keyed
 
     @property
     def takes(self) -> str:
@@ -38,7 +51,8 @@ class ValueType:
             case str():
                 return value in self.words
             case tuple():
-                return self.columns and bool(value) and all(isinstance(each, str) and each for each in value)
+                few = len(value) <= (self.most_columns or len(value))
+                return self.columns and bool(value) and few and all(isinstance(each, str) and each for each in value)
             case Mapping():
                 texts = all(each is None or isinstance(each, str) for each in value.values())
                 return self.keyed and texts and all(isinstance(key, str) for key in value)

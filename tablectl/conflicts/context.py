@@ -9,6 +9,7 @@ from typing import assert_never
 
 from tablectl.attributes.features import PROTECTION, needs_protection
 from tablectl.conflicts.transactions import Level, Platform
+from tablectl.delta import keys
 from tablectl.delta.properties import feature_of
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.model.operations import (
@@ -26,8 +27,8 @@ from tablectl.model.operations import (
 from tablectl.model.plan import Basis, ProtocolFact
 from tablectl.model.table import NOTHING_SET, LiveTable
 
-VECTORS = "delta.enableDeletionVectors"
-LEVEL = "delta.isolationLevel"
+VECTORS = keys.DELETION_VECTORS
+LEVEL = keys.ISOLATION_LEVEL
 _PLAIN = Protocol(1, 2)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from tablectl.delta import keys
 from tablectl.model.plan import CommitEffect
 
-_BREAKS = frozenset({("delta.enabledeletionvectors", "true"), ("delta.enablerowtracking", "true")})
+_BREAKS = frozenset({(keys.DELETION_VECTORS.lower(), "true"), (keys.ROW_TRACKING.lower(), "true")})
 """Properties that add hidden columns to a scan. A scan that was analysed before the change lacks them. Measured with
 Delta Spark 4.4; all other safe changes leave older handles intact."""
 

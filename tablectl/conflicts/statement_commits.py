@@ -14,10 +14,9 @@ from tablectl.conflicts.transactions import (
     MetadataChange,
     ProtocolChange,
 )
+from tablectl.delta import keys
 from tablectl.delta.properties import feature_of
 from tablectl.model.operations import (
-    FORMATS_KEY,
-    MAPPING_KEY,
     ClusterBy,
     DropFeature,
     Operation,
@@ -33,17 +32,17 @@ from tablectl.model.plan import Backfill, Basis, CommitEffect
 
 _CLUSTERING_FEATURES = ("clustering", "domainMetadata")
 _ROW_TRACKING_FEATURES = ("rowTracking", "domainMetadata")
-_ROW_TRACKING = "delta.enablerowtracking"
+_ROW_TRACKING = keys.ROW_TRACKING.lower()
 _BACKFILL_FILES = 22_000
 """Files to which one commit gives row ids (``rowTracking.backfill.maxNumFiles``)."""
 _MATERIALIZED = (
-    ("delta.rowTracking.materializedRowIdColumnName", ""),
-    ("delta.rowTracking.materializedRowCommitVersionColumnName", ""),
+    (keys.MATERIALIZED_ROW_ID, ""),
+    (keys.MATERIALIZED_ROW_VERSION, ""),
 )
-_TIMESTAMPS = "delta.enableincommittimestamps"
-_TIMESTAMPS_SINCE = ("delta.inCommitTimestampEnablementVersion", "delta.inCommitTimestampEnablementTimestamp")
+_TIMESTAMPS = keys.IN_COMMIT_TIMESTAMPS.lower()
+_TIMESTAMPS_SINCE = (keys.TIMESTAMPS_SINCE_VERSION, keys.TIMESTAMPS_SINCE_TIME)
 """The properties that remain after in-commit timestamps are disabled: since when they were enabled."""
-PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
+PROTECTED_BEFORE = keys.PROTECTED_BEFORE
 
 LIVE = File("live")
 """Stands for each file of the table that a statement may rewrite and a writer may have read."""
@@ -130,7 +129,7 @@ def _set_effect(values: tuple[tuple[str, str], ...], basis: Basis) -> CommitEffe
 def _uniform_effect(upgrade: UpgradeUniform, basis: Basis) -> CommitEffect:
     brought = ("columnMapping", f"icebergCompatV{upgrade.version}")
     return CommitEffect(
-        sets=tuple(pair for pair in upgrade.values if pair[0] != MAPPING_KEY or basis.mapping == "none"),
+        sets=tuple(pair for pair in upgrade.values if pair[0] != keys.COLUMN_MAPPING or basis.mapping == "none"),
         features=tuple(feature for feature in brought if not basis.protocol.protocol().has(feature)),
         uniform=upgrade.version,
         rewrites_files=upgrade.version > 1 and basis.files != 0,
@@ -139,7 +138,9 @@ def _uniform_effect(upgrade: UpgradeUniform, basis: Basis) -> CommitEffect:
 
 def _uniform_commits(effect: CommitEffect, basis: Basis) -> tuple[CommittedTransaction, ...]:
     """First the compatibility version and what it requires, then the rewritten files, then the format."""
-    settings = replace(effect, sets=tuple(pair for pair in effect.sets if pair[0] != FORMATS_KEY), rewrites_files=False)
+    settings = replace(
+        effect, sets=tuple(pair for pair in effect.sets if pair[0] != keys.UNIFORM_FORMATS), rewrites_files=False
+    )
     first = CommittedTransaction(
         kind=Kind.UPGRADE_UNIFORM,
         metadata=_metadata(settings, basis),
@@ -148,7 +149,7 @@ def _uniform_commits(effect: CommitEffect, basis: Basis) -> tuple[CommittedTrans
         data_change=False,
     )
     files = CommittedTransaction(kind=Kind.REORG, added=(NEW,), removed=(LIVE,), data_change=False)
-    formats = MetadataChange(sets=((FORMATS_KEY, "iceberg"),))
+    formats = MetadataChange(sets=((keys.UNIFORM_FORMATS, "iceberg"),))
     last = CommittedTransaction(kind=Kind.SET_PROPERTIES, metadata=formats, blind=True, data_change=False)
     return (first, files, last) if effect.rewrites_files else (first, last)
 
@@ -221,7 +222,7 @@ def _metadata(effect: CommitEffect, basis: Basis) -> MetadataChange | None:
 
 def _schema_change(effect: CommitEffect, basis: Basis) -> Literal["same", "mapping", "other"]:
     """The ids of a struct's fields are stored in the type of its column, so the column's type changes (delta-1.7)."""
-    if not any(key.lower() == MAPPING_KEY.lower() for key, _ in effect.sets):
+    if not any(key.lower() == keys.COLUMN_MAPPING.lower() for key, _ in effect.sets):
         return "same"
     return "other" if basis.nested or effect.rewrites_files else "mapping"
 

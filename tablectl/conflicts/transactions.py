@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
+from tablectl.delta import keys
 from tablectl.delta.protocol import Client
 
 Partition = tuple[str | None, ...]
 
-CLUSTERING_DOMAIN = "delta.clustering"
-ROW_TRACKING_DOMAIN = "delta.rowTracking"
+CLUSTERING_DOMAIN = keys.CLUSTERING_DOMAIN
+ROW_TRACKING_DOMAIN = keys.ROW_TRACKING_DOMAIN
 
 
 class Kind(StrEnum):

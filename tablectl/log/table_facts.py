@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
+from tablectl.delta import keys
 from tablectl.delta.names import ColumnPath
 from tablectl.delta.protocol import Protocol
 from tablectl.delta.schema import Schema, parse_schema
@@ -32,7 +33,7 @@ _KNOWN = frozenset(
 """Reader features that do not change where protocol, metadata and domains are stored (delta-1.13)."""
 _CATALOG = frozenset({"catalogManaged", "catalogOwned", "catalogOwned-preview"})
 _CATALOG_PROPERTIES = (
-    "io.unitycatalog.tableId",
+    keys.UNITY_TABLE_ID,
     "ucTableId",
     "delta.coordinatedCommits.commitCoordinator",
     "delta.coordinatedCommits.commitCoordinator-preview",
@@ -103,7 +104,7 @@ def read_clustering(
         physical = parse_clustering(domain.configuration)
     except ValueError as error:
         raise LiveError(f"{location}: the domain delta.clustering cannot be read: {error}") from error
-    mapped = metadata.properties.get("delta.columnMapping.mode", "none").lower() in _MAPPED
+    mapped = metadata.properties.get(keys.COLUMN_MAPPING, "none").lower() in _MAPPED
     return tuple(_logical(schema, path, location, mapped=mapped) for path in physical)
 
 

@@ -5,19 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
+from tablectl.delta import keys
 from tablectl.delta.names import ColumnPath, TableName, column_sql
 from tablectl.delta.sql import quote_name, quote_text
 from tablectl.model.code import Code
-
-MAPPING_KEY = "delta.columnMapping.mode"
-VECTORS_KEY = "delta.enableDeletionVectors"
-FORMATS_KEY = "delta.universalFormat.enabledFormats"
-ATOMIC_KEY = "delta.universalFormat.iceberg.atomicConversion.supported"
-
-
-def compat_key(version: int) -> str:
-    """The property of a version of Delta's Iceberg compatibility."""
-    return f"delta.enableIcebergCompatV{version}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +50,7 @@ class RemoveMapping:
     @property
     def values(self) -> tuple[tuple[str, str], ...]:
         """The properties after the operation."""
-        return ((MAPPING_KEY, "none"),)
+        return ((keys.COLUMN_MAPPING, "none"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +98,11 @@ class UpgradeUniform:
     def values(self) -> tuple[tuple[str, str], ...]:
         """The properties after the operation. It does not accept a table with column mapping by ``id``."""
         return (
-            (compat_key(self.version), "true"),
-            (MAPPING_KEY, "name"),
-            (VECTORS_KEY, "false"),
-            (ATOMIC_KEY, "true"),
-            (FORMATS_KEY, "iceberg"),
+            (keys.iceberg_compat(self.version), "true"),
+            (keys.COLUMN_MAPPING, "name"),
+            (keys.DELETION_VECTORS, "false"),
+            (keys.UNIFORM_ATOMIC, "true"),
+            (keys.UNIFORM_FORMATS, "iceberg"),
         )
 
 

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import assert_never
 
 from tablectl.attributes.base import Action, ChangeTarget
+from tablectl.attributes.basis import basis_of
 from tablectl.attributes.policy import attribute
 from tablectl.model.operations import (
     ClusterBy,
@@ -33,7 +34,7 @@ def refusals_for(
     changes: Sequence[Change], live: LiveTable, dialect: str, options: TableOptions = NO_OPTIONS
 ) -> tuple[Refusal, ...]:
     """The changes that this table cannot take. Each change is checked together with all the others."""
-    actions = actions_for(changes, Basis.of(live, options))
+    actions = actions_for(changes, basis_of(live, options))
     operations = tuple(step.operation for action in actions for step in action.steps)
     ids = frozenset(change.id for change in changes)
     target = ChangeTarget(dialect, _properties_after(actions), options, ids, operations)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tablectl.attributes.basis import basis_of
 from tablectl.attributes.policy import Policy
 from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.expected_writers import ExpectedWriters
 from tablectl.conflicts.matrix import Matrix, matrix
 from tablectl.delta.protocol import Client
-from tablectl.model.plan import Basis, Change
+from tablectl.model.plan import Change
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.planning.actions import actions_for, refusals_for
@@ -54,7 +55,7 @@ def conflict_report(
     """
     changes = diff(policy, live) if policy else ()
     refused = tuple(refusal.change for refusal in refusals_for(changes, live, dialect, options))
-    expected = clients or [(client, None) for client in ExpectedWriters.of(Basis.of(live), dialect).clients]
+    expected = clients or [(client, None) for client in ExpectedWriters.of(basis_of(live), dialect).clients]
     views: list[ContextComparison] = []
     for client, photon in expected:
         setting = ConflictContext.of(live, client, photon=photon)
@@ -70,7 +71,7 @@ def conflict_report(
 
 def _after(changes: Sequence[Change], live: LiveTable, setting: ConflictContext) -> ConflictContext:
     """The context after the policy is applied, even if that needs a rewrite that is refused."""
-    return setting.after(step.operation for action in actions_for(changes, Basis.of(live)) for step in action.steps)
+    return setting.after(step.operation for action in actions_for(changes, basis_of(live)) for step in action.steps)
 
 
 def _alike(one: ContextComparison, other: ContextComparison) -> bool:

@@ -4,40 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tablectl.attributes.clustering import MAX_COLUMNS, Clustering
-from tablectl.attributes.column_mapping import ColumnMapping
-from tablectl.attributes.deletion_vectors import KEY as VECTORS_KEY
-from tablectl.attributes.deletion_vectors import DeletionVectors
-from tablectl.attributes.isolation import KEY as ISOLATION_KEY
-from tablectl.attributes.isolation import Isolation
-from tablectl.attributes.partitioning import Partitioning
-from tablectl.attributes.policy import attribute
+from tablectl.attributes.policy import ATTRIBUTES, OWNED, why_refused
 from tablectl.attributes.properties import Properties
-from tablectl.attributes.row_tracking import KEY as ROW_TRACKING_KEY
-from tablectl.attributes.row_tracking import RowTracking
-from tablectl.attributes.uniform import COMPAT_KEYS, Uniform
+from tablectl.attributes.value_types import ValueType
 from tablectl.delta.names import DEFAULT_CATALOG, NameSyntaxError
-from tablectl.delta.properties import canonical_key, find_known, why_refused
-from tablectl.model.operations import FORMATS_KEY, MAPPING_KEY
+from tablectl.delta.properties import canonical_key, find_known
+from tablectl.model.plan import Value
 from tablectl.model.table import LiveTable
 from tablectl.model.text import LONGEST_VALUE, is_cut
-from tablectl.policies.attribute_types import SHAPES
 from tablectl.policies.identifiers import read_column, read_location, why_unusable
 from tablectl.policies.policy_file import Declared, TableEntry
 from tablectl.policies.variables import Variables, escape_variables
 from tablectl.policies.yaml_text import table_key
 
-_HERE = frozenset(
-    {
-        FORMATS_KEY.lower(),
-        MAPPING_KEY.lower(),
-        *(key.lower() for key in COMPAT_KEYS),
-        ISOLATION_KEY.lower(),
-        VECTORS_KEY.lower(),
-        ROW_TRACKING_KEY.lower(),
-    }
-)
-"""Properties that attributes represent."""
 _Told = Declared | str
 """A declaration, or the reason why there is none."""
 
@@ -66,40 +45,20 @@ def _location(live: LiveTable) -> str | None:
 
 
 def _attributes(live: LiveTable) -> Iterator[_Told]:
-    if live.property(ISOLATION_KEY) is not None:
-        yield _word(Isolation.name, live)
-    if live.property(VECTORS_KEY) is not None:
-        enabled = DeletionVectors().read(live, "") == "enabled"
-        yield DeletionVectors.name, "", "enabled" if enabled else "disabled"
-    if live.clustering:
-        yield _columns(Clustering.name, live, MAX_COLUMNS)
-    if live.partition_columns:
-        yield _columns(Partitioning.name, live, len(live.partition_columns))
-    if live.property(ROW_TRACKING_KEY) is not None:
-        enabled = RowTracking().read(live, "") == "enabled"
-        yield RowTracking.name, "", "enabled" if enabled else "disabled"
-    if live.property(MAPPING_KEY) is not None:
-        yield _word(ColumnMapping.name, live)
-    if Uniform().read(live, "") != "none":
-        yield _word(Uniform.name, live)
-    formats = live.property(FORMATS_KEY)
-    if formats and formats.strip().lower() != "iceberg":
-        yield f"{FORMATS_KEY} is {formats}, which no policy can declare"
+    for entry in ATTRIBUTES:
+        for found in entry.imported(live):
+            yield found if isinstance(found, str) else _declaration(entry.shape, *found)
 
 
-def _word(name: str, live: LiveTable) -> _Told:
-    value = attribute(name).read(live, "")
-    if isinstance(value, str) and SHAPES[name].admits(value):
-        return name, "", value
-    return f"{name} is {value}, which no policy can declare"
-
-
-def _columns(name: str, live: LiveTable, most: int) -> _Told:
-    value = attribute(name).read(live, "")
-    assert isinstance(value, tuple)
-    if len(value) <= most and all(map(_readable, value)):
-        return name, "", value
-    return f"{name} is [{', '.join(value)}], which no policy can declare"
+def _declaration(shape: ValueType, key: str, value: Value) -> _Told:
+    """The declaration of a value, or why no policy can declare it."""
+    fits = value is not None and shape.admits({key: value} if key else value)
+    if isinstance(value, str) and fits:
+        return shape.name, key, value
+    if isinstance(value, tuple) and fits and all(map(_readable, value)):
+        return shape.name, key, value
+    shown = f"[{', '.join(value)}]" if isinstance(value, tuple) else value
+    return f"{shape.name}{key and '.'}{key} is {shown}, which no policy can declare"
 
 
 def _readable(column: str) -> bool:
@@ -112,7 +71,7 @@ def _readable(column: str) -> bool:
 def _properties(live: LiveTable, dialect: str) -> Iterator[_Told]:
     declared: set[str] = set()
     for stored in sorted(live.properties):
-        if stored.lower() in _HERE:
+        if stored.lower() in OWNED:
             continue
         key = canonical_key(stored, dialect)
         value = live.property(key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tablectl.attributes.basis import basis_of
 from tablectl.attributes.features import added_features
 from tablectl.attributes.policy import Policy
 from tablectl.delta.names import TableName
@@ -34,7 +35,7 @@ def plan_table(
     changes = diff(policy, live)
     if not changes:
         return None
-    basis = Basis.of(live, options)
+    basis = basis_of(live, options)
     refusals = refusals_for(changes, live, dialect, options)
     wanted = () if refusals else derive(changes, basis, live.name, dialect)
     refusals += consent_refusals(changes, wanted, basis)

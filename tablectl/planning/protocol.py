@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tablectl.conflicts.statement_commits import effect_of
+from tablectl.delta import keys
 from tablectl.delta.clients import (
     LISTS,
     VECTORS_OFF,
@@ -20,7 +21,6 @@ from tablectl.delta.clients import (
     wrong_rows,
 )
 from tablectl.delta.protocol import Client, Protocol
-from tablectl.model.operations import VECTORS_KEY
 from tablectl.model.plan import Basis, Change, ProtocolFact, Refusal, Statement
 from tablectl.planning.actions import actions_for
 from tablectl.planning.lint_rules.linted_state import RuleFinding
@@ -130,7 +130,7 @@ def _loss(judged: LockedOut | Unknown) -> str:
 
 
 def _turns_vectors_off(statements: Sequence[Statement], basis: Basis) -> bool:
-    key = VECTORS_KEY.lower()
+    key = keys.DELETION_VECTORS.lower()
     off = any(
         any(name.lower() == key and value.lower() == "false" for name, value in each.effect.sets)
         or any(name.lower() == key for name in each.effect.removes)

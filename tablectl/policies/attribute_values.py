@@ -8,7 +8,7 @@ from functools import partial
 
 from tablectl.attributes.value_types import ValueType
 from tablectl.delta.names import column_text, fold_column, parse_column
-from tablectl.policies.attribute_types import LATER_WORDS, MOST_COLUMNS, SHAPES, TOP_LEVEL
+from tablectl.policies.attribute_types import LATER_WORDS, SHAPES
 from tablectl.policies.identifiers import read_column
 from tablectl.policies.properties import read_properties
 from tablectl.policies.suggestions import did_you_mean, shown
@@ -58,7 +58,7 @@ def _read_word(scalar: Scalar, shape: ValueType, reading: ValueReader) -> str | 
 def _read_columns(node: ListNode, shape: ValueType, reading: ValueReader) -> tuple[str, ...] | None:
     columns = [_read_item(item, shape, reading) for item in node.items]
     known = tuple((text, item.source) for text, item in zip(columns, node.items, strict=True) if text is not None)
-    most = MOST_COLUMNS.get(shape.name, len(columns))
+    most = shape.most_columns or len(columns)
     if not columns:
         hint = f"`{shape.name}: {shape.words[0]}` declares that there are none" if shape.words else "name a column"
         reading.report(node.source, f"`{shape.name}` lists no column", hint)
@@ -85,7 +85,7 @@ def _check_columns(columns: tuple[tuple[str, SourceFile], ...], shape: ValueType
             reading.report(source, f"the column {column_text(path)} occurs twice in `{shape.name}`")
             fine = False
         seen.add(fold_column(path))
-        if len(path) > 1 and shape.name in TOP_LEVEL:
+        if len(path) > 1 and shape.top_level:
             hint = 'a column with a dot in its name goes in backticks: "`a.b`"'
             reading.report(source, f"`{shape.name}` takes top-level columns, and {shown(text)} is a field in one", hint)
             fine = False

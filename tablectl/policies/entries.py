@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 
-from tablectl.delta.properties import OWNED, canonical_key, find_known
+from tablectl.attributes.policy import OWNED
+from tablectl.delta.properties import canonical_key, find_known
 from tablectl.policies.attribute_types import SHAPES
 from tablectl.policies.attribute_values import read_attribute
 from tablectl.policies.identifiers import read_location

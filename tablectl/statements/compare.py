@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tablectl.attributes.basis import basis_of
 from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.expected_writers import ExpectedWriters
 from tablectl.conflicts.rules.delta_spark import RELEASES
 from tablectl.delta.client_families import FAMILIES, UNKNOWN
 from tablectl.delta.protocol import Client
-from tablectl.model.plan import Basis
 from tablectl.model.table import LiveTable
 from tablectl.statements.pair import StatementPair, between
 from tablectl.statements.parse import ParsedStatement, StatementError, parse_statement
@@ -88,7 +88,7 @@ def _expected(
                 f"{client.text()} runs no SQL statements",
                 f"name {' or '.join(each.name for each in FAMILIES if each.runs_sql)}",
             )
-    seen = [(client, None) for client in ExpectedWriters.of(Basis.of(live), dialect).clients if client.family.runs_sql]
+    seen = [(client, None) for client in ExpectedWriters.of(basis_of(live), dialect).clients if client.family.runs_sql]
     known = [each for each in (asked or seen) if each[0].family is not UNKNOWN]
     return (known, False) if known else ([(RELEASES[-1], None)], True)
 

@@ -10,12 +10,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tablectl.attributes.base import Step
+from tablectl.attributes.basis import basis_of
 from tablectl.attributes.policy import ATTRIBUTES, Policy
+from tablectl.delta import keys
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.model.operations import (
-    ATOMIC_KEY,
-    FORMATS_KEY,
-    MAPPING_KEY,
     ClusterBy,
     DropFeature,
     Operation,
@@ -26,9 +25,8 @@ from tablectl.model.operations import (
     SetProperties,
     UnsetProperties,
     UpgradeUniform,
-    compat_key,
 )
-from tablectl.model.plan import Basis, Phase, Statement, TablePlan
+from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.table import NOTHING_SET, ClusteringState, FileGroup, HistoryTruncation, LiveTable
 from tablectl.model.table_options import TableOptions
 from tablectl.planning.actions import actions_for
@@ -139,13 +137,15 @@ def tables(draw: st.DrawFn) -> dict[str, Any]:
         )
         properties.update({key: text for key, text in pair if text})
     if "columnMapping" in features:
-        properties[MAPPING_KEY] = draw(st.sampled_from(["name", "NAME", "none"]))
+        properties[keys.COLUMN_MAPPING] = draw(st.sampled_from(["name", "NAME", "none"]))
     if "icebergCompatV2" in features:
         switches = [("true", "iceberg"), ("true", None), ("false", None), (None, None)]
         compat, formats = draw(st.sampled_from(switches))
-        properties.update({key: text for key, text in ((compat_key(2), compat), (FORMATS_KEY, formats)) if text})
+        properties.update(
+            {key: text for key, text in ((keys.iceberg_compat(2), compat), (keys.UNIFORM_FORMATS, formats)) if text}
+        )
         if compat == "true":
-            properties |= {MAPPING_KEY: "name", _VECTORS: "false"}
+            properties |= {keys.COLUMN_MAPPING: "name", _VECTORS: "false"}
             properties.pop(_MANIFEST, None)
     clustered = draw(st.just(()) | columns.map(lambda names: tuple((name,) for name in names)))
     return {
@@ -184,7 +184,9 @@ def with_properties(table: LiveTable, pairs: tuple[tuple[str, str], ...]) -> Liv
 
 
 def _upgraded(table: LiveTable, upgrade: UpgradeUniform) -> LiveTable:
-    others = [key for each in (1, 2) if each != upgrade.version and (key := compat_key(each)) in table.properties]
+    others = [
+        key for each in (1, 2) if each != upgrade.version and (key := keys.iceberg_compat(each)) in table.properties
+    ]
     upgraded = operate(table, SetProperties((*upgrade.values, *((key, "false") for key in others))))
     return replace(upgraded, vectors=0) if upgrade.version > 1 else upgraded
 
@@ -319,7 +321,7 @@ def test_a_run_stopped_anywhere_goes_on_from_there(
     standings = {change.id: change_state(change, table) for change in plan.changes}
     assert ChangeState.STALE not in standings.values()
     pending = tuple(current(change, table) for change in plan.changes if standings[change.id] is ChangeState.PENDING)
-    basis = Basis.of(table, options)
+    basis = basis_of(table, options)
     rest = replace(plan, changes=pending, basis=basis, statements=derive(pending, basis, table.name, "oss"))
     for statement in rest.statements:
         table = execute(table, statement, rest)
@@ -366,7 +368,7 @@ def _properties(table: LiveTable, plan: TablePlan) -> dict[str, str]:
     lost |= {"delta.rowTrackingSuspended" for each in plan.changes if each.before == "suspended"}
     if any(each.id == "uniform" for each in plan.changes):
         # What the upgrade implies, which its undo note names.
-        lost |= {_VECTORS, MAPPING_KEY, ATOMIC_KEY, *(compat_key(each) for each in (1, 2))}
+        lost |= {_VECTORS, keys.COLUMN_MAPPING, keys.UNIFORM_ATOMIC, *(keys.iceberg_compat(each) for each in (1, 2))}
     # What takes a mapping away writes `none`, which is what every engine takes where nothing is set.
     none = ("delta.columnMapping.mode", "none")
     return {key: text for key, text in table.properties.items() if key not in lost and (key, text) != none}
