@@ -16,9 +16,6 @@ from tablectl.model.plan import Basis, Change, Refusal, Rewrite, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 
-PARTITIONS = "(partitions)"
-"""Used in ``Step.needs``: the step runs after a change of the partition columns. No property has this key."""
-
 
 @dataclass(frozen=True, slots=True)
 class Step:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TypeVar
 
-from tablectl.attributes.base import NO_NEEDS, PARTITIONS, Action, Attribute, ChangeTarget, Needs, Step
+from tablectl.attributes.base import NO_NEEDS, Action, Attribute, ChangeTarget, Needs, Step
 from tablectl.attributes.column_lists import folded, paths_of, resolved
 from tablectl.attributes.rewrite_limits import why_too_large
 from tablectl.attributes.value_types import Declared, ValueType
@@ -29,7 +29,7 @@ from tablectl.delta.names import (
 )
 from tablectl.delta.properties import parse_columns
 from tablectl.delta.schema import Field, Schema
-from tablectl.model.operations import ClusterBy, OptimizeData, Repartition
+from tablectl.model.operations import PARTITIONS, ClusterBy, OptimizeData, Repartition
 from tablectl.model.plan import Basis, Change, Refusal, Rewrite, Value
 from tablectl.model.table import ClusteringState, FileGroup, LiveTable
 from tablectl.model.table_options import TableOptions

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, get_args
 
 from tablectl.attributes.base import Action, ChangeTarget, Needs, Step, WordAttribute, is_true, put_back
-from tablectl.attributes.features import PROTECTION
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
+from tablectl.delta.protocol import PROTECTION
 from tablectl.model.operations import DropFeature, Purge, SetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
 from tablectl.model.table import LiveTable

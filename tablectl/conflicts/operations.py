@@ -13,19 +13,10 @@ from types import MappingProxyType
 from typing import Literal
 
 from tablectl.conflicts.context import VECTORS, ConflictContext
-from tablectl.conflicts.statement_commits import LIVE, NEW, commits_of, effect_of
-from tablectl.conflicts.transactions import (
-    CLUSTERING_DOMAIN,
-    NOTHING,
-    CommittedTransaction,
-    CurrentTransaction,
-    File,
-    Kind,
-    MetadataChange,
-    ProtocolChange,
-    Reads,
-)
+from tablectl.conflicts.transactions import NOTHING, CurrentTransaction, Reads
 from tablectl.delta import keys
+from tablectl.delta.keys import CLUSTERING_DOMAIN
+from tablectl.model.commits import LIVE, NEW, CommittedTransaction, File, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations import ClusterBy, Operation, SetProperties, UnsetProperties
 
 Place = Literal["a", "b"]
@@ -199,7 +190,7 @@ def _ours(operation: Operation) -> Transactions:
     """A statement that tablectl itself may send. One function defines what it commits, for the matrix and for plans."""
 
     def transactions(setting: ConflictContext, _place: Place) -> tuple[Transaction, ...]:
-        made = commits_of(effect_of(operation, setting.basis), setting.basis)
+        made = operation.commits(setting.basis)
         return tuple(_on_files(winner, setting) for winner in made)
 
     return transactions

@@ -13,11 +13,11 @@ from functools import lru_cache
 from tablectl.conflicts.expected_writers import ExpectedWriters, WriterProfile, expected_writers
 from tablectl.conflicts.rules.decide import decide_all
 from tablectl.conflicts.rules.delta_spark import RELEASES
-from tablectl.conflicts.statement_commits import commits_of
-from tablectl.conflicts.transactions import CommittedTransaction, ConflictOutcome
+from tablectl.conflicts.transactions import ConflictOutcome
 from tablectl.delta.client_families import UNKNOWN
 from tablectl.delta.dialects import dialect_of
-from tablectl.model.plan import Basis, CommitEffect, Phase
+from tablectl.model.commits import CommittedTransaction
+from tablectl.model.plan import Basis, Phase
 
 _NO_WRITER = "the table's history names no writer, so every concurrent write may conflict"
 _UNDOCUMENTED = "an undocumented error"
@@ -40,24 +40,23 @@ class Forecast:
     outcome: ConflictOutcome
 
 
-def phase_of(effect: CommitEffect, basis: Basis, dialect: str) -> PhaseVerdict:
-    """The phase in which a commit with this effect may run on a table."""
-    forecasts = forecast(effect, basis, dialect)
-    made = commits_of(effect, basis)
+def phase_of(made: Sequence[CommittedTransaction], basis: Basis, dialect: str) -> PhaseVerdict:
+    """The phase in which a statement with these commits may run on a table."""
+    forecasts = forecast(made, basis, dialect)
     failing = [each for each in forecasts if not each.outcome.survives]
     if not failing:
         return PhaseVerdict(Phase.FREE, _why_free(made, basis))
     casualties = _casualties(forecasts)
-    if effect.rewrites_files and not any(each.writer.appends for each in failing):
+    if any(each.removed for each in made) and not any(each.writer.appends for each in failing):
         return PhaseVerdict(
             Phase.REWRITE, "it rewrites data files without changing rows: appends do not conflict", casualties
         )
     return PhaseVerdict(Phase.CLOSED, _why_closed(made, failing, basis, dialect), casualties)
 
 
-def forecast(effect: CommitEffect, basis: Basis, dialect: str) -> tuple[Forecast, ...]:
-    """What a statement with this effect does to each writer that may be in flight on the table, client by client."""
-    return _forecast(commits_of(effect, basis), ExpectedWriters.of(basis, dialect))
+def forecast(made: Sequence[CommittedTransaction], basis: Basis, dialect: str) -> tuple[Forecast, ...]:
+    """What a statement with these commits does to each writer that may be in flight on the table, client by client."""
+    return _forecast(tuple(made), ExpectedWriters.of(basis, dialect))
 
 
 @lru_cache(maxsize=1024)

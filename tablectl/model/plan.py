@@ -20,6 +20,20 @@ Value = str | tuple[str, ...] | None
 """An attribute's value in a plan: text, a list of columns, or ``None`` for a property that is not set."""
 
 
+Verb = Literal[
+    "SET TBLPROPERTIES",
+    "UNSET TBLPROPERTIES",
+    "CLUSTER BY",
+    "REORG",
+    "REMOVE COLUMN MAPPING",
+    "OPTIMIZE",
+    "DROP FEATURE",
+    "OVERWRITE",
+    "UPGRADE UNIFORM",
+]
+"""The kind of a statement."""
+
+
 class Phase(StrEnum):
     """When a statement runs, and with it which writers must wait (docs/window.md)."""
 
@@ -135,17 +149,7 @@ class Statement:
 
     id: str
     """Identifies the statement within its table. A run applies each statement at most once."""
-    verb: Literal[
-        "SET TBLPROPERTIES",
-        "UNSET TBLPROPERTIES",
-        "CLUSTER BY",
-        "REORG",
-        "REMOVE COLUMN MAPPING",
-        "OPTIMIZE",
-        "DROP FEATURE",
-        "OVERWRITE",
-        "UPGRADE UNIFORM",
-    ]
+    verb: Verb
     sql: str
     phase: Phase
     reason: str

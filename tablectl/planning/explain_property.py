@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from tablectl.attributes.policy import OWNED, OWNED_KEYS, attribute, why_refused
 from tablectl.conflicts.phases import PhaseVerdict, phase_of
 from tablectl.conflicts.rules.delta_spark import RELEASES
-from tablectl.conflicts.statement_commits import effect_of
 from tablectl.delta.dialects import DIALECTS
 from tablectl.delta.properties import canonical_key, find_anywhere, find_known, needs_of, why_never_declared
 from tablectl.model.lint_rules import RULES
@@ -81,4 +80,4 @@ def _changes(key: str, value: str, dialect: str) -> tuple[tuple[str, PhaseVerdic
         ("set", SetProperties(((key, value or _SAMPLE),))),
         ("unset", UnsetProperties((key,))),
     )
-    return tuple((what, phase_of(effect_of(operation, basis), basis, dialect)) for what, operation in made)
+    return tuple((what, phase_of(operation.commits(basis), basis, dialect)) for what, operation in made)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tablectl.conflicts.statement_commits import effect_of
 from tablectl.delta import keys
 from tablectl.delta.clients import (
     LISTS,
@@ -210,7 +209,7 @@ def _cause(feature: str, changes: Sequence[Change], basis: Basis) -> str:
         (action.change.id, features)
         for action in actions_for(changes, basis)
         for step in action.steps
-        if (features := effect_of(step.operation, basis).features)
+        if (features := step.operation.effect(basis).features)
     ]
     named = [change for change, features in raising if feature in features]
     return (named or [change for change, _ in raising])[0]

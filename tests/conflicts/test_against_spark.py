@@ -13,7 +13,6 @@ import pytest
 
 from tablectl.attributes.basis import basis_of
 from tablectl.conflicts.rules.decide import decide_all
-from tablectl.conflicts.statement_commits import commits_of, effect_of
 from tablectl.conflicts.transactions import Conflict
 from tablectl.delta.names import TableName
 from tablectl.log.reader import read_table
@@ -100,7 +99,7 @@ def test_a_statement_commits_what_its_effect_says(
     basis = basis_of(read_table(table, str(tmp_path / "t")))
     before = Log(tmp_path / "t").newest()
     spark.sql(render(operation, table))
-    (said,) = commits_of(effect_of(operation, basis), basis)
+    (said,) = operation.commits(basis)
     (made,) = [Log(tmp_path / "t").winner(version) for version in range(before + 1, Log(tmp_path / "t").newest() + 1)]
     assert (said.kind, said.domains, said.blind) == (made.kind, made.domains, made.blind)
     assert (bool(said.added), bool(said.removed)) == (bool(made.added), bool(made.removed))
@@ -118,7 +117,7 @@ def test_row_tracking_on_commits_what_its_effect_says(lake: Lake, spark: Any, tm
     operation = SetProperties((("delta.enableRowTracking", "true"),))
     spark.sql(render(operation, table))
     made = [log.winner(version) for version in range(before + 1, log.newest() + 1)]
-    said = commits_of(effect_of(operation, basis), basis)
+    said = operation.commits(basis)
     assert [winner.kind for winner in said] == [winner.kind for winner in made]
     assert [winner.metadata and winner.metadata.tag for winner in made] == [None, None, "row tracking"]
     assert said[-1].metadata is not None

@@ -38,16 +38,6 @@ from tests.applying.fake_lake import changed_properties, parse_sql
 
 Live = Callable[..., LiveTable]
 
-_VERBS: dict[type[Operation], str] = {
-    SetProperties: "SET TBLPROPERTIES",
-    UnsetProperties: "UNSET TBLPROPERTIES",
-    ClusterBy: "CLUSTER BY",
-    Purge: "REORG",
-    RemoveMapping: "REMOVE COLUMN MAPPING",
-    DropFeature: "DROP FEATURE",
-    OptimizeData: "OPTIMIZE",
-    UpgradeUniform: "UPGRADE UNIFORM",
-}
 _KEYS: dict[str, tuple[str, ...]] = {
     "delta.appendOnly": ("true", "false", "TRUE"),
     "delta.checkpointPolicy": ("v2", "classic"),
@@ -183,11 +173,15 @@ def with_properties(table: LiveTable, pairs: tuple[tuple[str, str], ...]) -> Liv
     return replace(table, properties=properties)
 
 
+def _values(operation: Operation) -> tuple[tuple[str, str], ...]:
+    return tuple((key, value) for key, value in operation.properties.items() if value is not None)
+
+
 def _upgraded(table: LiveTable, upgrade: UpgradeUniform) -> LiveTable:
     others = [
         key for each in (1, 2) if each != upgrade.version and (key := keys.iceberg_compat(each)) in table.properties
     ]
-    upgraded = operate(table, SetProperties((*upgrade.values, *((key, "false") for key in others))))
+    upgraded = operate(table, SetProperties((*_values(upgrade), *((key, "false") for key in others))))
     return replace(upgraded, vectors=0) if upgrade.version > 1 else upgraded
 
 
@@ -196,7 +190,7 @@ def operate(table: LiveTable, operation: Operation) -> LiveTable:
     properties = dict(table.properties or NOTHING_SET)
     match operation:
         case SetProperties() | RemoveMapping():
-            return with_properties(table, operation.values)
+            return with_properties(table, _values(operation))
         case UnsetProperties(keys):
             return replace(table, properties={key: text for key, text in properties.items() if key not in keys})
         case ClusterBy(paths):
@@ -213,6 +207,8 @@ def operate(table: LiveTable, operation: Operation) -> LiveTable:
         case Repartition(columns):
             clustering = None if table.clustering is None else ()
             return replace(table, partition_columns=columns, clustering=clustering, vectors=0)
+        case _:
+            raise AssertionError(operation)
 
 
 def steps_of(statement: Statement, plan: TablePlan) -> list[Step]:
@@ -222,7 +218,7 @@ def steps_of(statement: Statement, plan: TablePlan) -> list[Step]:
         for action in actions_for(plan.changes, plan.basis)
         if action.change.id in statement.serves
         for step in action.steps
-        if _VERBS[type(step.operation)] == statement.verb and step.id in {"", statement.id}
+        if step.operation.verb == statement.verb and step.id in {"", statement.id}
     ]
 
 

@@ -10,22 +10,12 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from tablectl.conflicts.rules.client_rules import ClientRules
-from tablectl.conflicts.transactions import (
-    CLUSTERING_DOMAIN,
-    ROW_TRACKING_DOMAIN,
-    CommittedTransaction,
-    Conflict,
-    ConflictOutcome,
-    CurrentTransaction,
-    Kind,
-    Level,
-    MetadataChange,
-    commits,
-    fails,
-)
+from tablectl.conflicts.transactions import Conflict, ConflictOutcome, CurrentTransaction, Level, commits, fails
 from tablectl.delta import keys
 from tablectl.delta.client_families import DELTA_SPARK
+from tablectl.delta.keys import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN
 from tablectl.delta.protocol import Client
+from tablectl.model.commits import CommittedTransaction, Kind, MetadataChange
 
 Version = tuple[int, ...]
 
