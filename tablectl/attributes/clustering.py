@@ -12,23 +12,19 @@ for ``full`` also files clustered by other columns. New data does not count: its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import TypeVar
 
 from tablectl.attributes.base import NO_NEEDS, Action, Attribute, ChangeTarget, Needs, Step
 from tablectl.attributes.column_lists import folded, paths_of, resolved
 from tablectl.attributes.rewrite_limits import why_too_large
+from tablectl.attributes.statistics import STATS_KEYS, has_order, has_statistics
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.names import (
-    ColumnPath,
     column_text,
-    fold_column,
     parse_column,
 )
-from tablectl.delta.properties import parse_columns
-from tablectl.delta.schema import Field, Schema
 from tablectl.model.operations import PARTITIONS, ClusterBy, OptimizeData, Repartition
 from tablectl.model.plan import Basis, Change, Refusal, Rewrite, Value
 from tablectl.model.table import ClusteringState, FileGroup, LiveTable
@@ -38,13 +34,6 @@ DATA = "data"
 """The key of the attribute's second fact."""
 CLUSTERED_DATA = f"clustering.{DATA}"
 """The id of the change that makes the data follow the clustering columns."""
-STATS_KEYS = (keys.INDEXED_COLUMNS, keys.STATISTICS_COLUMNS)
-_DEFAULT_INDEXED = 32
-_NO_COLUMNS: frozenset[ColumnPath] = frozenset()
-_Parsed = TypeVar("_Parsed")
-_TYPES = frozenset(
-    {"byte", "short", "integer", "long", "float", "double", "date", "timestamp", "timestamp_ntz", "string"}
-)
 
 
 class Clustering(Attribute):
@@ -191,7 +180,7 @@ def _check_column(change: Change, text: str, live: LiveTable, target: ChangeTarg
             condition="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
         )
     path, field = found
-    if not _clusterable(field):
+    if not has_order(field):
         return Refusal(
             change=change.id,
             reason=f"column {text} is of type {field.type}, which has no order that clustering could use",
@@ -206,37 +195,3 @@ def _check_column(change: Change, text: str, live: LiveTable, target: ChangeTarg
             condition="DELTA_CLUSTERING_COLUMN_MISSING_STATS",
         )
     return None
-
-
-def _clusterable(field: Field) -> bool:
-    return field.type in _TYPES or field.type.startswith(("decimal", "string", "char", "varchar"))
-
-
-def has_statistics(path: ColumnPath, schema: Schema, property_of: Callable[[str], str | None]) -> bool:
-    """Whether Delta collects statistics for a leaf column, given the table's properties.
-
-    ``delta.dataSkippingStatsColumns`` names columns or structs and takes precedence over
-    ``delta.dataSkippingNumIndexedCols``, which counts leaves in schema order. Partition columns do not count
-    (delta-1.4).
-    """
-    named = property_of(STATS_KEYS[1])
-    if named is not None:
-        return names_statistics(path, named)
-    limit = _parsed(int, property_of(STATS_KEYS[0]) or "", _DEFAULT_INDEXED)
-    if limit < 0:
-        return True
-    leaves = (leaf for leaf, _ in schema.leaves())
-    return fold_column(path) in {fold_column(leaf) for leaf in islice(leaves, limit)}
-
-
-def names_statistics(path: ColumnPath, named: str) -> bool:
-    """Whether a list such as ``delta.dataSkippingStatsColumns`` names a leaf column, or a struct that contains it."""
-    folded = fold_column(path)
-    return any(folded[: len(column)] == column for column in _parsed(parse_columns, named, _NO_COLUMNS))
-
-
-def _parsed(parse: Callable[[str], _Parsed], text: str, otherwise: _Parsed) -> _Parsed:
-    try:
-        return parse(text)
-    except ValueError:
-        return otherwise

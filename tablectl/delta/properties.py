@@ -82,7 +82,12 @@ def _text(text: str) -> str:
 
 def parse_columns(text: str) -> frozenset[ColumnPath]:
     """The folded columns of a list such as ``delta.dataSkippingStatsColumns``: ``id, address.city, `a.b```."""
-    return frozenset(fold_column(split_parts(item.strip())) for item in _split_commas(text) if text.strip())
+    return frozenset(map(fold_column, split_columns(text)))
+
+
+def split_columns(text: str) -> tuple[ColumnPath, ...]:
+    """The columns of such a list, in order. Raises ``ValueError`` if it is none."""
+    return tuple(split_parts(item.strip()) for item in _split_commas(text)) if text.strip() else ()
 
 
 def _split_commas(text: str) -> Iterator[str]:

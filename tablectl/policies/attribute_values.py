@@ -17,7 +17,7 @@ from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar,
 
 
 def read_attribute(entry: Entry, reading: ValueReader) -> dict[str, GivenValue]:
-    """The values that one attribute's entry declares, by attribute name or, for each property, ``properties.<key>``."""
+    """The values that one attribute's entry declares, by attribute name or, for a map, ``<name>.<key>``."""
     shape = SHAPES[entry.key]
     reading = reading.of_value(entry.key, "")
     match entry.value:
@@ -27,6 +27,8 @@ def read_attribute(entry: Entry, reading: ValueReader) -> dict[str, GivenValue]:
             return {}
         case MapNode() if shape.keyed:
             return {f"{entry.key}.{key}": given for key, given in read_properties(entry.value, reading).items()}
+        case MapNode() if shape.fields:
+            return _read_fields(entry.value, shape, reading)
         case ListNode() if shape.columns:
             value: str | tuple[str, ...] | None = _read_columns(entry.value, shape, reading)
         case Scalar() if shape.words:
@@ -36,6 +38,25 @@ def read_attribute(entry: Entry, reading: ValueReader) -> dict[str, GivenValue]:
             reading.report(entry.value.source, message, f"for example {shape.example}")
             return {}
     return {} if value is None else {entry.key: reading.given(value, entry.source)}
+
+
+def _read_fields(node: MapNode, shape: ValueType, reading: ValueReader) -> dict[str, GivenValue]:
+    fields = {each.name: each for each in shape.fields}
+    given: dict[str, GivenValue] = {}
+    for entry in node.entries:
+        field, what = fields.get(entry.key), f"`{shape.name}.{entry.key}`"
+        if field is None:
+            reading.report(
+                entry.source, f"{shown(entry.key)} is no key of `{shape.name}`", did_you_mean(entry.key, fields)
+            )
+            continue
+        text = reading.text(entry.value, what, f"`{field.name}: {field.example}`")
+        why = "" if text is None else field.why_not(text)
+        if text is not None and why:
+            reading.report(entry.value.source, f"{shown(text)} is not a value of {what}: it {why}")
+        elif text is not None:
+            given[f"{shape.name}.{field.name}"] = reading.given(text, entry.source)
+    return given
 
 
 def _read_word(scalar: Scalar, shape: ValueType, reading: ValueReader) -> str | None:

@@ -140,12 +140,12 @@ def _read_tags(entry: Entry, reading: ValueReader) -> dict[str, GivenValue]:
 
 
 def _names(node: MapNode, reading: ValueReader) -> frozenset[str]:
-    keyed = [entry for entry in node.entries if entry.key in SHAPES and SHAPES[entry.key].keyed]
+    keyed = [entry for entry in node.entries if entry.key in SHAPES and SHAPES[entry.key].mapped]
     inner = {
-        f"{entry.key}.{canonical_key(property_.key, reading.dialect)}"
+        f"{entry.key}.{canonical_key(each.key, reading.dialect) if SHAPES[entry.key].keyed else each.key}"
         for entry in keyed
         if isinstance(entry.value, MapNode)
-        for property_ in entry.value.entries
+        for each in entry.value.entries
     }
     return frozenset(inner | {entry.key for entry in node.entries})
 

@@ -114,6 +114,12 @@ def _attribute(shape: ValueType) -> Schema:
     about = {"description": shape.description}
     if shape.keyed:
         return {**about, **_properties()}
+    if shape.fields:
+        fields = {
+            each.name: {**_TEXT, "description": each.description, "examples": [*each.words, each.example]}
+            for each in shape.fields
+        }
+        return {**about, "type": "object", "properties": fields, "additionalProperties": False}
     words: Schema = {"enum": list(shape.words)}
     choices = [_columns(shape), words, _VARIABLE] if shape.columns else [words, _VARIABLE]
     return {**about, "anyOf": choices}

@@ -80,7 +80,7 @@ def test_what_readers_would_not_see_is_spelled_out() -> None:
 
 
 def test_every_operation_is_listed_with_a_verb_of_its_own() -> None:
-    assert set(OPERATIONS) == set(Operation.__subclasses__())
+    assert {each.__name__ for each in OPERATIONS} == {each.__name__ for each in Operation.__subclasses__()}
     assert [each.verb for each in OPERATIONS] == list(dict.fromkeys(each.verb for each in OPERATIONS))
     assert {each.verb for each in OPERATIONS} == set(get_args(Verb))
     assert len({each.word for each in OPERATIONS}) == len(OPERATIONS)

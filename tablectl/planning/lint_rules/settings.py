@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tablectl.attributes.clustering import STATS_KEYS, has_statistics, names_statistics
+from tablectl.attributes.statistics import STATS_KEYS, has_statistics, names_statistics
 from tablectl.delta import keys
 from tablectl.delta.names import column_text
 from tablectl.planning.lint_rules.linted_state import LintedState, RuleFinding
