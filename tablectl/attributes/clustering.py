@@ -191,7 +191,7 @@ def _check_column(change: Change, text: str, live: LiveTable, target: ChangeTarg
         return Refusal(
             change=change.id,
             reason=f"Delta collects no statistics for column {text}, and clustering needs them",
-            way_out=f"declare {STATS_KEYS[1]} with {text} in it, or a larger {STATS_KEYS[0]}, under `properties`",
+            way_out=f"name {text} in `data_skipping`, or declare a larger {keys.INDEXED_COLUMNS} under `properties`",
             condition="DELTA_CLUSTERING_COLUMN_MISSING_STATS",
         )
     return None

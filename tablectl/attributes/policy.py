@@ -14,6 +14,7 @@ from typing import Any
 from tablectl.attributes.base import NO_NEEDS, Attribute, Needs
 from tablectl.attributes.clustering import Clustering
 from tablectl.attributes.column_mapping import ColumnMapping
+from tablectl.attributes.data_skipping import DataSkipping
 from tablectl.attributes.deletion_vectors import DeletionVectors
 from tablectl.attributes.isolation import Isolation
 from tablectl.attributes.partitioning import Partitioning
@@ -35,6 +36,7 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     RowTracking(),
     ColumnMapping(),
     Uniform(),
+    DataSkipping(),
     Properties(),
 )
 """Every attribute, in the order of plans."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from tablectl.attributes.policy import OWNED
 from tablectl.attributes.statistics import STATS_KEYS, has_statistics, names_statistics
 from tablectl.delta import keys
 from tablectl.delta.names import column_text
@@ -96,8 +97,17 @@ def clustering_rewrites_nothing(subject: LintedState) -> Iterator[RuleFinding]:
         yield RuleFinding("L017", "files stay as they are until OPTIMIZE clusters them", "clustering")
 
 
+def indexed_count_ignored(subject: LintedState) -> Iterator[RuleFinding]:
+    """L019: the number of indexed columns is set, and a list of columns takes precedence."""
+    count = subject.value(keys.INDEXED_COLUMNS)
+    if count is not None and subject.value(keys.STATISTICS_COLUMNS) is not None:
+        text = f"{keys.INDEXED_COLUMNS} is {count}, and the list of statistics columns takes precedence"
+        yield RuleFinding("L019", text, _line(keys.INDEXED_COLUMNS))
+
+
 def _line(key: str) -> str:
-    return f"properties.{key}"
+    """The id of the declaration that sets a property."""
+    return OWNED.get(key.lower(), f"properties.{key}")
 
 
 def _span(text: str) -> str:
