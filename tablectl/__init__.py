@@ -58,4 +58,10 @@ def __getattr__(name: str) -> Any:
     }
     if name not in modules:
         raise AttributeError(f"module 'tablectl' has no attribute {name!r}")
-    return getattr(import_module(f"tablectl.{modules[name]}"), name)
+    try:
+        module = import_module(f"tablectl.{modules[name]}")
+    except ModuleNotFoundError as error:
+        if error.name == "tablectl.api":
+            raise ImportError(f"tablectl.{name} is in tablectl, and only tablectl-guard is installed") from error
+        raise
+    return getattr(module, name)

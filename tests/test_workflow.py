@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from tablectl.planning.plan_file import digest_of, dump_plan
 from tablectl.policies.config import Config
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
+from tablectl.project import EngineSource, Project
 from tablectl.selection import Selection
 from tablectl.version import __version__
 from tablectl.workflow import Control, LogReader, make_plan, run
@@ -33,9 +34,13 @@ def specs(*given: TableSpec) -> Specs:
     return Specs.of(given)
 
 
+def project(engine: Callable[[str], LogEngine]) -> Project:
+    return Project(Config(), source=EngineSource(open=engine), environ={})
+
+
 def planned(*given: TableSpec, catalog: Mapping[str, Path] | None = None) -> Plan:
     named = {("spark_catalog", *name.split(".")): path for name, path in (catalog or {}).items()}
-    return make_plan(specs(*given), Selection(), "oss", lambda: LogEngine(catalog=named))
+    return make_plan(project(lambda _stamp: LogEngine(catalog=named)), specs(*given), Selection())
 
 
 # Plans
@@ -59,11 +64,11 @@ def test_tables_are_planned_failed_or_as_declared(tmp_path: Path) -> None:
 
 
 def test_an_engine_that_does_not_start_fails_only_the_tables_that_need_it(tmp_path: Path) -> None:
-    def start() -> LogEngine:
+    def start(_stamp: str) -> LogEngine:
         raise EngineError("no Spark", "install it")
 
     given = specs(spec(f"delta.`{create(tmp_path / 'a')}`"), spec("sales.orders"))
-    plan = make_plan(given, Selection(), "oss", start)
+    plan = make_plan(project(start), given, Selection())
     assert (len(plan.tables), plan.failures[0].message) == (1, "no Spark")
 
 
@@ -101,7 +106,7 @@ def test_a_run_stamps_and_closes_its_engine(tmp_path: Path) -> None:
         engines.append(LogEngine(stamp))
         return engines[-1]
 
-    report = run(plan, opened, Config(), {}, Control())
+    report = run(project(opened), plan, Control())
     assert (report.exit_code, report.plan) == (0, digest_of(plan))
     assert Logged(tmp_path / "a").stamps == [{"plan": digest_of(plan), "run": report.run}]
     assert engines[0].closed
@@ -116,7 +121,7 @@ def test_the_engine_is_closed_whatever_is_raised(tmp_path: Path, error: type[Bas
         raise error
 
     with pytest.raises(error):
-        run(plan, lambda _stamp: engine, Config(), {}, Control(notify=raises))
+        run(project(lambda _stamp: engine), plan, Control(notify=raises))
     assert (engine.closed, engine.sent) == (True, [])
 
 
@@ -124,7 +129,7 @@ def test_an_engine_of_another_dialect_is_refused_and_closed(tmp_path: Path) -> N
     plan = planned(spec(f"delta.`{create(tmp_path / 'a')}`"))
     engine = LogEngine(dialect="databricks")
     with pytest.raises(PlanFileError, match="the engine speaks databricks"):
-        run(plan, lambda _stamp: engine, Config(), {}, Control())
+        run(project(lambda _stamp: engine), plan, Control())
     assert engine.closed
     assert not (tmp_path / "a" / "_tablectl").exists()
 
@@ -132,8 +137,8 @@ def test_an_engine_of_another_dialect_is_refused_and_closed(tmp_path: Path) -> N
 def test_nothing_to_do_opens_no_engine(tmp_path: Path) -> None:
     create(tmp_path / "a", partitions=["day"])
     refused = planned(spec(f"delta.`{tmp_path}/a`", Policy(partitioning="none")), spec("sales.gone"))
-    assert run(refused, pytest.fail, Config(), {}, Control()).exit_code == 1
-    assert run(planned(), pytest.fail, Config(), {}, Control()).exit_code == 0
+    assert run(project(pytest.fail), refused, Control()).exit_code == 1
+    assert run(project(pytest.fail), planned(), Control()).exit_code == 0
 
 
 def test_a_stop_before_the_run_begins_is_heeded(tmp_path: Path) -> None:
@@ -141,7 +146,7 @@ def test_a_stop_before_the_run_begins_is_heeded(tmp_path: Path) -> None:
     control = Control()
     control.stop.set()
     assert isinstance(control.clock, SystemClock)
-    report = run(plan, LogEngine, Config(), {}, control)
+    report = run(project(LogEngine), plan, control)
     assert [table.outcome for table in report.tables] == [RunOutcome.INTERRUPTED]
     assert len(Logged(tmp_path / "a").commits) == 2
 

@@ -60,8 +60,8 @@ class DataSkipping(Attribute):
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
         """Refuses columns that Delta rejects, and a list that leaves clustering columns without statistics."""
-        reason, way_out, condition = next(_problems(change, live, target), ("", "", ""))
-        return Refusal(change=change.id, reason=reason, way_out=way_out, condition=condition) if reason else None
+        reason, fix, condition = next(_problems(change, live, target), ("", "", ""))
+        return Refusal(change=change.id, reason=reason, fix=fix, condition=condition) if reason else None
 
     def act(self, change: Change, basis: Basis) -> Action:
         """Sets or unsets one property. Files are not read again."""
@@ -106,8 +106,8 @@ def _problems(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator
         for leaf, field in below:
             if not has_order(field):
                 reason = f"Delta keeps no statistics of {column_text(leaf)}, which is of type {field.type}"
-                way_out = "name columns of a number, date, timestamp or string type, and of a struct only such fields"
-                yield reason, way_out, "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE"
+                fix = "name columns of a number, date, timestamp or string type, and of a struct only such fields"
+                yield reason, fix, "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE"
             if fold_column(leaf) in seen:
                 reason = f"{column_text(leaf)} is named twice: by itself and by its struct"
                 yield reason, "name one of them", "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS"

@@ -50,7 +50,7 @@ class Isolation(WordAttribute):
                 change=change.id,
                 reason=f"{dialect.title} can set only the isolation level Serializable; "
                 f"it honours a {change.after} that another engine stored",
-                way_out="declare `isolation: Serializable` or `default`; "
+                fix="declare `isolation: Serializable` or `default`; "
                 "or set the level from Databricks, after which this policy holds",
             )
         return None

@@ -8,37 +8,38 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from tablectl.api import read_plan
+from tablectl.ci.artifact import ARCHIVE_BYTES, PLAN, unpack
 from tablectl.ci.base import base_file
 from tablectl.ci.comment import DEFAULT, body_of, marker, put_comment
 from tablectl.ci.github import GitHub, GitHubError
-from tablectl.ci.job import CommandResult, Job
-from tablectl.ci.reviewed import BY_HAND, CHOSEN, Origin, artifact_name, find_reviewed
+from tablectl.ci.job import CiJob, CommandResult
+from tablectl.ci.reviewed import BY_HAND, CHOSEN, ArtifactOrigin, artifact_name, find_reviewed
 from tablectl.cli.report_files import below_root
 from tablectl.model.errors import ExitCode, InputError, PlanFileError, TablectlError, UsageError
 from tablectl.model.plan import Plan
 from tablectl.planning.plan_file import check_environment, digest_of
 from tablectl.policies.branch import BASE
 from tablectl.policies.config import ENV, FILE, ignored_keys, load_config, signers_of
-from tablectl.policies.repository import load_repository
+from tablectl.project import Project
 from tablectl.reports.context import Context
 from tablectl.reports.markdown import said
 from tablectl.reports.sarif import problems_sarif
+from tablectl.saved_plan import read_plan
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _MOST_SAID = 10_000
 """The maximum length of an error in a comment, in characters."""
 
 _WAYS_OUT = {
-    ExitCode.ERROR: "the log says what is wrong; once it is mended, run this job again: what was done stays done",
+    ExitCode.ERROR: "fix the error shown in the log and run this job again; completed tables are skipped",
     ExitCode.REFUSED: f"nothing was changed. Where the plan is stale, or all of it refused, {BY_HAND}",
-    ExitCode.WINDOW: "nothing was changed: the window did not open, and the report says for whom. Run this job again",
+    ExitCode.WINDOW: "nothing was changed: the window did not open (the report names the holder). Run this job again",
     ExitCode.PARTIAL: "run this job again, and the same plan finishes what is left. Tables that changed since the "
     f"plan, or are refused, want a new one: {BY_HAND}",
 }
 
 
-def base_step(job: Job) -> int:
+def base_step(job: CiJob) -> int:
     """Save the base branch's ``tablectl.yaml``, which decides everything that a branch may not. Output ``config`` is
     its path.
 
@@ -54,7 +55,7 @@ def base_step(job: Job) -> int:
     return ExitCode.DONE
 
 
-def plan_step(job: Job) -> int:
+def plan_step(job: CiJob) -> int:
     """Plan: write the files of the artifact, the summary, and the outputs. Pending changes are not a failure."""
     if job.base and not job.environ.get(BASE):
         raise UsageError(
@@ -93,7 +94,7 @@ def plan_step(job: Job) -> int:
     return code
 
 
-def _signed(job: Job, plan: Path) -> bool:
+def _signed(job: CiJob, plan: Path) -> bool:
     """Signs a plan where the job has a key; False where that fails."""
     key = job.given("signing_key")
     if not key or job.tablectl("sign", str(plan), f"--key={key}").code == 0:
@@ -102,7 +103,7 @@ def _signed(job: Job, plan: Path) -> bool:
     return False
 
 
-def comment_step(job: Job) -> int:
+def comment_step(job: CiJob) -> int:
     """Post the report of a plan or a run as a comment. If that fails it is only a warning: the run's page has the
     report.
     """
@@ -128,27 +129,28 @@ def comment_step(job: Job) -> int:
     return ExitCode.DONE
 
 
-def find_step(job: Job) -> int:
-    """Find the artifact with the reviewed plan. Raises ``PlanFileError``, with what to do, if there is none."""
-    origin = Origin(job.name, job.environ.get("GITHUB_SHA", ""), job.workflow, job.environ.get("GITHUB_REF_NAME", ""))
-    found = find_reviewed(GitHub.of(job.environ, job.repository), origin, job.number("plan_run"))
-    job.output(
-        run=found.run,
-        artifact=found.artifact,
-        pull_request=found.pull_request or "",
-        digest=found.digest,
-        folder=_new_folder(job, "reviewed"),
+def find_step(job: CiJob) -> int:
+    """Download the reviewed plan. Raises ``PlanFileError``, with what to do, if there is none."""
+    origin = ArtifactOrigin(
+        job.name, job.environ.get("GITHUB_SHA", ""), job.workflow, job.environ.get("GITHUB_REF_NAME", "")
     )
+    github = GitHub.of(job.environ, job.repository)
+    found = find_reviewed(github, origin, job.number("plan_run"))
+    archive = github.download(f"actions/artifacts/{found.artifact}/zip", ARCHIVE_BYTES)
+    folder = _new_folder(job, "reviewed")
+    for name, data in unpack(archive, f"the plan of run {found.run}").items():
+        (folder / name).write_bytes(data)
+    job.output(run=found.run, pull_request=found.pull_request or "", digest=found.digest)
     of = f" of #{found.pull_request}" if found.pull_request else ""
     job.tell("notice", f"applying the plan{of} that run {found.run} made")
     return ExitCode.DONE
 
 
-def apply_step(job: Job) -> int:
+def apply_step(job: CiJob) -> int:
     """Apply the downloaded plan, if it is the reviewed one and matches the current policies."""
-    plan_file = job.folder / "reviewed" / "plan.json"
+    plan_file = job.folder / "reviewed" / PLAN
     if not plan_file.is_file() or plan_file.is_symlink():
-        raise PlanFileError("the run that was to plan made a report and no plan: it says why", BY_HAND)
+        raise PlanFileError("there is no plan: the step `find` downloads it", BY_HAND)
     if any(each.partition("=")[0].startswith("--without") for each in job.arguments):
         raise UsageError("`arguments` has --without-policies", "a job has the policies: the plan is compared with them")
     required = job.flag("require_signature")
@@ -190,7 +192,7 @@ def check_policies(plan: Plan, digest: str) -> None:
         )
 
 
-def drift_step(job: Job) -> int:
+def drift_step(job: CiJob) -> int:
     """Report drift; the job fails if there is any."""
     folder = _new_folder(job, "drift")
     files = {form: folder / f"drift.{form}" for form in ("md", "sarif", "html")}
@@ -217,7 +219,7 @@ def drift_step(job: Job) -> int:
     return ran.code
 
 
-STEPS: Mapping[str, Callable[[Job], int]] = {
+STEPS: Mapping[str, Callable[[CiJob], int]] = {
     "base": base_step,
     "plan": plan_step,
     "comment": comment_step,
@@ -227,7 +229,7 @@ STEPS: Mapping[str, Callable[[Job], int]] = {
 }
 
 
-def run_step(name: str, job: Job) -> int:
+def run_step(name: str, job: CiJob) -> int:
     """Run a step by name and return its exit code. An error becomes an annotation with its hint."""
     try:
         return int(STEPS[name](job))
@@ -240,7 +242,7 @@ def run_step(name: str, job: Job) -> int:
         return ExitCode.ERROR
 
 
-def _new_folder(job: Job, part: str) -> Path:
+def _new_folder(job: CiJob, part: str) -> Path:
     """An empty directory for a part of the job. Files of an earlier job on this machine are deleted."""
     folder = job.folder / part
     if folder.is_symlink() or folder.is_file():
@@ -251,10 +253,9 @@ def _new_folder(job: Job, part: str) -> Path:
     return folder
 
 
-def _digest(job: Job, env: str | None) -> str:
+def _digest(job: CiJob, env: str | None) -> str:
     """The digest of the repository's policies, in an environment of ``tablectl.yaml`` and with this job's variables."""
-    config = load_config(Path(), job.environ, env)
-    return load_repository(None, config, ".", {}, job.environ).digest
+    return Project(load_config(Path(), job.environ, env), environ=job.environ).policies().digest
 
 
 def _failed(title: str, subject: str, ran: CommandResult) -> str:
@@ -266,7 +267,7 @@ def _said(title: str, text: str) -> str:
     return f"**⛔ {title}**\n\n{said(text[-_MOST_SAID:].strip() or 'nothing was said')}"
 
 
-def _mark_problems(job: Job, sarif: Path) -> None:
+def _mark_problems(job: CiJob, sarif: Path) -> None:
     """Annotate the problems of the policies at their lines. There is no file if something else failed."""
     try:
         with suppress(UsageError):  # the environment does not exist, which was already reported
@@ -275,7 +276,7 @@ def _mark_problems(job: Job, sarif: Path) -> None:
         sarif.write_text(problems_sarif(error.problems, Context(root=below_root(Path().absolute()))), encoding="utf-8")
 
 
-def _tell(job: Job, ran: CommandResult) -> None:
+def _tell(job: CiJob, ran: CommandResult) -> None:
     if ran.code:
         ways = {int(code): text for code, text in _WAYS_OUT.items()}
         job.tell("error", f"tablectl apply ended with exit code {ran.code}: {ways.get(ran.code, 'see the log')}")

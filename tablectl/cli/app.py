@@ -19,6 +19,7 @@ from tablectl.cli.output import Format, Output, ValidateFormat, let_go
 from tablectl.cli.report_files import FILES, ReportFiles
 from tablectl.cli.request import (
     ApplyOptions,
+    BreakOptions,
     CommandRequest,
     ConflictOptions,
     DriftOptions,
@@ -30,6 +31,7 @@ from tablectl.cli.request import (
 )
 from tablectl.cli.schema_kinds import SchemaKind, schema_of
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
+from tablectl.model.install import CiSystem, InstallSource, parse_source
 from tablectl.reports.formats import ReportFormat
 from tablectl.version import __version__
 
@@ -128,6 +130,7 @@ RemoteOpt = Annotated[
     str | None,
     typer.Option("--remote", metavar="sc://HOST:PORT", help="Use a Spark Connect server instead of a local session."),
 ]
+CiOpt = Annotated[CiSystem, typer.Option("--ci", help="The CI system whose workflow to write.")]
 
 
 # typer carries its own copy of click since 0.26 and uses the real one before: these are the classes of either.
@@ -201,7 +204,7 @@ def validate(
     """
     from tablectl.cli.validate import validate_command  # noqa: PLC0415  # commands load what they need: quick starts
 
-    return validate_command(_request(paths, None, None, var, None, env=env), ctx.obj, format)
+    return validate_command(_request(paths, var, env), ctx.obj, format)
 
 
 @app.command()
@@ -229,11 +232,11 @@ def plan(
 
     Example: tablectl plan --out plans/today.json
     """
-    from tablectl.cli.commands import plan_command  # noqa: PLC0415
+    from tablectl.cli.plan import plan_command  # noqa: PLC0415
 
     if out and out.suffix != ".json":
         raise UsageError(f"--out {out} is not a plan file name", "use a name that ends in .json")
-    request = _request(paths, select, tag, var, remote, exclude, env)
+    request = _request(paths, var, env, remote, (select, tag, exclude))
     request = replace(request, max_tables=max_tables, max_bytes=size("--max-bytes", max_bytes))
     reports = ReportFiles.of(format, report, out)
     return plan_command(request, ctx.obj, out, reports, detailed_exitcode=detailed_exitcode)
@@ -257,7 +260,7 @@ def lint(
     """
     from tablectl.cli.lint import lint_command  # noqa: PLC0415
 
-    request = _request(paths, select, tag, var, remote, exclude, env)
+    request = _request(paths, var, env, remote, (select, tag, exclude))
     return lint_command(request, ctx.obj, format)
 
 
@@ -273,9 +276,9 @@ def show(
 
     Example: tablectl show plans/today.json
     """
-    from tablectl.cli.commands import show_command  # noqa: PLC0415
+    from tablectl.cli.show import show_command  # noqa: PLC0415
 
-    request = _request(None, None, None, var, None)
+    request = _request(None, var)
     return show_command(plan_file, request, ctx.obj, ReportFiles.of(format, report, plan_file))
 
 
@@ -291,7 +294,7 @@ def sign(
 
     Example: tablectl sign plans/today.json --key ~/.ssh/id_ed25519
     """
-    from tablectl.cli.commands import sign_command  # noqa: PLC0415
+    from tablectl.cli.sign import sign_command  # noqa: PLC0415
 
     return sign_command(plan_file, key, ctx.obj)
 
@@ -358,7 +361,7 @@ def apply(
 
     Example: tablectl apply plans/today.json
     """
-    from tablectl.cli.commands import apply_command  # noqa: PLC0415
+    from tablectl.cli.apply import apply_command  # noqa: PLC0415
 
     saved = [path for path in targets or [] if path.suffix == ".json"]
     policies = [path for path in targets or [] if path not in saved]
@@ -368,7 +371,7 @@ def apply(
         raise UsageError("--without-policies is for a saved plan alone", "for example: apply p.json --without-policies")
     if require_signature and not saved:
         raise UsageError("--require-signature is for a saved plan", "for example: apply p.json --require-signature")
-    request = _request(policies, select, tag, var, remote, exclude, env)
+    request = _request(policies, var, env, remote, (select, tag, exclude))
     request = replace(request, max_tables=max_tables, max_bytes=size("--max-bytes", max_bytes))
     reports = ReportFiles.of(format, report, saved[0] if saved else None)
     reasons = reason("--proceed", proceed), reason("--override", override)
@@ -405,7 +408,7 @@ def drift(
 
     if yes and not adopt:
         raise UsageError("--yes needs --adopt", "add --adopt, or leave --yes out")
-    request = _request(paths, select, tag, var, remote, exclude, env)
+    request = _request(paths, var, env, remote, (select, tag, exclude))
     return drift_command(request, ctx.obj, ReportFiles.of(format, report), DriftOptions(look_back, adopt, yes))
 
 
@@ -433,7 +436,7 @@ def import_(
 
     target = None if output is None or str(output) == "-" else output
     options = ImportOptions(tuple(tables or ()), everything, target, force)
-    return import_command(_request(None, None, None, var, remote, env=env), ctx.obj, format, options)
+    return import_command(_request(None, var, env, remote), ctx.obj, format, options)
 
 
 @app.command()
@@ -468,25 +471,25 @@ def explain(
     Examples: tablectl explain lake.sales.orders; tablectl explain delta.appendOnly; tablectl explain L004
     """
     if table is None and _CODE.match(what):
-        from tablectl.cli.lint import explain_code_command  # noqa: PLC0415
+        from tablectl.cli.explain_code import explain_code_command  # noqa: PLC0415
 
-        return explain_code_command(what, _request(None, None, None, None, None, env=env), ctx.obj, format)
+        return explain_code_command(what, _request(None, None, env), ctx.obj, format)
     if table is None and _PROPERTY.match(what):
         from tablectl.cli.explain import explain_key_command  # noqa: PLC0415
 
-        return explain_key_command(what, _request(None, None, None, None, None, env=env), ctx.obj, format)
+        return explain_key_command(what, _request(None, None, env), ctx.obj, format)
     from tablectl.conflicts.glossary import find_term, looks_like_a_term  # noqa: PLC0415
     from tablectl.policies.attribute_types import SHAPES  # noqa: PLC0415
 
     # An identifier has two parts or more, so a single word is none.
     word = "." not in what and what not in SHAPES
     if table is not None or word or find_term(what) or looks_like_a_term(what):
-        from tablectl.cli.commands import explain_word_command  # noqa: PLC0415
+        from tablectl.cli.explain_term import explain_word_command  # noqa: PLC0415
 
-        return explain_word_command(what, table, _request(paths, None, None, var, remote, env=env), ctx.obj, format)
+        return explain_word_command(what, table, _request(paths, var, env, remote), ctx.obj, format)
     from tablectl.cli.explain import explain_command  # noqa: PLC0415
 
-    return explain_command(what, _request(paths, None, None, var, remote, env=env), ctx.obj, format)
+    return explain_command(what, _request(paths, var, env, remote), ctx.obj, format)
 
 
 @app.command()
@@ -533,9 +536,9 @@ def conflicts(
 
     Example: tablectl conflicts lake.sales.orders
     """
-    from tablectl.cli.commands import conflicts_command  # noqa: PLC0415
+    from tablectl.cli.conflicts import conflicts_command  # noqa: PLC0415
 
-    request = _request(paths, None, None, var, remote, env=env)
+    request = _request(paths, var, env, remote)
     options = ConflictOptions(tuple(client or ()), operation or "", everything, between)
     return conflicts_command(table, request, ctx.obj, format, options)
 
@@ -551,15 +554,48 @@ def init(
     env: EnvOpt = None,
     format: FormatOpt = Format.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
+    ci: CiOpt = CiSystem.GITHUB,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--source",
+            metavar="SOURCE",
+            help="Where CI installs tablectl from: git+https://HOST/PATH@COMMIT, or a folder with its two wheels.",
+        ),
+    ] = None,
 ) -> int:
     """Start a repository: configuration, policies, a CI workflow, a pre-commit hook. Existing files are kept.
 
     Example: tablectl init lake-policies 'lake.sales.*'
     """
-    from tablectl.cli.init import init_command  # noqa: PLC0415
+    from tablectl.cli.init import InitOptions, init_command  # noqa: PLC0415
 
-    request = _request(None, None, None, var, remote, env=env)
-    return init_command(directory, tuple(tables or ()), request, ctx.obj, format)
+    request = _request(None, var, env, remote)
+    options = InitOptions(ci, None if source is None else _source(source))
+    return init_command(directory, tuple(tables or ()), request, ctx.obj, format, options)
+
+
+def _source(text: str) -> InstallSource:
+    try:
+        return parse_source(text)
+    except ValueError as error:
+        raise UsageError(f"--source {text!r}: {error}") from error
+
+
+@app.command()
+def lock(
+    ctx: typer.Context,
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder. Default: the current one.")] = Path(),
+    ci: CiOpt = CiSystem.NONE,
+    format: FormatOpt = Format.TEXT,  # noqa: A002
+) -> int:
+    """Write the files from which CI installs this version of tablectl, as `install:` in tablectl.yaml says.
+
+    Example: tablectl lock --ci github
+    """
+    from tablectl.cli.lock import lock_command  # noqa: PLC0415
+
+    return lock_command(directory, ci, ctx.obj, format)
 
 
 @app.command()
@@ -617,9 +653,9 @@ def window_show(
 
     Example: tablectl window show 'delta.`/lake/orders`'
     """
-    from tablectl.cli.commands import window_show_command  # noqa: PLC0415
+    from tablectl.cli.window import window_show_command  # noqa: PLC0415
 
-    return window_show_command(table, _request(None, None, None, None, remote, env=env), ctx.obj, format)
+    return window_show_command(table, _request(None, None, env, remote), ctx.obj, format)
 
 
 @window_app.command("break")
@@ -636,27 +672,22 @@ def window_break(
 
     Example: tablectl window break 'delta.`/lake/orders`' --epoch 3 --reason "CI job cancelled"
     """
-    from tablectl.cli.commands import window_break_command  # noqa: PLC0415
+    from tablectl.cli.window import window_break_command  # noqa: PLC0415
 
-    request = _request(None, None, None, None, remote, env=env)
-    return window_break_command(table, epoch, reason, request, ctx.obj, format)
+    request = _request(None, None, env, remote)
+    return window_break_command(table, request, ctx.obj, format, BreakOptions(epoch, reason))
+
+
+_Filter = list[str] | None
 
 
 def _request(
     paths: list[Path] | None,
-    select: list[str] | None,
-    tag: list[str] | None,
     var: list[str] | None,
-    remote: str | None,
-    exclude: list[str] | None = None,
     env: str | None = None,
+    remote: str | None = None,
+    filters: tuple[_Filter, _Filter, _Filter] = (None, None, None),
 ) -> CommandRequest:
-    return CommandRequest(
-        tuple(paths or ()),
-        tuple(select or ()),
-        tuple(tag or ()),
-        variables(var),
-        remote,
-        environment(env),
-        tuple(exclude or ()),
-    )
+    """``filters`` are ``--select``, ``--tag`` and ``--exclude``."""
+    select, tags, excluded = (tuple(each or ()) for each in filters)
+    return CommandRequest(tuple(paths or ()), select, tags, variables(var), remote, environment(env), excluded)

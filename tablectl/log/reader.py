@@ -11,49 +11,26 @@ from datetime import timedelta
 from tablectl.delta.names import TableName, is_local
 from tablectl.log.history import History
 from tablectl.log.listing import Segment
-from tablectl.log.open_version import commits_between, once_more, with_version
+from tablectl.log.managed import CatalogLog, differences, managed_live_table, open_log
+from tablectl.log.open_version import commits_between, read_twice, with_version
 from tablectl.log.state import State, find_state
 from tablectl.log.table_facts import check_properties, check_protocol, frozen, read_clustering, read_schema
 from tablectl.log.truncation import find_truncation
 from tablectl.model.errors import LiveError
-from tablectl.model.table import Commit, LiveTable
-from tablectl.model.table_options import Optimize
+from tablectl.model.managed_table import ManagedTable
+from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.table_log import TableLog
 
 MOST_FILES = 200_000
 """The maximum number of files for which a layout is measured."""
-LOOK_BACK = 20
-"""The number of commits to search for writers, if writers matter."""
 
 _DEFAULT = StoreOptions()
 _LOCAL_CONCURRENCY = 4
 """A local disk answers faster than threads can switch. A mounted network drive gains from a few threads."""
 _READY = 4
 """The number of tables per thread that are read ahead of the requested one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Depth:
-    """How much of a table to read in addition to protocol, metadata and domains, whose cost does not depend on its
-    size.
-    """
-
-    look_back: int = 0
-    """The number of newest commits to read for the history."""
-    counts: bool = False
-    """Whether to compute files, bytes and vectors from the whole log if no checksum has them. The cost grows with the
-    number of files.
-    """
-    layout: bool = False
-    """Whether to measure the layout of a partitioned table, at the same cost, up to ``MOST_FILES``."""
-    truncation: bool = False
-    """Whether to determine when history can be deleted. The cost grows with the commits of a day."""
-    marks: Optimize | None = None
-    """How data must follow the clustering columns; ``None`` to not read its clustering. The cost grows with
-    the files.
-    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +47,17 @@ class ReadRequest:
 def read_table(
     name: TableName,
     location: str,
+    depth: Depth = WITH_HISTORY,
     *,
     version: int | None = None,
-    look_back: int = LOOK_BACK,
-    counts: bool = False,
-    truncation: bool = False,
-    marks: Optimize | None = None,
     options: StoreOptions = _DEFAULT,
 ) -> LiveTable:
-    """The table at a version, by default the newest. The parameters from ``look_back`` on are those of ``Depth``.
+    """The table at a version, by default the newest.
 
     ``location`` is taken literally: percent signs in a path are part of it, as in Hadoop's ``Path``. Raises
     ``LiveError`` if the table cannot be read. The contents of the log are never guessed.
     """
-    depth = Depth(look_back, counts, truncation=truncation, marks=marks)
+    look_back = depth.look_back
     with Stores(options) as stores:
         request = ReadRequest(name, location, lambda _table: depth)
         return _read_table(stores, request, version, look_back=look_back, ahead=max(look_back, 1))
@@ -135,7 +109,7 @@ def read_commits(
     was cleaned up, the oldest commits are missing: compare the last one's version with ``after``.
     """
     with Stores(options) as stores:
-        log = stores.open(location)
+        log = open_log(stores, location, stores.managed(location))
 
         def read() -> tuple[Commit, ...]:
             wanted = commits_between(log, after, until, limit)
@@ -144,12 +118,15 @@ def read_commits(
             recent = History(log, wanted).recent(min(limit, max(wanted.version - after, 0)))
             return tuple(_lately((each.commit for each in recent), within))
 
-        return once_more(read, read)
+        return read_twice(read, read)
 
 
 def newest_version(location: str, *, options: StoreOptions = _DEFAULT) -> int:
     """The newest version of the table, at the cost of a listing."""
     with Stores(options) as stores:
+        managed = stores.managed(location)
+        if managed is not None:
+            return managed.version
         return with_version(stores.open(location), None, 0, lambda wanted: wanted.version)
 
 
@@ -170,8 +147,37 @@ def _read_table(
     """``look_back`` is the maximum look-back of the request, ``ahead`` the number of commits that it
     certainly needs.
     """
-    log = stores.open(request.location)
+    managed = stores.managed(request.location)
+    if managed is not None and version is None:
+        return _read_managed(stores, request, managed, look_back)
+    log = open_log(stores, request.location, managed)
     return with_version(log, version, look_back, lambda wanted: _read_version(request, log, wanted, ahead))
+
+
+def _read_managed(stores: Stores, request: ReadRequest, managed: ManagedTable, look_back: int) -> LiveTable:
+    """The state from the catalog's answer alone; the log is read only if more is asked for, and then compared.
+
+    A log that cannot be read costs the history, not the table: the plan then expects every kind of writer.
+    """
+    table = managed_live_table(request.name, managed)
+    depth = request.depth(table)
+    if depth == Depth():
+        return table
+    try:
+        log = open_log(stores, request.location, managed)
+        return with_version(log, managed.version, look_back, lambda wanted: _deep_managed(table, log, wanted, depth))
+    except LiveError as error:
+        assert table.catalog is not None
+        return replace(table, catalog=replace(table.catalog, unread=error.message))
+
+
+def _deep_managed(table: LiveTable, log: TableLog, wanted: Segment, depth: Depth) -> LiveTable:
+    history = History(log, wanted)
+    logged = table_of(table.name, history)
+    assert table.catalog is not None
+    facts = replace(table.catalog, differences=differences(table, logged))
+    counted = replace(table, files=logged.files, bytes=logged.bytes, vectors=logged.vectors, catalog=facts)
+    return _deepened(counted, depth, history)
 
 
 def _read_version(request: ReadRequest, log: TableLog, wanted: Segment, ahead: int) -> LiveTable:
@@ -195,8 +201,9 @@ def table_of(name: TableName, history: History) -> LiveTable:
 
 def _interpreted(name: TableName, history: History) -> LiveTable:
     log, state = history.log, find_state(history)
-    check_protocol(state.protocol, log.location)
-    check_properties(state.metadata, log.location)
+    check_protocol(state.protocol, log.location, through_catalog=isinstance(log, CatalogLog))
+    if not isinstance(log, CatalogLog):
+        check_properties(state.metadata, log.location)
     schema = read_schema(state.metadata, log.location)
     clustering = read_clustering(state.protocol, state.metadata, state.clustering, schema, log.location)
     files, size, vectors = _counted(state)
@@ -204,7 +211,7 @@ def _interpreted(name: TableName, history: History) -> LiveTable:
         name=name,
         location=log.location,
         version=history.segment.version,
-        table_id=state.metadata.table_id,
+        table_id=log.managed.table_id if isinstance(log, CatalogLog) else state.metadata.table_id,
         protocol=state.protocol,
         schema=schema,
         partition_columns=state.metadata.partition_columns,

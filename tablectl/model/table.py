@@ -99,7 +99,7 @@ class ClusteringState:
         """Files that are not clustered by ``columns``."""
         return self._sum(lambda part: part.columns not in {(), columns})
 
-    def loose(self) -> FileGroup:
+    def unclustered(self) -> FileGroup:
         """Files that are not clustered."""
         return self._sum(lambda part: part.columns is None)
 
@@ -133,6 +133,59 @@ class PartitionLayout:
     """Each partition column and its number of values."""
 
 
+LOOK_BACK = 20
+"""The number of commits to search for writers, if writers matter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How much of a table to read in addition to protocol, metadata and domains, whose cost does not depend on its
+    size.
+    """
+
+    look_back: int = 0
+    """The number of newest commits to read for the history."""
+    counts: bool = False
+    """Whether to compute files, bytes and vectors from the whole log if no checksum has them. The cost grows with the
+    number of files.
+    """
+    layout: bool = False
+    """Whether to measure the layout of a partitioned table, at the same cost, up to ``log.reader.MOST_FILES`` files."""
+    truncation: bool = False
+    """Whether to determine when history can be deleted. The cost grows with the commits of a day."""
+    marks: Optimize | None = None
+    """How data must follow the clustering columns; ``None`` to not read its clustering. The cost grows with
+    the files.
+    """
+
+
+WITH_HISTORY = Depth(LOOK_BACK)
+"""A table with its history, as far as writers matter."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogFacts:
+    """What a catalog says about a table whose commits go through it."""
+
+    metadata_version: int
+    """The version of the last commit that changed metadata: a plan is stale only if it moves."""
+    etag: str = ""
+    differences: tuple[CatalogDifference, ...] = ()
+    """Where the log has another value. Read only if the log was read as well."""
+    unread: str = ""
+    """Why the log could not be read, if it should have been; empty otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogDifference:
+    """One fact that a catalog and the log of its table tell differently."""
+
+    what: str
+    """``property owner.team``, ``schema``, ``protocol``, ``clustering``, ``partition columns``."""
+    catalog: str | None
+    log: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class LiveTable:
     """One table at one version. ``None`` in a count means unknown, not zero."""
@@ -163,6 +216,8 @@ class LiveTable:
     """The look-back: the most recent commits, newest first, as far as requested and available."""
     layout: PartitionLayout | None = None
     """Read on request, for partitioned tables only."""
+    catalog: CatalogFacts | None = None
+    """Set only if the table's commits go through its catalog."""
 
     @property
     def clients(self) -> tuple[Client, ...]:

@@ -54,12 +54,15 @@ def conflict_report(
     Each client comes with whether it has Photon; ``None`` if unknown.
     """
     changes = diff(policy, live) if policy else ()
+    basis = basis_of(live)
     refused = tuple(refusal.change for refusal in refusals_for(changes, live, dialect, options))
-    expected = clients or [(client, None) for client in ExpectedWriters.of(basis_of(live), dialect).clients]
+    expected = clients or [(client, None) for client in ExpectedWriters.of(basis, dialect).clients]
     views: list[ContextComparison] = []
+    # After the policy is applied, even if that needs a rewrite that is refused.
+    operations = [step.operation for action in actions_for(changes, basis) for step in action.steps]
     for client, photon in expected:
         setting = ConflictContext.of(live, client, photon=photon)
-        after = _after(changes, live, setting)
+        after = setting.after(operations)
         view = ContextComparison((client,), matrix(setting), matrix(after) if changes else None)
         same = next((each for each in views if _alike(each, view)), None)
         if same is None:
@@ -69,11 +72,6 @@ def conflict_report(
     return ConflictReport(live, policy is not None, changes, refused, tuple(views))
 
 
-def _after(changes: Sequence[Change], live: LiveTable, setting: ConflictContext) -> ConflictContext:
-    """The context after the policy is applied, even if that needs a rewrite that is refused."""
-    return setting.after(step.operation for action in actions_for(changes, basis_of(live)) for step in action.steps)
-
-
 def _alike(one: ContextComparison, other: ContextComparison) -> bool:
     pairs = ((one.live, other.live), (one.planned, other.planned))
     return all(_outcomes(left) == _outcomes(right) for left, right in pairs)
@@ -81,4 +79,4 @@ def _alike(one: ContextComparison, other: ContextComparison) -> bool:
 
 def _outcomes(found: Matrix | None) -> list[tuple[object, ...]]:
     cells = found.cells if found else ()
-    return [(cell.loser.key, cell.winner.key, cell.meeting, cell.apart) for cell in cells]
+    return [(cell.current.key, cell.committed.key, cell.overlapping, cell.separate) for cell in cells]

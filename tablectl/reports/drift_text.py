@@ -14,7 +14,7 @@ from tablectl.policies.adopt import Adoption
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.plan_text import failure_lines
 from tablectl.reports.style import Style, plural
-from tablectl.reports.wording import changes_loose, drift_parts, titled
+from tablectl.reports.wording import drift_parts, titled, unclustered_of_changes
 
 _PARAMETERS = ("mode", "predicate", "version", "timestamp")
 """The parameters that help people to recognize an operation; properties and columns are reported separately."""
@@ -69,8 +69,8 @@ def origin_facts(origin: Origin, table: TableDrift) -> list[tuple[str, str]]:
 def table_facts(table: TableDrift) -> list[tuple[str, str]]:
     """What is known about a table in addition to its differences, as labels and prose."""
     facts = [("applied", f"last by tablectl in {_commit(table.applied)}")] if table.applied else []
-    loose = changes_loose((each.change for each in table.differences), table.live.marks)
-    facts += [("unclustered", f"{loose} is not clustered by the declared columns")] if loose else []
+    unclustered = unclustered_of_changes((each.change for each in table.differences), table.live.marks)
+    facts += [("unclustered", f"{unclustered} is not clustered by the declared columns")] if unclustered else []
     return facts + ([("error", f"its history cannot be read: {table.trouble}")] if table.trouble else [])
 
 

@@ -20,9 +20,9 @@ from tablectl.reports.wording import (
     shown_findings,
     statement_facts,
     statements_text,
-    table_loose,
     table_readers,
     titled,
+    unclustered_of_table,
 )
 
 _MARKS = {"good": "✅", "pending": "🟡", "bad": "⛔"}
@@ -116,7 +116,7 @@ def _refusal(refusal: Refusal) -> str:
     said = [("why", refusal.reason)]
     if refusal.condition:
         said.append(("error", refusal.condition))
-    return f"<p>{code(refusal.change)}</p>\n{items([*said, ('fix', refusal.way_out)])}"
+    return f"<p>{code(refusal.change)}</p>\n{items([*said, ('fix', refusal.fix)])}"
 
 
 def _table(planned: TablePlan, context: Context) -> str:
@@ -162,8 +162,8 @@ def _after(planned: TablePlan) -> list[tuple[str, str]]:
         said.append(("protocol", f"{before.text()} → {after.text()}"))
     if features := features_text(planned):
         said.append(("features", features))
-    if loose := table_loose(planned):
-        said.append(("unclustered", f"{loose} is not clustered by these columns"))
+    if unclustered := unclustered_of_table(planned):
+        said.append(("unclustered", f"{unclustered} is not clustered by these columns"))
     if readers := table_readers(planned):
         said.append(("readers", readers))
     return said + _findings(planned)

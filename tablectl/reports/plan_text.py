@@ -14,9 +14,9 @@ from tablectl.reports.wording import (
     plan_parts,
     shown_findings,
     statement_facts,
-    table_loose,
     table_readers,
     titled,
+    unclustered_of_table,
 )
 
 
@@ -97,7 +97,7 @@ def _refusal(refusal: Refusal, style: Style) -> list[str]:
     lines = ["    " + style.paint(printable(refusal.change), "bold"), *style.prose("why", refusal.reason, 6)]
     if refusal.condition:
         lines += style.prose("error", refusal.condition, 6)
-    return lines + style.prose("fix", refusal.way_out, 6)
+    return lines + style.prose("fix", refusal.fix, 6)
 
 
 def _after(table: TablePlan, style: Style) -> list[str]:
@@ -107,8 +107,8 @@ def _after(table: TablePlan, style: Style) -> list[str]:
         facts.append(("protocol", f"{before.text()} → {after.text()}"))
     if features := features_text(table):
         facts.append(("features", features))
-    if loose := table_loose(table):
-        facts.append(("unclustered", f"{loose} is not clustered by these columns"))
+    if unclustered := unclustered_of_table(table):
+        facts.append(("unclustered", f"{unclustered} is not clustered by these columns"))
     if readers := table_readers(table):
         facts.append(("readers", readers))
     facts += _found(table)

@@ -115,7 +115,7 @@ def _others(table: TableRun, style: Style) -> list[str]:
     lines: list[str] = []
     for commit in table.foreign:
         if commit.metadata:
-            lines += style.prose("others", commit_text(commit) + late_text(commit), 4)
+            lines += style.prose("others", commit_text(commit) + late_text(commit, table), 4)
     data = sum(not commit.metadata for commit in table.foreign)
     return lines + (style.prose("others", plural(data, "commit") + " of data", 4) if data else [])
 

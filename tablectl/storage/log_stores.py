@@ -8,21 +8,24 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Self, TypeVar
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import obstore
 from obstore.exceptions import BaseError, NotFoundError, PermissionDeniedError
 from obstore.store import ObjectStore
 
+from tablectl.compat import Self
 from tablectl.delta.layout import LOG
 from tablectl.delta.names import canonical_location
 from tablectl.files import size_text
 from tablectl.model.errors import LiveError
+from tablectl.model.managed_table import ManagedTable
 from tablectl.model.store_options import FAMILIES
+from tablectl.storage.access import Provider
 from tablectl.storage.disk_log import DiskLog
 from tablectl.storage.failures import Failure, explain
-from tablectl.storage.object_stores import BucketError, Patience, StoreOptions, open_bucket
+from tablectl.storage.object_stores import BucketError, RetryLimits, StoreOptions, open_bucket
 from tablectl.storage.table_log import DENIED, LINE_BYTES, OversizeError, TableLog, VanishedError
 
 _CHUNK = 1 << 20
@@ -32,7 +35,7 @@ _IN_FLIGHT = 64
 """The number of parallel requests for all tables together. S3 accepts thousands per second and prefix; a
 proxy may not.
 """
-_PATIENCE = Patience(tries=5, seconds=30)
+_PATIENCE = RetryLimits(tries=5, seconds=30)
 """obstore's default retries for three minutes, which looks like a hang to users."""
 _BLOCK = 1 << 16
 """The minimum number of bytes to fetch: a Parquet reader requests many small adjacent ranges."""
@@ -80,13 +83,19 @@ class Stores:
         except ValueError as error:
             raise LiveError(f"{location!r} is no location: {error}") from error
         prefix = split.path.replace("%23", "#").replace("%3F", "?").strip("/")
-        return ObjectLog(self._bucket(split.scheme, split.netloc), prefix, place)
+        return ObjectLog(self._bucket(split.scheme, split.netloc, place), prefix, place)
 
-    def _bucket(self, scheme: str, authority: str) -> LogBucket:
-        root = f"{scheme}://{authority}"
+    def managed(self, location: str) -> ManagedTable | None:
+        """The catalog's newest answer about a table whose commits go through it. Raises ``LiveError``."""
+        return self._options.access.managed(location) if self._options.access else None
+
+    def _bucket(self, scheme: str, authority: str, place: str) -> LogBucket:
+        root, provider = f"{scheme}://{authority}", None
+        if self._options.access is not None and (provider := self._options.access.provider(place)) is not None:
+            root = place  # a catalog's credentials open one table alone
         with self._lock:
             if root not in self._buckets:
-                store = self._memory() if scheme == "memory" else _remote(scheme, authority, self._options)
+                store = self._memory() if scheme == "memory" else _remote(scheme, authority, self._options, provider)
                 self._pool = self._pool or ThreadPoolExecutor(_IN_FLIGHT, thread_name_prefix="tablectl-live")
                 self._buckets[root] = LogBucket(store, FAMILIES.get(scheme, ""), self._pool)
             return self._buckets[root]
@@ -103,9 +112,9 @@ def _local(path: str) -> DiskLog:
     return DiskLog(path)
 
 
-def _remote(scheme: str, authority: str, options: StoreOptions) -> ObjectStore:
+def _remote(scheme: str, authority: str, options: StoreOptions, provider: Provider | None) -> ObjectStore:
     try:
-        return open_bucket(scheme, authority, options, _PATIENCE)
+        return open_bucket(scheme, authority, options, _PATIENCE, provider)
     except BucketError as error:
         raise LiveError(f"{scheme}://{authority}: {error.failure.reason}", error.failure.hint) from error
 

@@ -15,12 +15,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import wraps
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from tablectl.compat import ParamSpec, Self
 from tablectl.delta.names import canonical_location, is_local
 from tablectl.engine.describe import locate
 from tablectl.leases.clock import SystemClock
-from tablectl.leases.guards import TTL, GuardMode, GuardRecord
+from tablectl.leases.guards import GuardMode, GuardRecord
 from tablectl.leases.lease import random_id
 from tablectl.leases.lease_log import LeaseRecord
 from tablectl.leases.owner import current_owner
@@ -29,8 +30,11 @@ from tablectl.storage.records import is_new, open_records, real_place
 from tablectl.version import __version__
 from tablectl.writers.gate_entry import UNDELETED, GateEntry, GuardTimeout, StoredGuard
 from tablectl.writers.keepalive import GuardThread
-from tablectl.writers.options import GuardOptions, ModeName, Table, guard_options
+from tablectl.writers.options import GuardOptions, GuardSettings, ModeName, Table, guard_options
 from tablectl.writers.wrappable import check_plain
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 _UNGUARDED = "this write goes on without a look at the gate, and an apply may fail it"
 _NEW = "%s: there is no Delta table, and so no guard"
@@ -44,11 +48,7 @@ def guard(
     spark: Any,
     table: Table,
     mode: ModeName | GuardMode = "any",
-    *,
-    name: str = "",
-    timeout: float | None = None,
-    state: str | None = None,
-    ttl: float = TTL,
+    **settings: Unpack[GuardSettings],
 ) -> Guard:
     """Guard a write to ``table``: ``with tablectl.guard(spark, "sales.orders"):``, or as a decorator.
 
@@ -71,13 +71,13 @@ def guard(
     table passes at once. Raises ``ValueError`` and ``TypeError`` for invalid arguments, and ``GuardTimeout``. Every
     other failure is logged as a warning.
     """
-    terms = guard_options(table, mode, name, timeout, state, ttl)
+    terms = guard_options(table, mode, **settings)
     if terms.target.location is None and spark is None:
         raise ValueError(f"to look up {terms.target.text!r} takes a session; without one, give the table's location")
     return Guard(spark, terms)
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class _Hold:
     """One use of a guard, from ``__enter__`` to ``__exit__``."""
 
@@ -85,7 +85,7 @@ class _Hold:
     key: str
     place: str = ""
     """The canonical location; empty if it could not be looked up."""
-    visit: _Visit | None = None
+    entry: _Entry | None = None
     """Its guard in the store; ``None`` inside another guard, and if it failed open."""
     over: bool = False
     process: int = field(default_factory=os.getpid)
@@ -128,8 +128,8 @@ class Guard:
         _HOLDS.set(tuple(each for each in holds if each is not hold))
         hold.over = True
         # In a forked child, the guard is still the parent's.
-        if hold.visit is not None and hold.process == os.getpid():
-            hold.visit.end()
+        if hold.entry is not None and hold.process == os.getpid():
+            hold.entry.end()
 
     def __call__(self, function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
         """Wrap the function: each call runs under its own guard."""
@@ -155,7 +155,7 @@ class Guard:
             hold.place = canonical_location(location)
             if self._is_inside(hold):
                 return hold
-            hold.visit = _begin(terms, location)
+            hold.entry = _begin(terms, location)
         except (GuardTimeout, _StrongerModeError):
             raise
         except Exception as error:  # noqa: BLE001  # whatever it is, the write must not fail because of its guard
@@ -172,7 +172,7 @@ class Guard:
         if not any(each.mode.covers(hold.mode) for each in outer):
             raise _StrongerModeError(
                 f"{self._terms.target.text}: a guard of mode {hold.mode} inside one of mode {outer[-1].mode} "
-                f"could wait for ever: give the outer one mode {hold.mode}"
+                f"could wait forever: give the outer one mode {hold.mode}"
             )
         return True
 
@@ -181,7 +181,7 @@ class _StrongerModeError(ValueError):
     """A guard inside a guard of a looser mode, which waits at fewer gates."""
 
 
-class _Visit:
+class _Entry:
     """One write: its guard in the store, or on its way there, and the thread that makes its calls."""
 
     def __init__(self, terms: GuardOptions, location: str, state: str | None) -> None:
@@ -206,8 +206,8 @@ class _Visit:
         """The guards around this one record at which gate their write is blocked: their applies need not wait."""
         place = real_place(self._location) if waits else ""
         for hold in _HOLDS.get():
-            if hold.ours and hold.visit is not None:
-                hold.visit.wait_elsewhere(place)
+            if hold.ours and hold.entry is not None:
+                hold.entry.wait_elsewhere(place)
 
     def wait_elsewhere(self, place: str) -> None:
         """Record at which gate the write is blocked. Never raises an ``Exception``: it only helps others."""
@@ -232,7 +232,7 @@ class _Visit:
             self.attendant.dismiss()
 
 
-def _begin(terms: GuardOptions, location: str) -> _Visit | None:
+def _begin(terms: GuardOptions, location: str) -> _Entry | None:
     """Pass the gate. ``None`` if the table does not exist yet: no apply can run on it, and the guard must not block its
     creation.
     """
@@ -241,20 +241,20 @@ def _begin(terms: GuardOptions, location: str) -> _Visit | None:
     if may_be_new and is_local(location) and is_new(location):
         _log.info(_NEW, terms.target.text)
         return None
-    visit = _Visit(terms, location, state)
+    entry = _Entry(terms, location, state)
     try:
-        seen = visit.begin()
+        seen = entry.begin()
         # A bucket keeps no empty directories, so this check can wait until no lease was found.
-        if may_be_new and seen is None and not is_local(location) and visit.attendant.ask(lambda: is_new(location)):
-            visit.end()
+        if may_be_new and seen is None and not is_local(location) and entry.attendant.ask(lambda: is_new(location)):
+            entry.end()
             _log.info(_NEW, terms.target.text)
             return None
     except GuardTimeout:
-        visit.end()
+        entry.end()
         raise
     except Exception as error:  # noqa: BLE001  # whatever it is, the write must not fail because of its guard
-        visit.fail_open(error)
+        entry.fail_open(error)
     except BaseException:
-        visit.end()
+        entry.end()
         raise
-    return visit
+    return entry

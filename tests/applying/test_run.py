@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import tablectl.applying.run as run_module
 from tablectl.applying import scheduler
 from tablectl.applying.events import RunEvent as Told
-from tablectl.applying.events import nobody_watches
+from tablectl.applying.events import no_progress
 from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport, StatementRun, TableRun
-from tablectl.leases.acquire import acquire, try_acquire
+from tablectl.leases.acquire import try_acquire
 from tablectl.leases.clock import StoppedError, SystemClock
 from tablectl.leases.lease import Lease, Renewer
 from tablectl.leases.lease_log import LONGEST_TTL, LeaseRecord, dump_record, record_name
@@ -24,7 +24,7 @@ from tablectl.model.plan import Phase, Plan, Refusal, TableFailure
 from tablectl.storage.records import RecordStore
 from tests.applying.fake_lake import FakeTable
 from tests.applying.lake_run import Run, only, outcomes, plan_of
-from tests.leases.lease_fakes import Fault, MemoryRecords, claim
+from tests.leases.lease_fakes import Fault, MemoryRecords, acquire, claim
 
 # The queue
 
@@ -318,7 +318,7 @@ def test_leases_are_given_back_whatever_is_raised(step: str, error: type[BaseExc
     assert run.released()
     assert all(not thread.name.startswith("tablectl") for thread in threading.enumerate())
     # The same command finishes what was left.
-    run.notify = nobody_watches
+    run.notify = no_progress
     run.stop.clear()
     report = run.apply(plan)
     assert set(outcomes(report).values()) <= {"applied", "already"}
@@ -387,7 +387,7 @@ def test_the_systems_clock_is_interrupted_the_same_way() -> None:
 
 COMMIT = CommitRun(version=3, operation="SET TBLPROPERTIES", user="ann", at=0)
 SENT = StatementRun(id="closed-set", sql="ALTER …", phase=Phase.CLOSED, milliseconds=3)
-REFUSAL = Refusal(change="partitioning", reason="no", way_out="none")
+REFUSAL = Refusal(change="partitioning", reason="no", fix="none")
 FAILURE = TableFailure(name="x", message="cannot be read")
 ALONE = {
     RunOutcome.APPLIED: 0,

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,7 +18,8 @@ import yaml
 
 import tablectl.ci.steps
 from tablectl.ci.steps import STEPS
-from tablectl.cli.scaffold import scaffold
+from tablectl.cli.scaffold import CI_FILES
+from tablectl.model.install import CiSystem
 from tests.ci.conftest import FakeGitHub, Runner, base_commit
 from tests.ci.hand import OURS, Hand, bash_reads
 from tests.cli.conftest import Cli, FakeSpark, Repository
@@ -26,7 +28,7 @@ from tests.docs.pages import PAGES, blocks
 
 ROOT = Path(__file__).parents[2]
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
-WORKFLOW_TEXT = scaffold()[".github/workflows/tablectl.yml"]
+WORKFLOW_TEXT = CI_FILES[CiSystem.GITHUB][".github/workflows/tablectl.yml"]
 WORKFLOW: dict[str, Any] = yaml.safe_load(WORKFLOW_TEXT)
 FILES: list[tuple[str, list[dict[str, Any]]]] = [
     ("action.yml", ACTION["runs"]["steps"]),
@@ -194,7 +196,7 @@ def test_what_is_installed_is_locked_by_hashes(tmp_path: Path, mode: str, extras
     files = " ".join(f"-r /the action/locks/{name}.lock" for name in locks.split())
     assert (tmp_path / "asked").read_text().splitlines()[1:] == [
         f"{pip} --require-hashes {files}",
-        f"{pip} --no-build-isolation --no-deps /the action",
+        f"{pip} --no-build-isolation --no-deps /the action/packages/tablectl-guard /the action",
         *([f"{pip} --no-build-isolation /the action{more}"] if more else []),
     ]
     assert (tmp_path / "output").read_text() == f"python={tmp_path}/tablectl-venv/bin/python\n"
@@ -206,7 +208,9 @@ def test_extras_that_no_lock_has_are_refused(tmp_path: Path) -> None:
 
 
 def test_locks_of_the_action_are_parts_of_the_one_that_is_tested() -> None:
-    """Each names every package that its extra needs, at the version and with the hashes of ``requirements.lock``."""
+    """Each names every package that its extra needs, at the version and with the hashes of ``requirements.lock``.
+    tablectl-guard is in this repository.
+    """
     tested = blocks_of(ROOT / "requirements.lock")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = project["project"]["optional-dependencies"]
@@ -216,7 +220,7 @@ def test_locks_of_the_action_are_parts_of_the_one_that_is_tested() -> None:
         locked = blocks_of(ROOT / "locks" / f"{name}.lock")
         assert locked <= tested, name
         names = {re.split(r"[^\w.-]", each)[0] for each in locked}
-        assert {re.split(r"[^\w.-]", each)[0].lower() for each in roots} <= names, name
+        assert {re.split(r"[^\w.-]", each)[0].lower() for each in roots} <= names | {"tablectl-guard"}, name
         assert all("--hash=sha256:" in each for each in locked)
 
 
@@ -233,18 +237,31 @@ def test_a_mode_that_is_none_ends_at_once(tmp_path: Path, mode: str) -> None:
     assert not (tmp_path / "evil").exists()
 
 
-def install(folder: Path, mode: str, extras: str) -> subprocess.CompletedProcess[str]:
+def test_no_module_of_the_checkout_is_installed_with(tmp_path: Path) -> None:
+    """``python -m pip`` would run a ``pip.py`` of the branch, with the job's credentials."""
+    for name in ("pip", "venv", "ensurepip"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'pwned')!r}, 'w')")
+    real = f'"{sys.executable}" -m "$2" --help > /dev/null 2>&1'
+    assert install(tmp_path, "plan", "", and_then=real).returncode == 0
+    assert not (tmp_path / "pwned").exists()
+    subprocess.run([sys.executable, "-m", "pip", "--help"], cwd=tmp_path, check=False, capture_output=True)
+    assert (tmp_path / "pwned").exists(), "the attack works without the setting"
+
+
+def install(folder: Path, mode: str, extras: str, *, and_then: str = "") -> subprocess.CompletedProcess[str]:
     """The script of the action, with a Python that only notes what it was asked for."""
     python = folder / "python"
     python.write_text(
         f"""#!/bin/sh
 echo "$@" >> "{folder}/asked"
 if [ "$2" = venv ]; then mkdir -p "$3/bin" && cp "$0" "$3/bin/python"; fi
+{and_then}
+exit 0
 """
     )
     python.chmod(0o755)
-    (script,) = [step["run"] for step in ACTION["runs"]["steps"] if step.get("id") == "install"]
-    environ = {
+    (step,) = [step for step in ACTION["runs"]["steps"] if step.get("id") == "install"]
+    environ = {key: value for key, value in step["env"].items() if "${{" not in value} | {
         "PATH": os.environ["PATH"],
         "MODE": mode,
         "EXTRAS": extras,
@@ -254,7 +271,7 @@ if [ "$2" = venv ]; then mkdir -p "$3/bin" && cp "$0" "$3/bin/python"; fi
         "GITHUB_OUTPUT": str(folder / "output"),
     }
     return subprocess.run(
-        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
         cwd=folder,
         env=environ,
         capture_output=True,

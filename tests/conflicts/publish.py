@@ -90,7 +90,7 @@ def _open_source() -> Iterator[str]:
         found = matrix(setting)
         yield f"### {title}\n\n```"
         yield from _grid(found, _measured(layout))
-        yield "```\n\n<details><summary>Reasons, sources, ways out</summary>\n\n```"
+        yield "```\n\n<details><summary>Reasons, sources, fixes</summary>\n\n```"
         yield from (line.rstrip() for line in reason_lines(found.cells, setting, in_words(found), _STYLE))
         yield "```\n\n</details>\n"
 
@@ -121,27 +121,32 @@ def _measured(layout: str) -> set[tuple[str, str]]:
     for case in CASES:
         found = cell_of(case)
         if case.layout == layout and found and found[1] and newest in known.get(case.id, {}):
-            pairs.add((found[0].loser.key, found[0].winner.key))
+            pairs.add((found[0].current.key, found[0].committed.key))
     # Where keeping apart makes no difference, being apart was measured for both.
     for case in CASES:
         found = cell_of(case)
-        if case.layout == layout and found and newest in known.get(case.id, {}) and found[0].meeting == found[0].apart:
-            pairs.add((found[0].loser.key, found[0].winner.key))
+        if (
+            case.layout == layout
+            and found
+            and newest in known.get(case.id, {})
+            and found[0].overlapping == found[0].separate
+        ):
+            pairs.add((found[0].current.key, found[0].committed.key))
     return pairs
 
 
 def _grid(found: Matrix, proven: set[tuple[str, str]]) -> Iterator[str]:
-    pad = max(len(each.name) for each in found.losers) + 4
-    yield f"{'':{pad}}{' '.join(_CODES[each.key] for each in found.winners)}"
-    for row in found.losers:
-        cells = (found.cell(row.key, column.key) for column in found.winners)
+    pad = max(len(each.name) for each in found.all_current) + 4
+    yield f"{'':{pad}}{' '.join(_CODES[each.key] for each in found.all_committed)}"
+    for row in found.all_current:
+        cells = (found.cell(row.key, column.key) for column in found.all_committed)
         marks = "  ".join(_letter(cell, proven) for cell in cells)
         yield f"{_CODES[row.key]} {row.name.ljust(pad - 3)} {marks}"
 
 
 def _letter(cell: Cell, proven: set[tuple[str, str]]) -> str:
     letter = _LETTERS[cell.verdict]
-    return letter.upper() if (cell.loser.key, cell.winner.key) in proven else letter
+    return letter.upper() if (cell.current.key, cell.committed.key) in proven else letter
 
 
 def _other_clients() -> Iterator[str]:
@@ -154,15 +159,15 @@ def _other_clients() -> Iterator[str]:
         found = matrix(ConflictContext(client=client, blind=client.engine == "delta-spark"))
         different, equal = compare(base, found)
         yield f"### {title}\n"
-        yield f"{equal} pairs fare alike{'.' if different else ', all of them.'}\n"
+        yield f"{equal} pairs have the same result{'.' if different else ', all of them.'}\n"
         groups: dict[str, dict[TableOperation, list[TableOperation]]] = {}
         for each in different:
             if each.before and each.after:
-                how = each.after.meeting
+                how = each.after.overlapping
                 conflict = f" with {how.conflict.exception}" if how.conflict else ""
                 verdict = "depends" if each.after.verdict is CellVerdict.DEPENDS else how.result.value
                 text = f"{verdict}{conflict}: {how.reason} ({how.source})"
-                groups.setdefault(text, {}).setdefault(each.after.loser, []).append(each.after.winner)
+                groups.setdefault(text, {}).setdefault(each.after.current, []).append(each.after.committed)
         for text, pairs in groups.items():
             yield f"* {text}\n\n```"
             yield from pairs_lines(pairs, in_words(base), _STYLE)
@@ -170,7 +175,7 @@ def _other_clients() -> Iterator[str]:
 
 
 def _span(index: int) -> str:
-    """The releases that fare as one of ``RELEASES``."""
+    """The releases that have the result of one of ``RELEASES``."""
     first, next_ = RELEASES[index].version, RELEASES[index + 1].version
     if index == 0:
         return f"before {'.'.join(map(str, next_))}"
@@ -181,7 +186,7 @@ def _span(index: int) -> str:
 
 def _databricks() -> Iterator[str]:
     yield "\n## Databricks\n\nDocumented only. For statements as people write them: plain conditions (D44), and a MERGE"
-    yield "that filters its target (D45). Settings that fare alike share a grid."
+    yield "that filters its target (D45). Settings that have the same result share a grid."
     yield "Every change of metadata or protocol fails every write (D15).\n"
     shown: dict[tuple[str, ...], list[str]] = {}
     reasons: dict[tuple[str, ...], Matrix] = {}
@@ -195,7 +200,7 @@ def _databricks() -> Iterator[str]:
         yield from (f"* {title}" for title in _merged(titles))
         yield "\n```"
         yield from lines
-        yield "```\n\n<details><summary>Reasons, sources, ways out, for the first of them</summary>\n\n```"
+        yield "```\n\n<details><summary>Reasons, sources, fixes, for the first of them</summary>\n\n```"
         cut = reasons[lines]
         yield from (line.rstrip() for line in reason_lines(cut.cells, cut.setting, in_words(cut), _STYLE))
         yield "```\n\n</details>\n"
@@ -260,7 +265,7 @@ def _streams() -> Iterator[str]:
     yield "| what commits | open-source Delta | Databricks | with a schemaTrackingLocation |\n|---|---|---|---|"
     setting = ConflictContext(client=_NEWEST)
     for each in (each for each in OPERATIONS if each.fits(setting)):
-        made = [transaction.winner for transaction in each.transactions(setting, "a")]
+        made = [transaction.committed for transaction in each.transactions(setting, "a")]
         answers = (
             stream_reader(made, "oss"),
             stream_reader(made, "databricks"),
@@ -289,8 +294,8 @@ def _cases() -> Iterator[str]:
 
 def _case(case: Case, outcomes: Sequence[str | None]) -> str:
     cells = ("not run" if each is None else f"`{each}`" if each else "" for each in outcomes)
-    after = ", after it was on and off before" if case.prepare and "timestamps" in case.winner else ""
-    return f"| {case.layout} | {case.loser} | {case.winner}{after} | {' | '.join(cells)} |"
+    after = ", after it was on and off before" if case.prepare and "timestamps" in case.committed else ""
+    return f"| {case.layout} | {case.current} | {case.committed}{after} | {' | '.join(cells)} |"
 
 
 def _sources() -> Iterator[str]:
@@ -310,7 +315,7 @@ def unknown_facts() -> set[str]:
         matrix(settings[0]),
         *(matrix(setting, {OperationGroup.ROWS, OperationGroup.FILES}) for setting in settings),
     ]
-    sources = {each.source for made in found for cell in made.cells for each in (cell.meeting, cell.apart)}
+    sources = {each.source for made in found for cell in made.cells for each in (cell.overlapping, cell.separate)}
     sources |= {each.sources for setting in settings for each in row_levels(setting)}
     return {fact for source in sources for fact in facts_in(source)} - FACTS.keys()
 

@@ -268,8 +268,9 @@ def main(folder: str) -> None:
 
     from tablectl.delta.names import TableName
     from tablectl.log import checkpoint, file_counts  # noqa: F401
-    from tablectl.log.reader import Depth, ReadRequest, read_many
+    from tablectl.log.reader import ReadRequest, read_many
     from tablectl.model.errors import LiveError
+    from tablectl.model.table import Depth
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.process_time()

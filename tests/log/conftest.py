@@ -10,10 +10,9 @@ import obstore
 import pytest
 from obstore.store import MemoryStore
 
-from tablectl.delta.names import TableName
-from tablectl.log.reader import read_table
 from tablectl.model.table import LiveTable
 from tablectl.storage.object_stores import StoreOptions
+from tests.builders import read_path
 from tests.log.log_actions import LOCATION
 
 
@@ -45,6 +44,6 @@ def put(store: MemoryStore) -> Callable[..., None]:
 @pytest.fixture
 def read(options: StoreOptions) -> Callable[..., LiveTable]:
     def table(**choices: Any) -> LiveTable:
-        return read_table(TableName("", (LOCATION,)), LOCATION, options=options, **choices)
+        return read_path(LOCATION, options=options, **choices)
 
     return table

@@ -15,9 +15,9 @@ import obstore
 import pytest
 
 from tablectl.delta.names import TableName
-from tablectl.log.reader import Depth, ReadRequest, read_commits, read_many, read_table
+from tablectl.log.reader import ReadRequest, read_commits, read_many, read_table
 from tablectl.model.errors import LiveError
-from tablectl.model.table import LiveTable
+from tablectl.model.table import Depth, LiveTable
 from tablectl.storage.object_stores import StoreOptions
 from tests.log.log_actions import CLUSTERED, LOCATION, PLAIN, checksum, clustering, crc, info, metadata
 

@@ -31,8 +31,9 @@ from tablectl.model.table import NOTHING_SET, ClusteringState, FileGroup, Histor
 from tablectl.model.table_options import TableOptions
 from tablectl.planning.actions import actions_for
 from tablectl.planning.change_state import ChangeState, change_state, current
+from tablectl.planning.derived import derive_table
 from tablectl.planning.diff import diff
-from tablectl.planning.plan_table import derive, plan_table
+from tablectl.planning.plan_table import plan_table
 from tablectl.policies.attribute_types import CONTRADICTIONS
 from tests.applying.fake_lake import changed_properties, parse_sql
 
@@ -74,7 +75,7 @@ clients = st.lists(
 counted = st.integers(0, 5)
 parts = st.builds(FileGroup, columns=st.none() | columns, files=counted, bytes=counted)
 every_marks = st.lists(parts, max_size=3, unique_by=lambda part: part.columns).map(
-    lambda each: ClusteringState(parts=tuple(each), older=ClusteringState(parts=tuple(each)).loose())
+    lambda each: ClusteringState(parts=tuple(each), older=ClusteringState(parts=tuple(each)).unclustered())
 )
 options = st.builds(
     TableOptions,
@@ -194,7 +195,7 @@ def operate(table: LiveTable, operation: Operation) -> LiveTable:
         case UnsetProperties(keys):
             return replace(table, properties={key: text for key, text in properties.items() if key not in keys})
         case ClusterBy(paths):
-            marks = table.marks and replace(table.marks, older=table.marks.loose())
+            marks = table.marks and replace(table.marks, older=table.marks.unclustered())
             return replace(table, clustering=paths, marks=marks)
         case Purge():
             return replace(table, vectors=0)
@@ -318,7 +319,9 @@ def test_a_run_stopped_anywhere_goes_on_from_there(
     assert ChangeState.STALE not in standings.values()
     pending = tuple(current(change, table) for change in plan.changes if standings[change.id] is ChangeState.PENDING)
     basis = basis_of(table, options)
-    rest = replace(plan, changes=pending, basis=basis, statements=derive(pending, basis, table.name, "oss"))
+    rest = replace(
+        plan, changes=pending, basis=basis, statements=derive_table(pending, basis, table.name, "oss").statements
+    )
     for statement in rest.statements:
         table = execute(table, statement, rest)
     if "clustering" in {change.id for change in pending}:  # whose data can be looked at only once it is made

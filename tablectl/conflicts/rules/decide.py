@@ -11,17 +11,17 @@ from tablectl.conflicts.transactions import ConflictOutcome, CurrentTransaction
 from tablectl.model.commits import CommittedTransaction
 
 
-def decide(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome:
+def decide(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome:
     """The outcome of the current transaction after one committed transaction."""
-    return decide_all([winner], loser)
+    return decide_all([committed], current)
 
 
-def decide_all(winners: Sequence[CommittedTransaction], loser: CurrentTransaction) -> ConflictOutcome:
+def decide_all(all_committed: Sequence[CommittedTransaction], current: CurrentTransaction) -> ConflictOutcome:
     """The outcome of the current transaction after several committed ones, in the order of their versions.
 
     A client of unknown kind gets the worst outcome of all known families.
     """
-    rules = rules_of(loser.client)
+    rules = rules_of(current.client)
     if rules is not None:
-        return rules.decide(winners, loser)
-    return worst([each.decide(winners, replace(loser, client=each.strictest)) for each in RULES])
+        return rules.decide(all_committed, current)
+    return worst([each.decide(all_committed, replace(current, client=each.strictest)) for each in RULES])

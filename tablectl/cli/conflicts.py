@@ -1,0 +1,69 @@
+"""``tablectl conflicts``: which concurrent operations on a table conflict."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from tablectl.cli.output import Format, Output
+from tablectl.cli.request import CommandRequest, ConflictOptions, client
+from tablectl.conflicts.operations import OPERATIONS
+from tablectl.model.errors import ExitCode, UsageError
+from tablectl.policies.suggestions import nearest
+from tablectl.reports.conflicts_json import conflicts_json
+from tablectl.reports.conflicts_text import conflicts_text
+from tablectl.workflow import make_outlook
+
+
+def conflicts_command(
+    table: str, request: CommandRequest, out: Output, form: Format, options: ConflictOptions
+) -> ExitCode:
+    """The matrix of operations on a table, or with ``--between`` two statements. Returns the exit code."""
+    if options.between:
+        return _between_command(table, request, out, form, options)
+    about = _operation(options.operation)
+    asked = [client(each) for each in options.clients]
+    with request.open(out) as project:
+        found = make_outlook(project, *project.find(table, request.paths), asked)
+    found = replace(found, changes=tuple(map(project.mask.change, found.changes)))
+    if form is Format.JSON:
+        out.json_result(conflicts_json(found))
+    else:
+        out.result(conflicts_text(found, out.style, everything=options.everything, about=about))
+    return ExitCode.REFUSED if found.refused else ExitCode.DONE
+
+
+def _between_command(
+    table: str, request: CommandRequest, out: Output, form: Format, options: ConflictOptions
+) -> ExitCode:
+    # These load sqlglot, which takes longer than the rest of a short command.
+    from tablectl.reports.pair_json import between_json  # noqa: PLC0415
+    from tablectl.reports.pair_text import between_text  # noqa: PLC0415
+    from tablectl.statements.compare import compare_statements  # noqa: PLC0415
+
+    logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns about statements that are refused anyway
+    if options.operation or options.everything:
+        raise UsageError("--between cannot be combined with --operation or --all", "leave them out")
+    asked = [client(each) for each in options.clients]
+    assert options.between is not None
+    with request.open(out) as project:
+        live = project.read(*project.find(table, request.paths))
+    found = compare_statements(live, *options.between, project.dialect, asked)
+    if form is Format.JSON:
+        out.json_result(between_json(found))
+    else:
+        out.result(between_text(found, out.style))
+    return ExitCode.DONE
+
+
+def _operation(text: str) -> str:
+    """The key of an operation given by key or by name; empty without one."""
+    if not text:
+        return ""
+    for each in OPERATIONS:
+        if text.casefold() in {each.key, each.name.casefold()}:
+            return each.key
+    keys = [each.key for each in OPERATIONS]
+    near = nearest(text.casefold(), keys)
+    hint = f"did you mean {near}?" if near else f"one of {', '.join(keys)}"
+    raise UsageError(f"--operation {text!r} is not known", hint)
