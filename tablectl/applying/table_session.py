@@ -22,7 +22,8 @@ from tablectl.model.errors import LiveError, TablectlError, WindowError
 from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
 from tablectl.model.text import value_text
-from tablectl.planning.change_state import ChangeState, change_state, found_value
+from tablectl.planning.change_state import ChangeState, change_state, current, found_value
+from tablectl.planning.writer_dependence import changes_depend_on_writers
 
 _log = logging.getLogger(__name__)
 
@@ -92,8 +93,15 @@ class TableSession:
         needs = needs_of(changed_values(plan.changes), options)
         counts = needs.rewrite or needs.vectors or (needs.size and options.max_bytes is not None)
         marks = options.optimize if needs.clustering else None
-        depth = Depth(LOOK_BACK, counts, truncation=needs.truncation, marks=marks)
+        depth = Depth(LOOK_BACK, counts, truncation=needs.truncation, marks=marks, writers=self._writers_matter)
         return self.window.reader.read(plan.table, plan.location, depth, version=version)
+
+    def _writers_matter(self, live: LiveTable) -> bool:
+        """Whether the phase of a missing statement depends on who else writes the table."""
+        pending = [each for each in self.plan.changes if change_state(each, live) is ChangeState.PENDING]
+        changes = [current(change, live) for change in pending]
+        dialect, options = self.window.engine.dialect, self.plan.basis.options
+        return bool(changes) and changes_depend_on_writers(changes, live, dialect, options)
 
 
 def _done(plan: TablePlan, live: LiveTable) -> tuple[str, ...]:

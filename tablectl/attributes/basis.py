@@ -6,7 +6,7 @@ from tablectl.attributes.policy import OWNED
 from tablectl.model.plan import Basis, ProtocolFact
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
-from tablectl.model.writers import client_facts, partition_writers
+from tablectl.model.writers import client_facts, partition_writers, writer_evidence
 
 
 def basis_of(live: LiveTable, options: TableOptions = NO_OPTIONS) -> Basis:
@@ -20,6 +20,7 @@ def basis_of(live: LiveTable, options: TableOptions = NO_OPTIONS) -> Basis:
         overwrites=live.overwrites,
         clients=client_facts(live),
         partition_writers=partition_writers(live),
+        evidence=writer_evidence(live),
         vectors=live.vectors,
         files=live.files,
         bytes=live.bytes,

@@ -14,7 +14,7 @@ from tablectl.delta.protocol import Client, Protocol
 from tablectl.model.lint_rules import Severity
 from tablectl.model.table import ClusteringState
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
-from tablectl.model.writers import ClientFact, PartitionWriter
+from tablectl.model.writers import NO_EVIDENCE, ClientFact, PartitionWriter, WriterEvidence
 
 Value = str | tuple[str, ...] | None
 """An attribute's value in a plan: text, a list of columns, or ``None`` for a property that is not set."""
@@ -267,6 +267,8 @@ class Basis:
     clients: tuple[ClientFact, ...]
     partition_writers: tuple[PartitionWriter, ...] = ()
     """The partition writers of a partitioned table, the newest first."""
+    evidence: WriterEvidence = NO_EVIDENCE
+    """The commits from which the writers are known."""
     vectors: int | None
     files: int | None
     bytes: int | None
