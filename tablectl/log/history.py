@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import closing
 from copy import copy
+from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from tablectl.log.checksum import Checksum, belongs, parse_checksum
 from tablectl.log.commits import CommitSyntaxError, ParsedCommit, parse_commit
-from tablectl.log.listing import Segment, checksum_name, commit_name, compacted_name, segment
+from tablectl.log.listing import LogFiles, Segment, checksum_name, commit_name, compacted_name, segment
 from tablectl.model.errors import LiveError
 from tablectl.storage.read_budget import OversizeError
 from tablectl.storage.table_log import AHEAD, TableLog, VanishedError
@@ -110,6 +113,29 @@ class History:
                     raise
                 return
             yield commit
+
+    def relisted(self, files: LogFiles) -> History:
+        """The same version, with another listing of its log."""
+        other = copy(self)
+        other.segment = replace(self.segment, files=files)
+        return other
+
+    def skim(self, versions: Iterable[int]) -> Generator[Callable[[], ParsedCommit], None, None]:
+        """For each version a call that returns its commit. The next ``AHEAD`` of them are read in parallel, and none is
+        kept: a long history would fill the memory.
+        """
+        waiting = deque[Callable[[], ParsedCommit]]()
+        for version in versions:
+            waiting.append(self._reading(version))
+            if len(waiting) > AHEAD:
+                yield waiting.popleft()
+        yield from waiting
+
+    def _reading(self, version: int) -> Callable[[], ParsedCommit]:
+        if version in self._read:
+            return partial(self.commit, version)
+        started = self._ahead.pop(commit_name(version), None) or self.log.start(self._commit_reader(version))
+        return started.result if started else self._commit_reader(version)
 
     def steps(self) -> Iterator[ParsedCommit]:
         """The log after the checkpoint, newest first: commits already read, compacted logs, other commits."""
