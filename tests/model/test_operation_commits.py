@@ -131,7 +131,7 @@ def test_row_tracking_on_is_three_commits_and_two_where_the_protocol_has_it() ->
     assert both.metadata is not None
     assert (both.metadata.tag, both.protocol) == ("", ProtocolChange(adds=("deletionVectors",)))
     has = replace(_BASIS, protocol=ProtocolFact(reader=1, writer=7, writer_features=("domainMetadata", "rowTracking")))
-    assert [winner.kind for winner in SetProperties((on,)).commits(has)] == [Kind.BACKFILL, Kind.SET_PROPERTIES]
+    assert [committed.kind for committed in SetProperties((on,)).commits(has)] == [Kind.BACKFILL, Kind.SET_PROPERTIES]
     assert len(SetProperties((("delta.enableRowTracking", "false"),)).commits(_BASIS)) == 1
 
 
