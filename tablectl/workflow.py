@@ -110,9 +110,9 @@ def find_drift(
     failures = list(located.failures)
     as_declared: list[str] = []
     differing: list[tuple[TableSpec, LiveTable, tuple[Change, ...]]] = []
-    for spec, live in _read(project, located, 0, on_read, failures):
+    for spec, live in _read_as(project, located, _with_catalog, on_read, failures):
         changes = diff(spec.policy, live)
-        if changes:
+        if changes or (live.catalog and live.catalog.differences):
             differing.append((spec, live, changes))
         else:
             as_declared.append(spec.name.text)
@@ -194,7 +194,9 @@ def import_policies(
     entries: list[TableEntry] = []
     for spec, live in _read(project, replace(located, tables=tuple(fresh)), 0, on_read, failures):
         try:
-            entries.append(_unmasked(policy_of_table(live, project.dialect, project.catalog), project.mask))
+            directed = project.catalogs is not None and project.catalogs.directs(spec.name)
+            entry = policy_of_table(live, project.dialect, project.catalog, located=not directed)
+            entries.append(_unmasked(entry, project.mask))
         except NameSyntaxError as error:
             failures.append(TableFailure(name=spec.name.text, message=str(error)))
     return Imported(
@@ -230,6 +232,12 @@ def _read(
 ) -> Iterator[tuple[TableSpec, LiveTable]]:
     """The live tables. Unreadable ones are added to ``failures``. ``look_back`` applies to tables that change."""
     yield from _read_as(project, located, lambda spec: depth_for(spec, look_back), on_read, failures)
+
+
+def _with_catalog(spec: TableSpec) -> Callable[[LiveTable], Depth]:
+    """The depth for drift: no history, but for a catalog-managed table its log, to compare it with the catalog."""
+    depth = depth_for(spec, 0)
+    return lambda live: replace(depth(live), look_back=1) if live.catalog else depth(live)
 
 
 def _read_as(

@@ -108,7 +108,7 @@ def _underived(table: TablePlan, dialect: str) -> str:
         ("undo", derive_undo(table.changes, table.basis, name)),
     )
     wrong = next((key for key, value in wanted if getattr(table, key) != value), "")
-    if wrong or not consent_refusals(table.changes, statements, table.basis):
+    if wrong or not consent_refusals(table.changes, statements, table.basis, dialect):
         return wrong or ("" if _finds_what_follows(table) else "findings")
     return "refusals"
 

@@ -12,6 +12,7 @@ from tablectl.model.plan import Basis, Change, Finding, Refusal, Statement, Tabl
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.planning.actions import actions_for, refusals_for
+from tablectl.planning.catalog_managed import catalog_refusals
 from tablectl.planning.diff import diff
 from tablectl.planning.lint import graded, lint, refused_by
 from tablectl.planning.lint_rules.linted_state import RuleFinding, table_subject
@@ -37,7 +38,7 @@ def plan_table(
     basis = Basis.of(live, options)
     refusals = refusals_for(changes, live, dialect, options)
     wanted = () if refusals else derive(changes, basis, live.name, dialect)
-    refusals += consent_refusals(changes, wanted, basis)
+    refusals += consent_refusals(changes, wanted, basis, dialect)
     refused = {refusal.change for refusal in refusals}
     found = _findings(policy, live, changes, wanted, basis, dialect, severities)
     findings = tuple(each for each in found if not each.about or each.about not in refused)
@@ -75,9 +76,14 @@ def _findings(
     return raised + lint(subject, live.name, "plan", severities)
 
 
-def consent_refusals(changes: Sequence[Change], statements: Sequence[Statement], basis: Basis) -> tuple[Refusal, ...]:
-    """Refusals because of the policy's options: changes that they do not allow or consent to."""
-    return protocol_refusals(changes, statements, basis) + partition_refusals(changes, basis)
+def consent_refusals(
+    changes: Sequence[Change], statements: Sequence[Statement], basis: Basis, dialect: str
+) -> tuple[Refusal, ...]:
+    """Refusals that follow from the statements: of what the policy's options do not allow or consent to, and of what
+    the product refuses on a catalog-managed table.
+    """
+    asked = protocol_refusals(changes, statements, basis) + partition_refusals(changes, basis)
+    return asked + catalog_refusals(statements, basis, dialect)
 
 
 def derived_findings(
