@@ -12,6 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from tablectl.delta.databricks_runtimes import Runtime
+from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
 from tablectl.engine.port import Catalog, Engine
 from tablectl.model.errors import EngineError, PlanFileError, UsageError
@@ -22,6 +24,7 @@ from tablectl.policies.variables import Variables
 
 if TYPE_CHECKING:  # they load obstore and what reports need, which `validate` and `explain` do without
     from tablectl.catalogs.registry import Catalogs
+    from tablectl.log.write_history import CommitCache
     from tablectl.model.plan import Plan
     from tablectl.model.table import Depth, LiveTable
     from tablectl.reports.mask import Mask
@@ -119,6 +122,8 @@ class Project:
     """Values of variables that the caller gave."""
     source: EngineSource = EngineSource()
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    cached: bool = False
+    """Whether commits are kept in the user's cache directory."""
 
     @classmethod
     def open(
@@ -129,6 +134,7 @@ class Project:
         variables: Mapping[str, str] | None = None,
         source: EngineSource = EngineSource(),
         plan: Plan | None = None,
+        cached: bool = False,
     ) -> Self:
         """The repository in a directory, in the environment ``env``: by default that of ``TABLECTL_ENV``, or that of a
         ready ``plan``; an empty text means the top level alone.
@@ -140,7 +146,7 @@ class Project:
         config = load_config(Path(directory), os.environ, env) if plan is None else _config_of(plan, env, directory)
         if source.remote:
             config = replace(config, engine=replace(config.engine, remote=source.remote))
-        return cls(config, Path(directory), variables or {}, source)
+        return cls(config, Path(directory), variables or {}, source, cached=cached)
 
     def __enter__(self) -> Self:
         return self
@@ -152,6 +158,11 @@ class Project:
     def dialect(self) -> str:
         """The dialect of statements."""
         return self.config.engine.dialect
+
+    @property
+    def runtime(self) -> Runtime | None:
+        """The Databricks Runtime of the engine; ``None`` if it is not stated, or if the dialect has no runtimes."""
+        return self.config.engine.runtime if dialect_of(self.dialect).runtime else None
 
     @property
     def catalog(self) -> str:
@@ -247,15 +258,25 @@ class Project:
 
         return open_records(location, self.config.state, real_place(location), self.stores)
 
+    @cached_property
+    def commits(self) -> CommitCache:
+        """The commits that show who writes a table, in the user's cache directory if the project uses it."""
+        from tablectl.log.commit_cache import DiskCache, cache_directory  # noqa: PLC0415  # see the module docstring
+        from tablectl.log.write_history import NoCache  # noqa: PLC0415
+
+        directory = cache_directory(self.environ) if self.cached else None
+        return DiskCache(directory) if directory else NoCache()
+
     def read(self, name: TableName, spec: TableSpec | None, depth: Depth | None = None) -> LiveTable:
-        """A live table, by default with its history. The engine is asked for its location only if neither the name nor
-        the policy has it. Raises ``LiveError`` if it cannot be read.
+        """A live table, by default with its history and its write history. The engine is asked for its location only if
+        neither the name nor the policy has it. Raises ``LiveError`` if it cannot be read.
         """
         from tablectl.log.reader import read_table  # noqa: PLC0415  # see the module docstring
-        from tablectl.model.table import WITH_HISTORY  # noqa: PLC0415
+        from tablectl.model.table import LOOK_BACK, Depth  # noqa: PLC0415
 
         location = name.parts[0] if name.is_path else (spec and spec.location) or self.open_catalog().location(name)
-        return read_table(name, location, depth or WITH_HISTORY, options=self.stores)
+        depth = depth or Depth(LOOK_BACK, writers=lambda _live: True)
+        return read_table(name, location, depth, cache=self.commits, options=self.stores)
 
 
 def _config_of(plan: Plan, env: str | None, directory: str | Path) -> Config:

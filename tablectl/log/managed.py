@@ -17,6 +17,7 @@ from tablectl.log.table_facts import check_protocol, frozen, logical_columns, re
 from tablectl.model.managed_table import ManagedTable
 from tablectl.model.table import CatalogDifference, CatalogFacts, LiveTable
 from tablectl.storage.log_stores import Stores
+from tablectl.storage.read_budget import ReadBudget
 from tablectl.storage.table_log import LINE_BYTES, STAGED, TableLog, VanishedError
 
 _Result = TypeVar("_Result")
@@ -88,6 +89,11 @@ class CatalogLog:
         """As ``TableLog.location``."""
         return self.log.location
 
+    @property
+    def budget(self) -> ReadBudget:
+        """As ``TableLog.budget``."""
+        return self.log.budget
+
     def file(self, name: str) -> str:
         """As ``TableLog.file``."""
         return self.log.file(name)
@@ -100,6 +106,10 @@ class CatalogLog:
         known = set(published)
         staged = (commit_name(version) for version in self.managed.commits)
         return [*published, *(name for name in staged if name > after and name not in known)]
+
+    def check_sizes(self, names: Iterable[str]) -> None:
+        """As ``TableLog.check_sizes``."""
+        self.log.check_sizes(map(self._stored, names))
 
     def exists(self) -> bool:
         """As ``TableLog.exists``."""

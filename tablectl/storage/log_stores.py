@@ -26,7 +26,8 @@ from tablectl.storage.access import Provider
 from tablectl.storage.disk_log import DiskLog
 from tablectl.storage.failures import Failure, explain
 from tablectl.storage.object_stores import BucketError, RetryLimits, StoreOptions, open_bucket
-from tablectl.storage.table_log import DENIED, LINE_BYTES, OversizeError, TableLog, VanishedError
+from tablectl.storage.read_budget import OversizeError, ReadBudget
+from tablectl.storage.table_log import DENIED, LINE_BYTES, TableLog, VanishedError
 
 _CHUNK = 1 << 20
 _FEW = 8
@@ -128,6 +129,9 @@ class ObjectLog:
         self._store = bucket.store
         self._prefix = prefix
         self._root = f"{prefix}/{LOG}" if prefix else LOG
+        self.budget = ReadBudget(location)
+        self._sizes: dict[str, int] = {}
+        """The sizes of the listed files."""
         self._large = threading.Lock()
         """Held while a large file is read: thirty commits are prefetched, and each can have a line of many MiB."""
 
@@ -141,7 +145,13 @@ class ObjectLog:
         offset = f"{self._root}/{after}" if after else None
         with self._translated(""):
             pages = obstore.list(self._store, self._root, offset=offset)
-            return [meta["path"][skip:] for page in pages for meta in page]
+            found = {meta["path"][skip:]: meta["size"] for page in pages for meta in page}
+        self._sizes |= found
+        return list(found)
+
+    def check_sizes(self, names: Iterable[str]) -> None:
+        """As ``TableLog.check_sizes``, from the last listing."""
+        self.budget.check({name: self._sizes[name] for name in names if name in self._sizes})
 
     def exists(self) -> bool:
         """Always false: object stores have no directories."""
@@ -171,6 +181,7 @@ class ObjectLog:
         rest = b""
         with self._translated(name):
             result = obstore.get(self._store, f"{self._root}/{name}")
+            self.budget.take_file(name, result.meta["size"])
             if result.meta["size"] <= _CHUNK:
                 yield from bytes(result.bytes()).split(b"\n")
                 return
