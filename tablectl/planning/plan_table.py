@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from tablectl.attributes.basis import basis_of
 from tablectl.attributes.features import added_features
 from tablectl.attributes.policy import Policy
 from tablectl.model.lint_rules import DEFAULT_SEVERITIES, Severities
-from tablectl.model.plan import Basis, ProtocolFact, Refusal, TablePlan
+from tablectl.model.plan import ProtocolFact, Refusal, TablePlan
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.planning.actions import actions_for, refusals_for
@@ -32,7 +33,7 @@ def plan_table(
     changes = diff(policy, live)
     if not changes:
         return None
-    basis = Basis.of(live, options)
+    basis = basis_of(live, options)
     actions = actions_for(changes, basis)
     refusals = refusals_for(changes, live, dialect, options, actions)
     known = (changes, basis, live.name, dialect, actions)
