@@ -79,6 +79,28 @@ class DriftOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class RunsOptions:
+    """The options of ``runs``."""
+
+    look_back: int
+    days: int | None = None
+    verbose: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UndoOptions:
+    """The options of ``undo``."""
+
+    run: str
+    """The run's id, or its beginning."""
+    look_back: int
+    write: bool = False
+    yes: bool = False
+    save: Path | None = None
+    """The plan file to write."""
+
+
+@dataclass(frozen=True, slots=True)
 class ImportOptions:
     """The options of ``import``."""
 
