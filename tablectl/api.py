@@ -47,6 +47,8 @@ class Place(TypedDict, total=False):
     level alone."""
     directory: str | Path
     """The directory of ``tablectl.yaml``, by default the current one."""
+    cache: bool
+    """Whether the commits that show who writes a table are kept in the user's cache directory; by default yes."""
     spark: Any
     """A Spark session, by default a new one. It is used only to list and locate catalog tables, and to apply."""
 
@@ -110,11 +112,14 @@ class _PlaceOptions:
     variables: Mapping[str, str] | None = None
     env: str | None = None
     directory: str | Path = "."
+    cache: bool = True
     spark: Any = None
 
     def open(self, driver: str | None = None, plan: Plan | None = None) -> Project:
         source = EngineSource(self.spark, driver)
-        return Project.open(self.directory, env=self.env, variables=self.variables, source=source, plan=plan)
+        return Project.open(
+            self.directory, env=self.env, variables=self.variables, source=source, plan=plan, cached=self.cache
+        )
 
 
 @dataclass(frozen=True, slots=True)

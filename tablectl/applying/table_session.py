@@ -22,7 +22,8 @@ from tablectl.model.errors import LiveError, TablectlError, WindowError
 from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
 from tablectl.model.text import value_text
-from tablectl.planning.change_state import ChangeState, change_state, found_value
+from tablectl.planning.change_state import ChangeState, change_state, current, found_value
+from tablectl.planning.writer_dependence import changes_depend_on_writers
 
 _log = logging.getLogger(__name__)
 
@@ -95,8 +96,16 @@ class TableSession:
         )
         truncation = any(needs_truncation(change.attribute, change.after, options) for change in plan.changes)
         follows = options.optimize != "never" and any(change.id == CLUSTERED_DATA for change in plan.changes)
-        depth = Depth(LOOK_BACK, counts, truncation=truncation, marks=options.optimize if follows else None)
+        marks = options.optimize if follows else None
+        depth = Depth(LOOK_BACK, counts, truncation=truncation, marks=marks, writers=self._writers_matter)
         return self.window.reader.read(plan.table, plan.location, depth, version=version)
+
+    def _writers_matter(self, live: LiveTable) -> bool:
+        """Whether the phase of a missing statement depends on who else writes the table."""
+        pending = [each for each in self.plan.changes if change_state(each, live) is ChangeState.PENDING]
+        changes = [current(change, live) for change in pending]
+        dialect, options = self.window.engine.dialect, self.plan.basis.options
+        return bool(changes) and changes_depend_on_writers(changes, live, dialect, options)
 
 
 def _done(plan: TablePlan, live: LiveTable) -> tuple[str, ...]:

@@ -79,5 +79,5 @@ def _records(text: str, request: CommandRequest, out: Output) -> tuple[RecordSto
             table = parse_table(text, project.catalog)
         except NameSyntaxError as error:
             raise UsageError(str(error)) from None
-        location = table.parts[0] if table.is_path else project.engines.locate(table)
+        location = table.parts[0] if table.is_path else project.open_catalog().location(table)
     return project.records(location), lambda: newest_version(location, options=project.stores)

@@ -24,6 +24,7 @@ from tablectl.delta.names import canonical_location, is_absolute
 from tablectl.files import NotRegularError, TooLargeError, read_regular
 from tablectl.model.errors import WindowError
 from tablectl.model.store_options import FAMILIES, PREFIXES
+from tablectl.storage.access import Provider
 from tablectl.storage.failures import explain
 from tablectl.storage.mounts import network_mount
 from tablectl.storage.object_stores import BucketError, RetryLimits, StoreOptions, open_bucket
@@ -342,8 +343,12 @@ def _open(base: str, folder: str, options: StoreOptions) -> DiskRecords | Object
     if family is None:
         raise WindowError(f"the window's records cannot lie in {place}: {split.scheme}: is out of reach", _UNREACHABLE)
     path = place.removeprefix(f"{split.scheme}://{split.netloc}").strip("/")
-    given = options.families.get(family, {})
-    bucket = _bucket(split.scheme, split.netloc, tuple(sorted(given.items())))
+    given = tuple(sorted(options.families.get(family, {}).items()))
+    provider = options.access.provider(place, write=True) if options.access else None
+    if provider is None:
+        bucket = _bucket(split.scheme, split.netloc, given)
+    else:
+        bucket = _vended_bucket(split.scheme, split.netloc, options, provider)
     return ObjectRecords(bucket, f"{path}/{folder}".lstrip("/"), f"{place}/{folder}")
 
 
@@ -362,6 +367,15 @@ def _check_mount(place: str) -> None:
 def _memory(_place: str) -> RecordBucket:
     """One store per place in a process. A lease in a private store would exclude no other holder."""
     return RecordBucket(MemoryStore(), "")
+
+
+def _vended_bucket(scheme: str, authority: str, options: StoreOptions, provider: Provider) -> RecordBucket:
+    """The bucket by the credentials that a catalog vends for one table."""
+    try:
+        return RecordBucket(open_bucket(scheme, authority, options, _PATIENCE, provider), FAMILIES[scheme])
+    except BucketError as error:
+        message = f"cannot open the window's record {scheme}://{authority}: {error.failure.reason}"
+        raise WindowError(message, error.failure.hint or _WAY_OUT) from error
 
 
 def _bucket(scheme: str, authority: str, given: tuple[tuple[str, str], ...]) -> RecordBucket:
