@@ -266,7 +266,7 @@ def _read_as(
             yield spec, found
 
 
-def make_outlook(
+def read_conflicts(
     project: Project, name: TableName, spec: TableSpec | None, clients: Sequence[tuple[Client, bool | None]] = ()
 ) -> ConflictReport:
     """Conflicts between writers of one table, with or without a policy. ``clients`` as in ``conflict_report``.

@@ -85,8 +85,8 @@ def test_the_policy_file_keeps_its_comments_and_other_tables(repo: Repository, c
     repo.table("users")
     lake = repo.lake
     text = (
-        f"version: 1\ntables:\n  # the ledger\n  delta.`{lake}/orders`:\n    properties:\n      owner.team: payments  # "
-        f"ours\n  delta.`{lake}/users`: {{isolation: default}}\n"
+        f"version: 1\ntables:\n  # the ledger\n  delta.`{lake}/orders`:\n    properties:\n"
+        f"      owner.team: payments  # ours\n  delta.`{lake}/users`: {{isolation: default}}\n"
     )
     repo.policies(text)
     assert cli("apply", "--yes").code == 0
@@ -104,12 +104,10 @@ def test_a_value_that_was_changed_after_the_run_is_not_undone(repo: Repository, 
     assert (repo.root / "policies" / "lake.yaml").read_text() == policy
 
 
-def test_an_undo_of_one_table_leaves_the_others_of_the_run(
-    repo: Repository, cli: Cli, fake_spark: FakeSpark
-) -> None:
+def test_an_undo_of_one_table_leaves_the_others_of_the_run(repo: Repository, cli: Cli, fake_spark: FakeSpark) -> None:
     for name in ("a", "b"):
         repo.table(name, properties={"owner.team": "web"})
-    repo.policies({name: "{properties: {owner.team: payments}}" for name in ("a", "b")})
+    repo.policies(dict.fromkeys(("a", "b"), "{properties: {owner.team: payments}}"))
     assert cli("apply", "--yes").code == 0
     assert cli("undo", run_of(repo.lake / "a"), "--table", "*/a*", "--write", "--yes").code == 0
     text = (repo.root / "policies" / "lake.yaml").read_text()
