@@ -35,7 +35,8 @@ def window_show_command(table: str, request: CommandRequest, out: Output, form: 
         out.result(f"{table}: held by {record}\n")
         if record.kind == UNREADABLE:
             out.note(
-                "its last record cannot be read: applies and writers wait for it, and then take the holder for dead"
+                f"its last record cannot be read: {record.reason}; applies and writers wait for it, and then take the "
+                "holder for dead"
             )
         out.note(f"to free it: tablectl window break {shlex.quote(table)} --epoch {record.epoch} --reason …")
     else:
