@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tablectl.attributes.policy import ATTRIBUTES, CLUSTERED_DATA, attribute
+from tablectl.attributes.policy import ATTRIBUTES, attribute
 from tablectl.delta.names import TableName
 from tablectl.model.plan import Change, Value
 from tablectl.model.table import Commit, LiveTable
@@ -114,9 +114,7 @@ _ANY = TableName("", ("/table",))
 
 def _agrees(change: Change, one: Value, other: Value) -> bool:
     entry = attribute(change.attribute)
-    return change.id == CLUSTERED_DATA or (
-        entry.agrees(one, other, change.key) and entry.agrees(other, one, change.key)
-    )
+    return entry.agrees(one, other, change.key) and entry.agrees(other, one, change.key)
 
 
 def _wish(spec: TableSpec, change: Change) -> AdoptableValue:
