@@ -9,8 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from tablectl.api import read_plan
+from tablectl.ci.annotations import annotate_plan
 from tablectl.ci.base import base_file
-from tablectl.ci.comment import DEFAULT, body_of, marker, put_comment
+from tablectl.ci.comment import DEFAULT, body_of, digest_in, find_comment, marker, put_comment
 from tablectl.ci.github import GitHub, GitHubError
 from tablectl.ci.job import CommandResult, Job
 from tablectl.ci.reviewed import BY_HAND, CHOSEN, Origin, artifact_name, find_reviewed
@@ -24,8 +25,10 @@ from tablectl.policies.repository import load_repository
 from tablectl.reports.context import Context
 from tablectl.reports.markdown import said
 from tablectl.reports.sarif import problems_sarif
+from tablectl.reports.since import read_groups, since_text
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
+_ARTIFACT = re.compile(r"https://[A-Za-z0-9._:/-]+\Z")
 _MOST_SAID = 10_000
 """The maximum length of an error in a comment, in characters."""
 
@@ -75,6 +78,8 @@ def plan_step(job: Job) -> int:
         code = ExitCode.ERROR
     job.summary(files["md"].read_text(encoding="utf-8"))
     plan = read_plan(files["json"]) if files["json"].exists() else None
+    if plan is not None:
+        annotate_plan(job, plan)
     job.output(
         exit_code=code,
         changes=plan is not None and bool(plan.tables),
@@ -113,9 +118,12 @@ def comment_step(job: Job) -> int:
         return ExitCode.DONE
     digest = job.given("digest") if subject == "plan" and _DIGEST.match(job.given("digest")) else ""
     text = report.read_text(encoding="utf-8", errors="replace")
-    body = body_of(text, subject, job.name, job.address, digest)
+    mark = marker(subject, job.name)
     try:
-        url = put_comment(GitHub.of(job.environ, job.repository), number, body, marker(subject, job.name))
+        github = GitHub.of(job.environ, job.repository)
+        added = _added(job, text, github, number, mark) if subject == "plan" else ""
+        body = body_of(text, subject, job.name, job.address, digest, added)
+        url = put_comment(github, number, body, mark)
     except GitHubError as error:
         hint = (
             "; the job needs `permissions: pull-requests: write`, which forks never have" if error.status == 403 else ""
@@ -126,6 +134,22 @@ def comment_step(job: Job) -> int:
         return ExitCode.DONE
     job.output(comment=url)
     return ExitCode.DONE
+
+
+def _added(job: Job, report: str, github: GitHub, number: int, mark: str) -> str:
+    """What a comment says besides the report: where the page is, and what changed since the last plan."""
+    parts = []
+    artifact = job.given("artifact")
+    if _ARTIFACT.match(artifact):
+        parts.append(
+            f'<p>📄 <a href="{artifact}">The report as a page (plan.html) and the plan itself (plan.json)</a></p>'
+        )
+    old = find_comment(github, number, mark)
+    before, now = str(old.get("body")) if old else "", read_groups(report)
+    earlier = read_groups(before)
+    if now is not None and earlier is not None:
+        parts.append(since_text(earlier, now, digest_in(before, mark)))
+    return "\n\n".join(parts)
 
 
 def find_step(job: Job) -> int:

@@ -124,6 +124,9 @@ ReportOpt = Annotated[
         "--report", metavar="FILE", help=f"Also write a report; the file name sets its format: {FILES}. Repeatable."
     ),
 ]
+VerboseOpt = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Show each table with its SQL, reasons and rollback.")
+]
 RemoteOpt = Annotated[
     str | None,
     typer.Option("--remote", metavar="sc://HOST:PORT", help="Use a Spark Connect server instead of a local session."),
@@ -220,6 +223,7 @@ def plan(
     env: EnvOpt = None,
     format: FormOpt = ReportFormat.TEXT,  # noqa: A002
     report: ReportOpt = None,
+    verbose: VerboseOpt = False,
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="Exit with code 2 if changes are pending.")
     ] = False,
@@ -234,7 +238,7 @@ def plan(
     if out and out.suffix != ".json":
         raise UsageError(f"--out {out} is not a plan file name", "use a name that ends in .json")
     request = _request(paths, select, tag, var, remote, exclude, env)
-    request = replace(request, max_tables=max_tables, max_bytes=size("--max-bytes", max_bytes))
+    request = replace(request, max_tables=max_tables, max_bytes=size("--max-bytes", max_bytes), verbose=verbose)
     reports = ReportFiles.of(format, report, out)
     return plan_command(request, ctx.obj, out, reports, detailed_exitcode=detailed_exitcode)
 
@@ -267,6 +271,7 @@ def show(
     plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="Plan file written by `tablectl plan --out`.")],
     format: FormOpt = ReportFormat.TEXT,  # noqa: A002
     report: ReportOpt = None,
+    verbose: VerboseOpt = False,
     var: VarOpt = None,
 ) -> int:
     """Show a saved plan.
@@ -275,7 +280,7 @@ def show(
     """
     from tablectl.cli.commands import show_command  # noqa: PLC0415
 
-    request = _request(None, None, None, var, None)
+    request = replace(_request(None, None, None, var, None), verbose=verbose)
     return show_command(plan_file, request, ctx.obj, ReportFiles.of(format, report, plan_file))
 
 
@@ -337,6 +342,7 @@ def apply(
     env: EnvOpt = None,
     format: FormOpt = ReportFormat.TEXT,  # noqa: A002
     report: ReportOpt = None,
+    verbose: VerboseOpt = False,
     remote: RemoteOpt = None,
     without_policies: Annotated[
         bool,
@@ -369,7 +375,7 @@ def apply(
     if require_signature and not saved:
         raise UsageError("--require-signature is for a saved plan", "for example: apply p.json --require-signature")
     request = _request(policies, select, tag, var, remote, exclude, env)
-    request = replace(request, max_tables=max_tables, max_bytes=size("--max-bytes", max_bytes))
+    request = replace(request, max_tables=max_tables, max_bytes=size("--max-bytes", max_bytes), verbose=verbose)
     reports = ReportFiles.of(format, report, saved[0] if saved else None)
     reasons = reason("--proceed", proceed), reason("--override", override)
     options = ApplyOptions(yes, *reasons, wait, watch, without_policies, require_signature)
@@ -395,6 +401,7 @@ def drift(
     env: EnvOpt = None,
     format: FormOpt = ReportFormat.TEXT,  # noqa: A002
     report: ReportOpt = None,
+    verbose: VerboseOpt = False,
     remote: RemoteOpt = None,
 ) -> int:
     """Show differences from the policies and the commit that caused each. Exits with code 2 if there are any.
@@ -405,7 +412,7 @@ def drift(
 
     if yes and not adopt:
         raise UsageError("--yes needs --adopt", "add --adopt, or leave --yes out")
-    request = _request(paths, select, tag, var, remote, exclude, env)
+    request = replace(_request(paths, select, tag, var, remote, exclude, env), verbose=verbose)
     return drift_command(request, ctx.obj, ReportFiles.of(format, report), DriftOptions(look_back, adopt, yes))
 
 

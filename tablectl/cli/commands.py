@@ -20,6 +20,7 @@ from tablectl.applying.clock import SystemClock
 from tablectl.applying.lease_log import UNREADABLE, LeaseRecord, tail
 from tablectl.applying.owner import current_owner
 from tablectl.applying.run_report import RunReport
+from tablectl.cli.origin import with_origin
 from tablectl.cli.output import Format, Output, write_file
 from tablectl.cli.report_files import Render, ReportFiles, below_root
 from tablectl.cli.request import ApplyOptions, CommandRequest, ConflictOptions, client
@@ -88,7 +89,8 @@ def plan_command(
         # Without the tables, which the report lists anyway: a verdict contains no foreign text.
         refused, _, _ = over.message.partition(": ")
         context, reports = replace(context, refused=refused), reports.without(ReportFormat.JSON)
-    reports.write(lambda form, style: render_plan(plan, form, style, mask_of(config), context), out)
+    mask, verbose = mask_of(config), request.verbose
+    reports.write(lambda form, style: render_plan(plan, form, style, mask, context, verbose=verbose), out)
     if over:
         raise over
     if save:
@@ -129,7 +131,8 @@ def show_command(path: Path, request: CommandRequest, out: Output, reports: Repo
     if plan.tool != __version__:
         out.note(f"made by tablectl {plan.tool}: its SQL could not be derived again by this version, {__version__}")
     context = _context(plan, request, config, out, reports, path)
-    reports.write(lambda form, style: render_plan(plan, form, style, mask_of(config), context), out)
+    mask, verbose = mask_of(config), request.verbose
+    reports.write(lambda form, style: render_plan(plan, form, style, mask, context, verbose=verbose), out)
     return ExitCode.DONE
 
 
@@ -171,7 +174,7 @@ def apply_command(
             plan, specs = ready, _compared_with(request, config, out, options)
         _check_size(request, plan)
         approve = approval_of(plan, specs, config, request.max_bytes)
-        if not saved and not _agreed(plan, out, reports.form, mask_of(config), yes=options.yes):
+        if not saved and not _agreed(plan, out, reports.form, mask_of(config), options, verbose=request.verbose):
             out.note("nothing was changed")
             return ExitCode.ERROR
         context = replace(_context(plan, request, config, out, reports, saved), plan=plan)
@@ -192,7 +195,10 @@ def apply_command(
 
                 report = run(plan, open_engine, config, os.environ, control, approve=approve)
     return _reported(
-        report, out, reports, lambda form, style: render_run(report, form, style, mask_of(config), context)
+        report,
+        out,
+        reports,
+        lambda form, style: render_run(report, form, style, mask_of(config), context, verbose=request.verbose),
     )
 
 
@@ -220,10 +226,10 @@ def _tell(report: RunReport, out: Output) -> None:
         out.note(f"{table.name}: {outcome_text(table)}{f'; committed as version {versions}' if versions else ''}")
 
 
-def _agreed(plan: Plan, out: Output, form: ReportFormat, mask: Mask, *, yes: bool) -> bool:
+def _agreed(plan: Plan, out: Output, form: ReportFormat, mask: Mask, options: ApplyOptions, *, verbose: bool) -> bool:
     if form is ReportFormat.TEXT:
-        out.result(render_plan(plan, form, out.style, mask, Context()) + "\n")
-    if yes or not any(table.applies for table in plan.tables):
+        out.result(render_plan(plan, form, out.style, mask, Context(), verbose=verbose) + "\n")
+    if options.yes or not any(table.applies for table in plan.tables):
         return True
     if not out.interactive:
         raise UsageError(
@@ -479,11 +485,12 @@ def _context(
 
 def context_here(saved: Path | None = None) -> Context:
     """The directory and CI run of this command, for reports."""
-    return Context(
+    context = Context(
         root=below_root(Path().absolute()),
         plan_file=str(saved or ""),
         ci=current_owner(os.environ, __version__).ci,
     )
+    return with_origin(context, os.environ, Path().absolute())
 
 
 def _sources(plan: Plan, request: CommandRequest, config: Config, out: Output) -> Sources:

@@ -29,6 +29,8 @@ class CommandRequest:
     max_tables: int | None = None
     """The maximum size of a plan; ``None`` is no limit."""
     max_bytes: int | None = None
+    verbose: bool = False
+    """Whether text shows each table in full, instead of groups of equal changes."""
 
 
 @dataclass(frozen=True, slots=True)
