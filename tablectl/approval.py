@@ -179,7 +179,7 @@ def _compare(plan: TablePlan, fresh: TablePlan | None) -> None:
         return
     if fresh.refusals:
         first = fresh.refusals[0]
-        raise StopTableError(RunOutcome.REFUSED, f"{first.change}: {first.reason}", first.way_out)
+        raise StopTableError(RunOutcome.REFUSED, f"{first.change}: {first.reason}", first.fix)
     reviewed = {change.id: change for change in plan.changes}
     added = [change.id for change in fresh.changes if change.id not in reviewed]
     if added:

@@ -17,7 +17,7 @@ from uuid import uuid4
 from tablectl.applying.acquire import Claim
 from tablectl.applying.clock import Clock, SystemClock
 from tablectl.applying.context import Approve, RunContext, WindowSettings, approve_all
-from tablectl.applying.events import Notify, nobody_watches
+from tablectl.applying.events import Notify, no_progress
 from tablectl.applying.hook_process import CommandRunner
 from tablectl.applying.owed_hooks import OwedHookTable
 from tablectl.applying.owner import current_owner
@@ -330,7 +330,7 @@ class LogReader:
 class Control:
     """Lets a caller watch a run and stop it."""
 
-    notify: Notify = nobody_watches
+    notify: Notify = no_progress
     stop: Event = field(default_factory=Event)
     clock: Clock = field(default_factory=SystemClock)
     proceed: str = ""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tablectl.applying.clock import Clock
-from tablectl.applying.guards import HERE, GuardRecord, bury, newest_beats, read_guard
+from tablectl.applying.guards import HERE, GuardRecord, delete_dead_guard, newest_beats, read_guard
 from tablectl.applying.lease import LeaseLost
 from tablectl.applying.lease_log import PATIENCE, Gate
 from tablectl.model.errors import WindowError
@@ -55,7 +55,7 @@ def drain(
     gate: Gate,
     clock: Clock,
     limit: float,
-    pulse: Callable[[DrainWait], None],
+    keep_alive: Callable[[DrainWait], None],
     ignored: Collection[str] = (),
     note_dead: Callable[[Sequence[str]], None] = lambda _guards: None,
     is_stuck: Callable[[DrainWait], bool] = lambda _waiting: False,
@@ -84,9 +84,9 @@ def drain(
         try:
             if waiting.over:
                 note_dead(guards.dead)
-                guards.bury_dead()
+                guards.delete_dead_guards()
                 return waiting
-            pulse(waiting)
+            keep_alive(waiting)
         except LeaseLost:
             raise
         except WindowError as error:
@@ -135,11 +135,11 @@ class _Guards:
         """Ids of the dead guards."""
         return tuple(guard for guard, each in (self._seen or {}).items() if each.dead)
 
-    def bury_dead(self) -> None:
+    def delete_dead_guards(self) -> None:
         """Delete the dead guards."""
         for guard, each in (self._seen or {}).items():
             if each.dead:
-                bury(self._store, guard, each.beat)
+                delete_dead_guard(self._store, guard, each.beat)
 
     def look(self) -> None:
         """List the guards. The first call takes all of them, later calls only those already known.

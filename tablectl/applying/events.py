@@ -41,7 +41,7 @@ class Progress:
 Notify = Callable[[RunEvent], None]
 
 
-def nobody_watches(_event: RunEvent) -> None:
+def no_progress(_event: RunEvent) -> None:
     """The ``Notify`` of a run without an observer."""
 
 

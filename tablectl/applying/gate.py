@@ -18,7 +18,7 @@ from tablectl.applying.hooks import TableHooks
 from tablectl.applying.lease import RELEASE_PAUSES, Lease, LeaseLost
 from tablectl.applying.lease_log import Gate
 from tablectl.applying.run_report import Casualty, GateRun, RunOutcome
-from tablectl.applying.together import Meeting, Together
+from tablectl.applying.together import Together, WindowStep
 from tablectl.applying.turns import SHORT_DRAIN, lane_of
 from tablectl.model.errors import WindowError
 from tablectl.model.plan import Phase, Statement
@@ -115,31 +115,31 @@ class GateKeeper:
             together.once(self._hooks.before)
         if self._drained is Gate.OPEN:
             self._tighten(Gate.NO_SCHEMA if gate is Gate.CLOSED else gate, statement)
-            self._meet(together, Meeting.SHUT)
+            self._await_all(together, WindowStep.SHUT)
         elif gate is Gate.CLOSED:
-            self._meet(together, Meeting.READY)
+            self._await_all(together, WindowStep.READY)
             self._tighten(gate, statement)
-            self._meet(together, Meeting.CLOSED)
+            self._await_all(together, WindowStep.CLOSED)
         else:
             self._tighten(gate, statement)
 
-    def _meet(self, together: Together, where: Meeting) -> None:
+    def _await_all(self, together: Together, where: WindowStep) -> None:
         started = self._window.clock.monotonic()
 
-        def pulse(behind: str) -> None:
+        def keep_alive(behind: str) -> None:
             if self._window.stop.is_set():
                 raise interrupted()
             waited = self._window.clock.monotonic() - started
             self._tell("together", f"waiting for {behind}, which shares its window", waited)
 
-        if not together.arrive(self._table, where, pulse):
+        if not together.arrive(self._table, where, keep_alive):
             raise interrupted()
 
     def finish(self) -> None:
         """Call this when no statement is missing any more: tables that share a window open their gates together."""
         self._turn.give()
         if self._together is not None:
-            self._meet(self._together, Meeting.DONE)
+            self._await_all(self._together, WindowStep.DONE)
 
     @property
     def closed(self) -> bool:
@@ -249,7 +249,7 @@ class GateKeeper:
             gate,
             self._window.clock,
             limit,
-            self._pulse,
+            self._keep_alive,
             self._given_up,
             self._lease.note_dead,
             lambda waiting: bool(waiting.waits_for) and waiting.seconds >= _STUCK,
@@ -280,7 +280,7 @@ class GateKeeper:
         self.casualties += [Casualty(writer=name, reason=reason, fails=fails) for name in names or ["unknown"]]
         self._tell("proceed", f"{message}; going on over them: {self._window.stamp.proceed}. What may fail: {fails}")
 
-    def _pulse(self, waiting: DrainWait) -> None:
+    def _keep_alive(self, waiting: DrainWait) -> None:
         if self._window.stop.is_set():
             raise interrupted()
         if waiting.seconds >= SHORT_DRAIN:

@@ -102,7 +102,7 @@ def read_guard(store: RecordStore, guard: str, beat: int) -> GuardRecord | None:
     return None if data is None else _parse(guard, beat, data)
 
 
-def bury(store: RecordStore, guard: str, beat: int) -> None:
+def delete_dead_guard(store: RecordStore, guard: str, beat: int) -> None:
     """Delete a dead guard's beats up to ``beat``. For the holder of the lease: otherwise every later drain waits for
     it.
 

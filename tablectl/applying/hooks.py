@@ -94,15 +94,15 @@ class TableHooks:
             next_holder = self._lease.successor()
         except WindowError as error:
             if self._lease.lost:
-                self._leave(owed, f"the next apply of this table: {error.message}")
+                self._postpone(owed, f"the next apply of this table: {error.message}")
                 return
             next_holder = None  # the lease cannot have been taken over yet
         if next_holder is not None:
-            self._leave(owed, str(next_holder))
+            self._postpone(owed, str(next_holder))
             return
         self._run_owed(owed, outcome.value)
 
-    def _leave(self, owed: Sequence[str], whom: str) -> None:
+    def _postpone(self, owed: Sequence[str], whom: str) -> None:
         self.owed = tuple(owed)
         self._note(f"the lease was lost: {_few(owed)} is left to {whom}")
 

@@ -352,7 +352,7 @@ class Lease:
 
     def _taken(self) -> LeaseLost:
         try:
-            what = _fate(tail(self._store))
+            what = _pair_outcome(tail(self._store))
         except WindowError as error:
             what = f"has another owner, who cannot be named: {error.message}"
         return self._lose(f"the lease in {self._store} was lost by epoch {self._record.epoch}: it {what}")
@@ -368,7 +368,7 @@ class Lease:
         return self._over
 
 
-def _fate(now: LeaseRecord | None) -> str:
+def _pair_outcome(now: LeaseRecord | None) -> str:
     """What happened to a lease that is no longer ours."""
     if now is None:
         return "is gone: its records were deleted"

@@ -34,7 +34,7 @@ def missing_statements(plan: TablePlan, live: LiveTable, dialect: str) -> list[S
 def _check(refusals: Sequence[Refusal]) -> None:
     if refusals:
         first = refusals[0]
-        raise StopTableError(RunOutcome.REFUSED, f"{first.change}: {first.reason}", first.way_out)
+        raise StopTableError(RunOutcome.REFUSED, f"{first.change}: {first.reason}", first.fix)
 
 
 def _pending(plan: TablePlan, live: LiveTable) -> list[Change]:

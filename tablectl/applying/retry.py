@@ -49,7 +49,7 @@ def _until(window: RunContext, moment: datetime | None) -> float:
     return float("inf") if moment is None else (moment - window.clock.utc()).total_seconds()
 
 
-class Patience(Enum):
+class LeaseWait(Enum):
     """How a run waits for leases that others hold."""
 
     ASK_AGAIN = auto()
@@ -64,7 +64,7 @@ class Poll:
 
     after: float
     """Seconds until the next poll."""
-    patience: Patience
+    patience: LeaseWait
 
 
 def longest_watch(ttl: float) -> float:
@@ -85,5 +85,5 @@ def judge(holders: Collection[Sighting], waited: float, polls: int, ttl: float, 
     unknown = any(not each.alive and each.patience <= longest for each in holders)
     pause = min(LONGEST_PAUSE, _FIRST_POLL * 2**polls, *(each.record.ttl / 12 for each in holders))
     if unknown or waited < max(GRACE, wait) - _SOON:
-        return Poll(pause, Patience.ASK_AGAIN)
-    return Poll(pause, Patience.WHILE_BUSY)
+        return Poll(pause, LeaseWait.ASK_AGAIN)
+    return Poll(pause, LeaseWait.WHILE_BUSY)

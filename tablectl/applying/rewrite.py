@@ -25,13 +25,13 @@ _NO_HASH = ("map", "variant")
 """Types that ``xxhash64`` does not accept at any depth: such columns are compared as JSON."""
 
 
-def check_rewritable(visit: TableSession, statement: Statement, live: LiveTable) -> None:
+def check_rewritable(session: TableSession, statement: Statement, live: LiveTable) -> None:
     """Raise ``StopTableError`` if the disk has no room for a second copy, or a partition would turn empty strings into
     NULL.
     """
     if statement.repartition is None:
         return
-    window, plan = visit.window, visit.plan
+    window, plan = session.window, session.plan
     free = window.reader.free(plan.location)
     if free is not None and live.bytes is not None and free < live.bytes:
         message = f"the table's {live.bytes:,} bytes are written a second time, and its disk has {free:,} bytes left"
@@ -54,7 +54,7 @@ def _is_text(live: LiveTable, name: str) -> bool:
     return found is not None and found[1].type.startswith(("string", "char", "varchar"))
 
 
-def check_rewrites(visit: TableSession) -> None:
+def check_rewrites(session: TableSession) -> None:
     """Compare the newest rewrite of this plan with the version that it replaced.
 
     Compares columns, properties, number of rows, and checksums of every column and of whole rows. Raises
@@ -63,19 +63,19 @@ def check_rewrites(visit: TableSession) -> None:
     If a run is killed between its rewrite and this check, the next run makes the comparison: only an entry in the lease
     record counts as proof that a version was compared.
     """
-    if not any(statement.repartition is not None for statement in visit.plan.statements):
+    if not any(statement.repartition is not None for statement in session.plan.statements):
         return
-    window, plan = visit.window, visit.plan
+    window, plan = session.window, session.plan
     mine = [
-        commit.version for commit in window.reader.commits(plan.location, after=plan.version) if _ours(visit, commit)
+        commit.version for commit in window.reader.commits(plan.location, after=plan.version) if _ours(session, commit)
     ]
-    made = max([visit.rewritten, *mine])
-    noted = visit.lease.record.compared
-    if made < 0 or made == visit.compared or (noted is not None and noted >= made):
+    made = max([session.rewritten, *mine])
+    noted = session.lease.record.compared
+    if made < 0 or made == session.compared or (noted is not None and noted >= made):
         return
-    visit.tell("compare", f"compare versions {made - 1} and {made}")
+    session.tell("compare", f"compare versions {made - 1} and {made}")
     try:
-        wrong = _compared(visit, made)
+        wrong = _compared(session, made)
     except (EngineError, LiveError) as error:
         raise _not_compared(plan, made, error.message) from error
     except ValueError as error:
@@ -85,9 +85,9 @@ def check_rewrites(visit: TableSession) -> None:
         message = f"version {made} is not what version {made - 1} was: {wrong}"
         hint = f"`{back}` brings version {made - 1} back, and takes back every commit after {made}, if there are any"
         raise StopTableError(RunOutcome.UNVERIFIED, message, hint)
-    visit.compared = made
+    session.compared = made
     try:
-        visit.lease.note_compared(made)
+        session.lease.note_compared(made)
     except LeaseLost:
         raise
     except WindowError as error:  # the next run compares once more
@@ -104,25 +104,25 @@ def _not_compared(plan: TablePlan, made: int, why: str) -> StopTableError:
     return StopTableError(RunOutcome.UNVERIFIED, message, hint)
 
 
-def _ours(visit: TableSession, commit: Commit) -> bool:
+def _ours(session: TableSession, commit: Commit) -> bool:
     stamp = read_stamp(commit.user_metadata)
-    return commit.overwrites and stamp is not None and stamp.plan == visit.window.stamp.plan
+    return commit.overwrites and stamp is not None and stamp.plan == session.window.stamp.plan
 
 
-def _compared(visit: TableSession, version: int) -> str:
+def _compared(session: TableSession, version: int) -> str:
     """The differences between a version and the one before it; empty if there are none.
 
     Raises ``EngineError``, ``LiveError`` or ``ValueError`` if they could not be compared.
     """
-    before, after = visit.read(version - 1), visit.read(version)
+    before, after = session.read(version - 1), session.read(version)
     wrong = list(differences(before.schema.text, after.schema.text))
     one, other = before.properties, after.properties
     wrong += sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
     if wrong:
         return ", ".join(wrong)
     names = [column_sql(column.path) for column in columns_of(before.schema.text) if len(column.path) == 1]
-    place = target(visit.window, visit.plan).sql
-    sums = [visit.window.engine.row(checksums(each, place)) for each in (before, after)]
+    place = target(session.window, session.plan).sql
+    sums = [session.window.engine.row(checksums(each, place)) for each in (before, after)]
     pairs = list(zip(*sums, strict=True))
     if pairs[0][0] != pairs[0][1]:
         return f"it has {pairs[0][1]} rows instead of {pairs[0][0]}"

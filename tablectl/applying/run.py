@@ -22,7 +22,7 @@ from tablectl.applying.events import RunEvent, Tally
 from tablectl.applying.lease import Lease, Renewer
 from tablectl.applying.owed_hooks import OwedHookTable, run_owed_hooks
 from tablectl.applying.preflight import check_commits
-from tablectl.applying.retry import RETRIED, Patience, judge, next_try
+from tablectl.applying.retry import RETRIED, LeaseWait, judge, next_try
 from tablectl.applying.returning_writers import watch
 from tablectl.applying.rights import check_rights
 from tablectl.applying.run_report import RunOutcome, RunReport, TableRun
@@ -265,7 +265,7 @@ class _Task:
         return Later(
             at=now + poll.after,
             result=self._merged(self._held_runs(holders)),
-            ends_when_idle=poll.patience is Patience.WHILE_BUSY,
+            ends_when_idle=poll.patience is LeaseWait.WHILE_BUSY,
             words=f"held by {holder.record}; taken over if silent for {round(holder.patience)} s",
         )
 
@@ -360,7 +360,7 @@ def _show(table: TablePlan) -> str:
 
 def _left_out(table: TablePlan) -> TableRun:
     first = table.refusals[0]
-    run = _plain(table, RunOutcome.REFUSED, f"{first.change}: {first.reason}", first.way_out)
+    run = _plain(table, RunOutcome.REFUSED, f"{first.change}: {first.reason}", first.fix)
     return replace(run, refusals=table.refusals)
 
 

@@ -34,7 +34,7 @@ from tablectl.applying.statement import (
     LandedElsewhere,
     NotLanded,
     Sent,
-    Unknown,
+    UnknownOutcome,
     announced,
     check_bound,
     check_name,
@@ -63,42 +63,42 @@ def run_table(window: RunContext, plan: TablePlan, lease: Lease) -> TableRun:
     Never raises an ``Exception``: every error becomes the table's outcome. Otherwise the commits already made would go
     unreported.
     """
-    visit = TableSession.begin(window, plan, lease)
+    session = TableSession.begin(window, plan, lease)
     try:
-        run = _run_visit(visit)
+        run = _run_session(session)
     finally:
-        visit.gate.leave()
+        session.gate.leave()
     try:
-        visit.hooks.after(run.outcome)
+        session.hooks.after(run.outcome)
     except Exception as error:  # noqa: BLE001  # see the docstring
-        visit.hooks.notes.append(unexpected(plan.name, error)[0])
-    return replace(run, owed=visit.hooks.owed, notes=tuple(visit.hooks.notes))
+        session.hooks.notes.append(unexpected(plan.name, error)[0])
+    return replace(run, owed=session.hooks.owed, notes=tuple(session.hooks.notes))
 
 
-def _run_visit(visit: TableSession) -> TableRun:
+def _run_session(session: TableSession) -> TableRun:
     try:
         try:
-            end_inherited(visit)
-            visit.hooks.settle()
-            check_name(visit.window, visit.plan)
-            visit.window.approve(visit.plan)
-            reached = _run_statements(visit)
-            visit.gate.finish()
+            end_inherited(session)
+            session.hooks.settle()
+            check_name(session.window, session.plan)
+            session.window.approve(session.plan)
+            reached = _run_statements(session)
+            session.gate.finish()
         except Exception:
-            visit.gate.open()
+            session.gate.open()
             raise
-        visit.gate.open()
-        return verified(visit, reached)
+        session.gate.open()
+        return verified(session, reached)
     except LeaseLost as lost:
-        return lease_lost(visit, lost)
+        return lease_lost(session, lost)
     except StopTableError as end:
-        return ended(visit, end)
+        return ended(session, end)
     except StoppedError:
-        return ended(visit, interrupted())
+        return ended(session, interrupted())
     except TablectlError as error:
-        return ended(visit, StopTableError(RunOutcome.FAILED, error.message, error.hint))
+        return ended(session, StopTableError(RunOutcome.FAILED, error.message, error.hint))
     except Exception as error:  # noqa: BLE001  # see ``run_table``
-        return ended(visit, StopTableError(RunOutcome.FAILED, *unexpected(visit.plan.name, error)))
+        return ended(session, StopTableError(RunOutcome.FAILED, *unexpected(session.plan.name, error)))
 
 
 def unexpected(table: str, error: Exception) -> tuple[str, str]:
@@ -126,29 +126,29 @@ def preflight(window: RunContext, plan: TablePlan) -> TableRun | None:
     return None
 
 
-def _run_statements(visit: TableSession) -> LiveTable | None:
+def _run_statements(session: TableSession) -> LiveTable | None:
     """Run the missing statements. Returns the table as it was when nothing was missing any more.
 
     Returns ``None`` if that was the case at our last commit, and others have changed the table since.
     """
-    window, plan = visit.window, visit.plan
+    window, plan = session.window, session.plan
     attempts = _Attempts()
     while True:
-        live = visit.read() if attempts.failed is None else _read_again(visit, attempts.failed)
-        visit.note(live)
+        live = session.read() if attempts.failed is None else _read_again(session, attempts.failed)
+        session.note(live)
         try:
             missing = missing_statements(plan, live, window.engine.dialect)
         except StopTableError:
-            if was_reached(visit):
+            if was_reached(session):
                 return None
             raise
         attempts.check_failed(missing)
-        statement = _next(visit, missing, attempts.done)
+        statement = _next(session, missing, attempts.done)
         if statement is None:
-            check_rewrites(visit)
+            check_rewrites(session)
             return live
-        if _may_run(visit, statement, live):
-            attempts.note(statement, _run_statement(visit, statement, live), window)
+        if _may_run(session, statement, live):
+            attempts.note(statement, _run_statement(session, statement, live), window)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,42 +191,42 @@ class _Attempts:
             self.failed = failed
 
 
-def _may_run(visit: TableSession, statement: Statement, live: LiveTable) -> bool:
+def _may_run(session: TableSession, statement: Statement, live: LiveTable) -> bool:
     """Whether a statement may be sent now. False if its gate was shut just now: then it is decided again.
 
     Raises ``StopTableError`` if it may not be sent at all.
     """
-    window = visit.window
-    check_allowed(visit.plan, statement)
+    window = session.window
+    check_allowed(session.plan, statement)
     if window.stop.is_set():
         raise interrupted()
-    visit.check_calendar()
+    session.check_calendar()
     check_bound(window)
     if not window.engine.alive():
         raise StopTableError(RunOutcome.FAILED, "the engine does not answer", "run the same command again when it does")
-    if not visit.gate.admit(statement, planned_phase(visit.plan, statement)):
+    if not session.gate.admit(statement, planned_phase(session.plan, statement)):
         return False
-    check_rewritable(visit, statement, live)
+    check_rewritable(session, statement, live)
     return True
 
 
-def _run_statement(visit: TableSession, statement: Statement, live: LiveTable) -> _Failed | None:
+def _run_statement(session: TableSession, statement: Statement, live: LiveTable) -> _Failed | None:
     """Send one statement and determine its result. Raises ``StopTableError`` if it changed another table or overwrote
     someone else's change.
     """
-    visit.lease.prove(visit.window.budget)
-    check_target(visit, statement, live.table_id)
-    sent = Sent(new_tag(visit.window.stamp.run), live.version, statement.repartition is not None)
-    error = _send(visit, statement, sent, live)
-    answer = settle_statement(visit, sent, error)
+    session.lease.prove(session.window.budget)
+    check_target(session, statement, live.table_id)
+    sent = Sent(new_tag(session.window.stamp.run), live.version, statement.repartition is not None)
+    error = _send(session, statement, sent, live)
+    answer = settle_statement(session, sent, error)
     match answer:
         case Landed(versions, between):
             if sent.rewrites and versions:
-                visit.rewritten = versions[-1]
-            check_rewrites(visit)  # now, whatever happens to the statements after it
-            _check_between(visit, statement, versions, between)
+                session.rewritten = versions[-1]
+            check_rewrites(session)  # now, whatever happens to the statements after it
+            _check_between(session, statement, versions, between)
         case LandedElsewhere(location, version):
-            raise _went_elsewhere(visit, statement, location, version)
+            raise _went_elsewhere(session, statement, location, version)
         case NotLanded() if error is None:
             message = f"the engine reports that {statement.verb} succeeded, and no commit of it is in the table's log"
             raise StopTableError(RunOutcome.UNKNOWN, message, "look for it in the engine, and plan again")
@@ -234,19 +234,19 @@ def _run_statement(visit: TableSession, statement: Statement, live: LiveTable) -
             pass
     if error is None:
         return None
-    return _Failed(statement, error, answer.why if isinstance(answer, Unknown) else "")
+    return _Failed(statement, error, answer.why if isinstance(answer, UnknownOutcome) else "")
 
 
 def _check_between(
-    visit: TableSession, statement: Statement, versions: Sequence[int], between: Sequence[Commit]
+    session: TableSession, statement: Statement, versions: Sequence[int], between: Sequence[Commit]
 ) -> None:
     """Raise ``StopTableError`` if others made the same change after the statement was decided and before it landed."""
     if not between:
         return
-    earlier = visit.read(versions[0] - 1)
+    earlier = session.read(versions[0] - 1)
     wrong = [
         why_stale(change, earlier)
-        for change in visit.plan.changes
+        for change in session.plan.changes
         if change.id in statement.serves and change_state(change, earlier) is ChangeState.STALE
     ]
     if wrong:
@@ -255,23 +255,23 @@ def _check_between(
         raise StopTableError(RunOutcome.UNVERIFIED, message, "see whose change it was below, and plan again")
 
 
-def _went_elsewhere(visit: TableSession, statement: Statement, location: str, version: int) -> StopTableError:
-    name = visit.plan.name
+def _went_elsewhere(session: TableSession, statement: Statement, location: str, version: int) -> StopTableError:
+    name = session.plan.name
     message = (
         f"{statement.verb} went to ANOTHER TABLE: it is version {version} of {location}, to which the name {name} led "
-        f"at that moment, and not in {visit.plan.location}, for which the plan was made"
+        f"at that moment, and not in {session.plan.location}, for which the plan was made"
     )
     hint = f"undo it there by hand, see who moved the name {name}, and plan again"
     return StopTableError(RunOutcome.ELSEWHERE, message, hint)
 
 
-def _next(visit: TableSession, missing: Sequence[Statement], attempted: set[str]) -> Statement | None:
+def _next(session: TableSession, missing: Sequence[Statement], attempted: set[str]) -> Statement | None:
     """The first statement that was not sent yet and does not have to wait for history to age."""
-    now = milliseconds(visit.window.clock.utc())
+    now = milliseconds(session.window.clock.utc())
     for statement in missing:
         why = why_waiting(statement, now)
         if why:
-            visit.wait_for(statement, why)
+            session.wait_for(statement, why)
         elif statement.id not in attempted:
             return statement
     return None
@@ -283,24 +283,24 @@ def _most_tries(statement: Statement) -> int:
     return 1 if whole else _TRIES
 
 
-def _send(visit: TableSession, statement: Statement, sent: Sent, live: LiveTable) -> EngineError | None:
-    clock, phase = visit.window.clock, planned_phase(visit.plan, statement)
-    visit.tell(f"before {statement.id}", f"{phase}: {statement.verb}")
+def _send(session: TableSession, statement: Statement, sent: Sent, live: LiveTable) -> EngineError | None:
+    clock, phase = session.window.clock, planned_phase(session.plan, statement)
+    session.tell(f"before {statement.id}", f"{phase}: {statement.verb}")
     started, at = clock.monotonic(), milliseconds(clock.utc())
     error: EngineError | None = None
-    with announced(visit, sent.tag):
+    with announced(session, sent.tag):
         try:
             if statement.repartition is None:
-                visit.window.engine.execute(statement.sql, sent.tag)
+                session.window.engine.execute(statement.sql, sent.tag)
             else:
-                place = target(visit.window, visit.plan)
-                visit.window.engine.overwrite(place, own_metadata(live.schema.text), statement.repartition, sent.tag)
+                place = target(session.window, session.plan)
+                session.window.engine.overwrite(place, own_metadata(live.schema.text), statement.repartition, sent.tag)
         except EngineError as raised:
             error = raised
     if error and is_too_young(statement, error.condition):
-        visit.wait_for(statement, "history is not old enough yet to be given up")
+        session.wait_for(statement, "history is not old enough yet to be given up")
         error = None
-    visit.sent.append(
+    session.sent.append(
         StatementRun(
             id=statement.id,
             sql=statement.sql,
@@ -314,17 +314,17 @@ def _send(visit: TableSession, statement: Statement, sent: Sent, live: LiveTable
         )
     )
     if phase is Phase.CLOSED and statement.fails and error is None:
-        visit.exposed.append(clock.monotonic())
-    visit.tell(f"after {statement.id}")
+        session.exposed.append(clock.monotonic())
+    session.tell(f"after {statement.id}")
     return error
 
 
-def _read_again(visit: TableSession, failed: _Failed) -> LiveTable:
+def _read_again(session: TableSession, failed: _Failed) -> LiveTable:
     """Read the table after a statement that returned an error. If the read fails, too, the statement's error comes
     first.
     """
     try:
-        return visit.read()
+        return session.read()
     except TablectlError as unreadable:
         message = f"{error_text(failed.error)}; whether it took effect is unknown: {unreadable.message}"
         raise StopTableError(RunOutcome.UNKNOWN, message, failed.error.hint or unreadable.hint) from unreadable

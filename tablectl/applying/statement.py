@@ -74,13 +74,13 @@ class NotLanded:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class UnknownOutcome:
     """It may have landed or may still run."""
 
     why: str
 
 
-Answer = Landed | LandedElsewhere | NotLanded | Unknown
+Answer = Landed | LandedElsewhere | NotLanded | UnknownOutcome
 
 
 def new_tag(run: str) -> str:
@@ -107,16 +107,16 @@ def check_name(window: RunContext, plan: TablePlan) -> None:
         )
 
 
-def check_target(visit: TableSession, statement: Statement, tables_id: str) -> None:
+def check_target(session: TableSession, statement: Statement, tables_id: str) -> None:
     """Check directly before a statement that the name resolves to the planned location and the table there is the
     planned one.
 
     ``tables_id`` is the table id that was read last. It is read again if queries have run since. Raises
     ``StopTableError``.
     """
-    check_name(visit.window, visit.plan)
-    found = visit.read().table_id if statement.repartition is not None else tables_id
-    if found != visit.plan.table_id:
+    check_name(session.window, session.plan)
+    found = session.read().table_id if statement.repartition is not None else tables_id
+    if found != session.plan.table_id:
         raise StopTableError(
             RunOutcome.STALE, "the table was replaced since the plan: it has a new table id", "plan again"
         )
@@ -135,23 +135,23 @@ def check_bound(window: RunContext) -> None:
 
 
 @contextmanager
-def announced(visit: TableSession, tag: str) -> Iterator[None]:
+def announced(session: TableSession, tag: str) -> Iterator[None]:
     """While a statement runs, the lease record names it, its engine, and how long it may run without this process.
 
     Only ``statement_over`` removes the announcement, once it is known that nothing of the statement runs.
     """
-    bound = visit.window.engine.bound or 0.0
+    bound = session.window.engine.bound or 0.0
     extra = 2 * ANNOUNCE_EVERY if bound else 0.0
-    running = RunningStatement(visit.window.engine.address or "this process", tag, bound + extra)
-    if visit.lease.record.running is not None:
-        visit.lease.statement_ended()  # the previous one is over; the store failed when that was to be written
-    visit.lease.announce(running)
+    running = RunningStatement(session.window.engine.address or "this process", tag, bound + extra)
+    if session.lease.record.running is not None:
+        session.lease.statement_ended()  # the previous one is over; the store failed when that was to be written
+    session.lease.announce(running)
     if not bound:
         yield
         return
     stop = threading.Event()
     thread = threading.Thread(
-        target=keep_announced, args=(visit.lease, running, stop.wait), name="tablectl-announcer", daemon=True
+        target=keep_announced, args=(session.lease, running, stop.wait), name="tablectl-announcer", daemon=True
     )
     thread.start()
     try:
@@ -172,14 +172,14 @@ def keep_announced(lease: Lease, running: RunningStatement, wait: Callable[[floa
             _log.warning("the running statement is not announced again yet: %s", error.message)
 
 
-def statement_over(visit: TableSession) -> None:
+def statement_over(session: TableSession) -> None:
     """Record that our statement is not running any more. Never raises: if it fails, renewals repeat the statement, and
     the next holder finds that it is over.
     """
     try:
-        visit.lease.statement_ended()
+        session.lease.statement_ended()
     except WindowError as error:
-        _log.warning("the end of a statement of %s was not written down: %s", visit.plan.name, error.message)
+        _log.warning("the end of a statement of %s was not written down: %s", session.plan.name, error.message)
 
 
 def may_renew(engine: Engine) -> Callable[[Lease], bool]:
@@ -189,37 +189,37 @@ def may_renew(engine: Engine) -> Callable[[Lease], bool]:
     return lambda lease: lease.record.gate is Gate.OPEN or engine.alive()
 
 
-def settle_statement(visit: TableSession, sent: Sent, error: EngineError | None) -> Answer:
+def settle_statement(session: TableSession, sent: Sent, error: EngineError | None) -> Answer:
     """Determine the result of a statement: the same code after a success, an error and a lost answer.
 
     Interrupts by its tag whatever may still run, and waits for its end, at most for the lease's ttl. Removes the
     announcement if nothing of it runs.
     """
-    over = error is None or not error.unanswered or _wait_for_end(visit, sent)
+    over = error is None or not error.unanswered or _wait_for_end(session, sent)
     if over:
-        statement_over(visit)
+        statement_over(session)
     try:
-        commits = visit.window.reader.commits(visit.plan.location, after=sent.version)
+        commits = session.window.reader.commits(session.plan.location, after=sent.version)
     except TablectlError as unreadable:
-        return Unknown(unreadable.message)
-    found = _landed(visit, sent, commits, claimed=error is None)
+        return UnknownOutcome(unreadable.message)
+    found = _landed(session, sent, commits, claimed=error is None)
     if found is not None:
         return found
-    elsewhere = _elsewhere(visit, sent) if error is None or error.unanswered else None
+    elsewhere = _elsewhere(session, sent) if error is None or error.unanswered else None
     if elsewhere is not None:
         return elsewhere
     if not over:
-        return Unknown("it may still run in the engine")
+        return UnknownOutcome("it may still run in the engine")
     if error is None and not sent.rewrites:
         return Landed(())
     return NotLanded()
 
 
-def _landed(visit: TableSession, sent: Sent, commits: Sequence[Commit], *, claimed: bool) -> Landed | None:
+def _landed(session: TableSession, sent: Sent, commits: Sequence[Commit], *, claimed: bool) -> Landed | None:
     """Find our commits by stamp. If commits carry no stamp, a rewrite that the engine reports as done is found by its
     effect.
     """
-    ours = [each for each in commits if read_stamp(each.user_metadata) == visit.window.stamp]
+    ours = [each for each in commits if read_stamp(each.user_metadata) == session.window.stamp]
     if not ours and sent.rewrites and claimed:
         ours = [each for each in commits if each.overwrites and each.changes_metadata and not each.user_metadata][:1]
     if not ours:
@@ -233,9 +233,9 @@ def _landed(visit: TableSession, sent: Sent, commits: Sequence[Commit], *, claim
     return Landed(versions, between)
 
 
-def _elsewhere(visit: TableSession, sent: Sent) -> LandedElsewhere | None:
+def _elsewhere(session: TableSession, sent: Sent) -> LandedElsewhere | None:
     """Our commit in the log of the table to which the name resolves now; ``None`` if there is none."""
-    plan, window = visit.plan, visit.window
+    plan, window = session.plan, session.window
     if target(window, plan).is_path and (plan.table.is_path or sent.rewrites):
         return None
     try:
@@ -254,16 +254,16 @@ def _where(window: RunContext, plan: TablePlan) -> str:
     return plan.table.parts[0] if plan.table.is_path else window.engine.location(plan.table)
 
 
-def _wait_for_end(visit: TableSession, sent: Sent) -> bool:
+def _wait_for_end(session: TableSession, sent: Sent) -> bool:
     """Interrupt a statement and wait until the engine says that nothing of it runs, at most for the lease's ttl."""
-    window = visit.window
+    window = session.window
     started = window.clock.monotonic()
-    visit.tell("interrupting", "no answer came: ending the statement in the engine")
+    session.tell("interrupting", "no answer came: ending the statement in the engine")
     while True:
         if window.engine.interrupt(sent.tag) is False:
             return True
-        left = started + visit.lease.record.ttl - window.clock.monotonic()
-        if left <= 0 or _has_landed(visit, sent):
+        left = started + session.lease.record.ttl - window.clock.monotonic()
+        if left <= 0 or _has_landed(session, sent):
             return False
         try:
             window.clock.sleep(min(_LOOK_EVERY, left))
@@ -271,31 +271,31 @@ def _wait_for_end(visit: TableSession, sent: Sent) -> bool:
             return False
 
 
-def _has_landed(visit: TableSession, sent: Sent) -> bool:
+def _has_landed(session: TableSession, sent: Sent) -> bool:
     try:
-        commits = visit.window.reader.commits(visit.plan.location, after=sent.version)
+        commits = session.window.reader.commits(session.plan.location, after=sent.version)
     except TablectlError:
         return False
-    return _landed(visit, sent, commits, claimed=False) is not None
+    return _landed(session, sent, commits, claimed=False) is not None
 
 
-def end_inherited(visit: TableSession) -> None:
+def end_inherited(session: TableSession) -> None:
     """End the statement that an earlier run left running, before anything is read or done.
 
     Only an operation with a tag of ours is interrupted, and only in our own engine: a lease record has no authority
     beyond that. If the engine cannot interrupt it, or cannot tell, its bound is waited for. Raises ``StopTableError``
     if it keeps running.
     """
-    running = visit.lease.record.running
+    running = session.lease.record.running
     if running is None:
         return
-    window = visit.window
+    window = session.window
     started, bound = window.clock.monotonic(), running.until * PATIENCE
-    visit.tell("statement left", "a statement of the run before may still run: ending it")
+    session.tell("statement left", "a statement of the run before may still run: ending it")
     while (going := _interrupted(window.engine, running)) is not False:
         left = started + bound - window.clock.monotonic()
         if going is None and window.stamp.proceed:
-            visit.hooks.notes.append(f"a statement of an earlier run was not waited for: {window.stamp.proceed}")
+            session.hooks.notes.append(f"a statement of an earlier run was not waited for: {window.stamp.proceed}")
             break
         if left <= 0 and going is None:
             break
@@ -304,9 +304,9 @@ def end_inherited(visit: TableSession) -> None:
             raise StopTableError(RunOutcome.FAILED, message, "end it in the engine, and run the same command again")
         if window.stop.is_set():
             raise interrupted()
-        visit.lease.prove(window.budget)
+        session.lease.prove(window.budget)
         window.clock.sleep(min(_LOOK_EVERY, left))
-    visit.lease.statement_ended()
+    session.lease.statement_ended()
 
 
 def _interrupted(engine: Engine, running: RunningStatement) -> bool | None:

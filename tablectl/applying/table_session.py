@@ -110,19 +110,19 @@ def _done(plan: TablePlan, live: LiveTable) -> tuple[str, ...]:
     return tuple(change.id for change in done if change.attribute not in left)
 
 
-def verified(visit: TableSession, reached: LiveTable | None) -> TableRun:
+def verified(session: TableSession, reached: LiveTable | None) -> TableRun:
     """Verify that every change reads as declared at the version of our last commit. Later commits of others are only
     reported.
 
     ``reached`` is the table when nothing was missing any more, ``None`` if others have changed it since. Raises
     ``LeaseLost`` if the lease is not ours any more: the work under it may not have been protected.
     """
-    visit.tell("verify", "verify")
-    if visit.sent:
-        _check_lease(visit)
-    ours, others = since(visit)
-    live = visit.read(ours[-1].version) if ours or reached is None else reached
-    wrong = _wrong(visit.plan, live, frozenset(visit.waiting))
+    session.tell("verify", "verify")
+    if session.sent:
+        _check_lease(session)
+    ours, others = since(session)
+    live = session.read(ours[-1].version) if ours or reached is None else reached
+    wrong = _wrong(session.plan, live, frozenset(session.waiting))
     if wrong:
         raise StopTableError(
             RunOutcome.UNVERIFIED,
@@ -130,133 +130,133 @@ def verified(visit: TableSession, reached: LiveTable | None) -> TableRun:
             "see whose commits came in between below, and plan again",
         )
     # A statement that succeeded is never "already": it may have had nothing to do, or its commit may have no stamp.
-    outcome = RunOutcome.APPLIED if ours or any(not each.error for each in visit.sent) else RunOutcome.ALREADY
+    outcome = RunOutcome.APPLIED if ours or any(not each.error for each in session.sent) else RunOutcome.ALREADY
     return replace(
-        _run_so_far(visit, others),
-        outcome=RunOutcome.WAITING if visit.waiting else outcome,
-        message="; ".join(f"{change}: {why}" for change, why in visit.waiting.items()),
-        hint="apply again then" if visit.waiting else "",
+        _run_so_far(session, others),
+        outcome=RunOutcome.WAITING if session.waiting else outcome,
+        message="; ".join(f"{change}: {why}" for change, why in session.waiting.items()),
+        hint="apply again then" if session.waiting else "",
         changed=tuple(
             change.id
-            for change in visit.plan.changes
-            if change.id not in visit.already and change.id not in visit.waiting
+            for change in session.plan.changes
+            if change.id not in session.already and change.id not in session.waiting
         ),
-        later=_undone(visit) if ours else (),
+        later=_undone(session) if ours else (),
         commits=ours,
     )
 
 
-def _check_lease(visit: TableSession) -> None:
+def _check_lease(session: TableSession) -> None:
     """Raise ``LeaseLost`` if the lease is not ours any more. A short failure of the store does not lose a lease."""
     try:
-        visit.lease.prove(0)
+        session.lease.prove(0)
     except LeaseLost:
         raise
     except WindowError as error:
-        _log.warning("the lease of %s could not be looked at once more: %s", visit.plan.name, error.message)
+        _log.warning("the lease of %s could not be looked at once more: %s", session.plan.name, error.message)
 
 
-def lease_lost(visit: TableSession, lost: LeaseLost) -> TableRun:
+def lease_lost(session: TableSession, lost: LeaseLost) -> TableRun:
     """The outcome of a run that lost its lease: who took it over, and whether the table is as declared anyway.
 
     The outcome is ``SUCCEEDED`` only if the successor ran the same plan: the work of other plans is not compared with
     ours.
     """
     try:
-        successor = visit.lease.successor()
-        same = successor is not None and successor.digest == visit.window.stamp.plan
-        done = same and not _wrong(visit.plan, visit.read(), frozenset(visit.waiting))
+        successor = session.lease.successor()
+        same = successor is not None and successor.digest == session.window.stamp.plan
+        done = same and not _wrong(session.plan, session.read(), frozenset(session.waiting))
     except (WindowError, LiveError):
         successor, done = None, False
     if done and successor is not None and not successor.held:
         message = f"the lease was taken over by {successor}, which ran the same plan: the table is as declared"
-        return ended(visit, StopTableError(RunOutcome.SUCCEEDED, message))
-    return ended(visit, StopTableError(RunOutcome.LEASE_LOST, lost.message, lost.hint))
+        return ended(session, StopTableError(RunOutcome.SUCCEEDED, message))
+    return ended(session, StopTableError(RunOutcome.LEASE_LOST, lost.message, lost.hint))
 
 
-def ended(visit: TableSession, end: StopTableError) -> TableRun:
+def ended(session: TableSession, end: StopTableError) -> TableRun:
     """The outcome of a table that was not completed, with the commits that explain it."""
     try:
-        ours, others = since(visit, stale=end.outcome is RunOutcome.STALE)
+        ours, others = since(session, stale=end.outcome is RunOutcome.STALE)
     except Exception:  # noqa: BLE001  # the outcome is unchanged if the log cannot be read
         ours, others = (), ()
-    run = _run_so_far(visit, others)
+    run = _run_so_far(session, others)
     return replace(run, outcome=end.outcome, message=end.message, hint=end.hint, commits=ours)
 
 
-def _run_so_far(visit: TableSession, others: Sequence[CommitRun] = ()) -> TableRun:
-    sent, gate = visit.sent, visit.gate
+def _run_so_far(session: TableSession, others: Sequence[CommitRun] = ()) -> TableRun:
+    sent, gate = session.sent, session.gate
     rewrites = [each.milliseconds for each in sent if each.phase is Phase.REWRITE]
-    commits = _looked_back(visit)
-    writers = _writers(visit, commits)
+    commits = _looked_back(session)
+    writers = _writers(session, commits)
     return TableRun(
-        name=visit.plan.name,
+        name=session.plan.name,
         outcome=RunOutcome.FAILED,
-        epoch=visit.lease.record.epoch,
-        already=visit.already,
+        epoch=session.lease.record.epoch,
+        already=session.already,
         statements=tuple(sent),
         foreign=tuple(others),
         window_ms=round(gate.closed_for * 1000),
         drain_ms=round(gate.drained_for * 1000),
         rewrite_ms=sum(rewrites),
-        exposed_ms=round((visit.exposed[-1] - visit.exposed[0]) * 1000) if visit.exposed else 0,
+        exposed_ms=round((session.exposed[-1] - session.exposed[0]) * 1000) if session.exposed else 0,
         gates=tuple(gate.spans),
-        casualties=_casualties(visit, others, commits),
+        casualties=_casualties(session, others, commits),
         writers=writers,
     )
 
 
-def _looked_back(visit: TableSession) -> tuple[Commit, ...]:
+def _looked_back(session: TableSession) -> tuple[Commit, ...]:
     """The commits shortly before the run and since. Best effort: they are only reported, so an unreadable log is
     ignored.
     """
-    if not visit.sent:
+    if not session.sent:
         return ()
     try:
-        return visit.window.reader.commits(visit.plan.location, after=max(visit.start - LOOK_BACK, -1))
+        return session.window.reader.commits(session.plan.location, after=max(session.start - LOOK_BACK, -1))
     except TablectlError:
         return ()
 
 
-def _writers(visit: TableSession, commits: Sequence[Commit]) -> tuple[WriterRun, ...]:
+def _writers(session: TableSession, commits: Sequence[Commit]) -> tuple[WriterRun, ...]:
     """The writers before the run."""
-    ours = [each.version for each in commits if read_stamp(each.user_metadata) == visit.window.stamp]
-    before = [each for each in commits if each.version <= visit.start]
-    return writers_seen(before, [each for each in commits if each.version > max(ours, default=visit.start)])
+    ours = [each.version for each in commits if read_stamp(each.user_metadata) == session.window.stamp]
+    before = [each for each in commits if each.version <= session.start]
+    return writers_seen(before, [each for each in commits if each.version > max(ours, default=session.start)])
 
 
-def _casualties(visit: TableSession, others: Sequence[CommitRun], commits: Sequence[Commit]) -> tuple[Casualty, ...]:
+def _casualties(session: TableSession, others: Sequence[CommitRun], commits: Sequence[Commit]) -> tuple[Casualty, ...]:
     """Writers that may have failed: abandoned writers, writers that committed while the gate was closed, and, on a
     table without guards, writers that were probably active at that time. An idle table has none.
     """
-    fails = next((each.fails for each in reversed(visit.sent) if each.fails and not each.error), "")
+    fails = next((each.fails for each in reversed(session.sent) if each.fails and not each.error), "")
     if not fails:
-        return tuple(visit.gate.casualties)
+        return tuple(session.gate.casualties)
     unguarded = dict.fromkeys(each.writer for each in others if each.inside and not each.run)
     found = [Casualty(writer=name, reason="wrote while the gate was closed", fails=fails) for name in unguarded]
-    if not visit.gate.guarded:
-        now = milliseconds(visit.window.clock.utc())
-        near = active_near(commits, min((each.at for each in visit.sent), default=now), now)
-        known = {writer.name for writer in _writers(visit, commits)}
+    if not session.gate.guarded:
+        now = milliseconds(session.window.clock.utc())
+        near = active_near(commits, min((each.at for each in session.sent), default=now), now)
+        known = {writer.name for writer in _writers(session, commits)}
         found += [
             Casualty(writer=name, reason="no guard was seen", fails=fails)
             for name in sorted(near & known)
             if name not in unguarded
         ]
-    return (*visit.gate.casualties, *found)
+    return (*session.gate.casualties, *found)
 
 
-def was_reached(visit: TableSession) -> bool:
+def was_reached(session: TableSession) -> bool:
     """Whether the table was as declared at our last commit. What others changed after it is not a failure of the
     run.
     """
-    if not visit.sent:
+    if not session.sent:
         return False
-    ours, _ = since(visit)
-    return bool(ours) and not _wrong(visit.plan, visit.read(ours[-1].version), frozenset(visit.waiting))
+    ours, _ = since(session)
+    return bool(ours) and not _wrong(session.plan, session.read(ours[-1].version), frozenset(session.waiting))
 
 
-def since(visit: TableSession, *, stale: bool = False) -> tuple[tuple[CommitRun, ...], tuple[CommitRun, ...]]:
+def since(session: TableSession, *, stale: bool = False) -> tuple[tuple[CommitRun, ...], tuple[CommitRun, ...]]:
     """Commits since the run began, or since the plan if it is stale, oldest first: this run's, and others'.
 
     Commits of earlier runs of the same plan are in neither list, unless they were made after this run began: then a
@@ -264,15 +264,15 @@ def since(visit: TableSession, *, stale: bool = False) -> tuple[tuple[CommitRun,
     """
     ours: list[CommitRun] = []
     others: list[CommitRun] = []
-    planned = visit.plan.version
-    start = visit.start if visit.start >= 0 else planned
-    stamp = visit.window.stamp
-    for commit in reversed(visit.window.reader.commits(visit.plan.location, after=planned if stale else start)):
+    planned = session.plan.version
+    start = session.start if session.start >= 0 else planned
+    stamp = session.window.stamp
+    for commit in reversed(session.window.reader.commits(session.plan.location, after=planned if stale else start)):
         found = read_stamp(commit.user_metadata)
         if found == stamp:
             ours.append(_commit_run(commit))
         elif found is None or found.plan != stamp.plan or commit.version > start:
-            first, last = visit.closed or (commit.version, 0)
+            first, last = session.closed or (commit.version, 0)
             inside = first < commit.version <= last
             others.append(_commit_run(commit, found.run if found else "", inside=inside))
     return tuple(ours), tuple(others)
@@ -303,16 +303,16 @@ def _wrong(plan: TablePlan, live: LiveTable, waiting: frozenset[str]) -> list[st
     ]
 
 
-def _undone(visit: TableSession) -> tuple[str, ...]:
+def _undone(session: TableSession) -> tuple[str, ...]:
     """Ids of the changes that do not read as declared any more. They are reported, not counted as a failure of the
     run.
     """
     try:
-        head = visit.read()
+        head = session.read()
     except TablectlError:
         return ()
     return tuple(
         change.id
-        for change in visit.plan.changes
-        if change.id not in visit.waiting and change_state(change, head) is not ChangeState.DONE
+        for change in session.plan.changes
+        if change.id not in session.waiting and change_state(change, head) is not ChangeState.DONE
     )

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable
 from enum import IntEnum
 
 
-class Meeting(IntEnum):
+class WindowStep(IntEnum):
     """The points at which tables that share a window wait for each other, in this order."""
 
     BEGUN = 0
@@ -39,7 +39,7 @@ class Together:
 
     def __init__(self, names: Iterable[str]) -> None:
         """``names`` are the names of all these tables."""
-        self._reached = dict.fromkeys(names, Meeting.BEGUN)
+        self._reached = dict.fromkeys(names, WindowStep.BEGUN)
         self._failed = ""
         self.stopped: set[str] = set()
         """The tables that stopped because another one failed."""
@@ -52,7 +52,7 @@ class Together:
         """The table that failed first; empty if none did."""
         return self._failed
 
-    def arrive(self, name: str, where: Meeting, pulse: Callable[[str], None]) -> bool:
+    def arrive(self, name: str, where: WindowStep, keep_alive: Callable[[str], None]) -> bool:
         """Wait until all tables have arrived at ``where``. Returns False if one of them failed.
 
         ``pulse`` is called periodically with the name of a table that is waited for; what it raises ends the wait.
@@ -65,7 +65,7 @@ class Together:
                 if self._changed.wait_for(lambda: self._failed or not self._behind(where), _LOOK_EVERY):
                     return self._goes_on(name)
                 behind = self._behind(where)
-            pulse(behind)
+            keep_alive(behind)
 
     def may_go_on(self, name: str) -> bool:
         """Whether no other table has failed. Checked before each statement."""
@@ -75,7 +75,7 @@ class Together:
     def stop_unless_done(self, name: str) -> None:
         """Stop the others before their next statement, if a table ends before it is done."""
         with self._changed:
-            if self._reached[name] < Meeting.DONE and not self._failed:
+            if self._reached[name] < WindowStep.DONE and not self._failed:
                 self._failed = name
             self._changed.notify_all()
 
@@ -83,13 +83,13 @@ class Together:
         """Record that a table's gate is open for good."""
         self.stop_unless_done(name)
         with self._changed:
-            self._reached[name] = Meeting.OPEN
+            self._reached[name] = WindowStep.OPEN
             self._changed.notify_all()
 
     def wait_until_open(self) -> None:
         """Wait until the gates of all tables are open. Every exit path of a table opens its gate, so this ends."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._behind(Meeting.OPEN))
+            self._changed.wait_for(lambda: not self._behind(WindowStep.OPEN))
 
     def once(self, run: Callable[[], None]) -> None:
         """Run the hooks of the first table that asks. The others wait for it and run none."""
@@ -103,7 +103,7 @@ class Together:
             self.stopped.add(name)
         return not self._failed
 
-    def _behind(self, where: Meeting) -> str:
+    def _behind(self, where: WindowStep) -> str:
         return next((name for name, reached in self._reached.items() if reached < where), "")
 
 

@@ -91,7 +91,7 @@ class Turn:
         """Whether the turn is taken."""
         return self._lane is not None
 
-    def take(self, lane: Lane, pulse: Callable[[str, float], None], *, shut: bool) -> None:
+    def take(self, lane: Lane, keep_alive: Callable[[str, float], None], *, shut: bool) -> None:
         """Take the turn in a lane. Does nothing if it is already held in that lane.
 
         ``shut`` says that the table's gate is shut. Such a table comes before tables whose gates are not, and gets the
@@ -108,7 +108,7 @@ class Turn:
             waiting.append(self)
         try:
             while not self._enter(line, lane, late=shut and self._waited(started) >= LONGEST_WITH_SHUT_GATE):
-                pulse(self._ahead(line), self._waited(started))
+                keep_alive(self._ahead(line), self._waited(started))
         finally:
             with changed:
                 with suppress(ValueError):

@@ -86,7 +86,7 @@ class Clustering:
             return Refusal(
                 change=change.id,
                 reason=f"the table is partitioned by {columns}; Delta clusters only tables without partitions",
-                way_out="drop `clustering`, or declare `partitioning: none` and consent with `rewrite: allowed`",
+                fix="drop `clustering`, or declare `partitioning: none` and consent with `rewrite: allowed`",
                 condition="DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED",
             )
         if not isinstance(change.after, tuple):
@@ -116,7 +116,7 @@ def _check_data(change: Change, live: LiveTable, target: ChangeTarget) -> Refusa
     return Refusal(
         change=change.id,
         reason=f"the table is clustered by other columns now: {', '.join(_names(live)) or 'none'}",
-        way_out="plan again",
+        fix="plan again",
     )
 
 
@@ -128,9 +128,9 @@ def _left(live: LiveTable, marks: ClusteringState, columns: tuple[str, ...]) -> 
     """The files that an OPTIMIZE has to cluster by ``columns`` (see the module docstring)."""
     if live.optimize == "never":
         return FileGroup()
-    loose = marks.older if columns == _names(live) else marks.loose()
+    unclustered = marks.older if columns == _names(live) else marks.unclustered()
     others = marks.others(columns) if live.optimize == "full" else FileGroup()
-    return FileGroup(files=loose.files + others.files, bytes=loose.bytes + others.bytes)
+    return FileGroup(files=unclustered.files + others.files, bytes=unclustered.bytes + others.bytes)
 
 
 def _optimize(change: Change, basis: Basis) -> Step:
@@ -185,7 +185,7 @@ def _check_column(change: Change, text: str, live: LiveTable, target: ChangeTarg
         return Refusal(
             change=change.id,
             reason=f"the table has no column {text}",
-            way_out=f"name a column of the table ({near}{', …' if len(live.schema.fields) > 8 else ''})",
+            fix=f"name a column of the table ({near}{', …' if len(live.schema.fields) > 8 else ''})",
             condition="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
         )
     path, field = found
@@ -193,14 +193,14 @@ def _check_column(change: Change, text: str, live: LiveTable, target: ChangeTarg
         return Refusal(
             change=change.id,
             reason=f"column {text} is of type {field.type}, which has no order that clustering could use",
-            way_out="choose columns of a number, date, timestamp or string type; fields of a struct as `struct.field`",
+            fix="choose columns of a number, date, timestamp or string type; fields of a struct as `struct.field`",
             condition="DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED",
         )
     if not has_statistics(path, live.schema, lambda key: target.property(live, key)):
         return Refusal(
             change=change.id,
             reason=f"Delta collects no statistics for column {text}, and clustering needs them",
-            way_out=f"declare {STATS_KEYS[1]} with {text} in it, or a larger {STATS_KEYS[0]}, under `properties`",
+            fix=f"declare {STATS_KEYS[1]} with {text} in it, or a larger {STATS_KEYS[0]}, under `properties`",
             condition="DELTA_CLUSTERING_COLUMN_MISSING_STATS",
         )
     return None

@@ -76,7 +76,7 @@ def _against_mapping(change: Change, live: LiveTable, target: ChangeTarget) -> I
         yield Refusal(
             change=change.id,
             reason=f"the table maps its columns by {change.before}, and Delta does not change that to `name`",
-            way_out="leave `column_mapping` out: columns can be renamed and dropped as they are; "
+            fix="leave `column_mapping` out: columns can be renamed and dropped as they are; "
             "or apply `column_mapping: none` with `rewrite: allowed` first",
             condition="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
         )
@@ -84,7 +84,7 @@ def _against_mapping(change: Change, live: LiveTable, target: ChangeTarget) -> I
         yield Refusal(
             change=change.id,
             reason="the table writes symlink manifests, whose readers do not know the names in the data files",
-            way_out=f"declare {_MANIFEST_KEY}: false under `properties`, or leave the mapping off",
+            fix=f"declare {_MANIFEST_KEY}: false under `properties`, or leave the mapping off",
             condition="DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING",
         )
 
@@ -94,7 +94,7 @@ def _against_removal(change: Change, live: LiveTable, target: ChangeTarget) -> I
         yield Refusal(
             change=change.id,
             reason="the table is kept compatible with Iceberg, which needs its columns mapped",
-            way_out="declare `uniform: none` too, or leave the mapping on",
+            fix="declare `uniform: none` too, or leave the mapping on",
             condition="DELTA_ICEBERG_COMPAT_VIOLATION.WRONG_REQUIRED_TABLE_PROPERTY",
         )
     bad = [column_text(path) for path, field in live.schema.every_field() if _NOT_IN_PARQUET & set(field.name)]
@@ -102,7 +102,7 @@ def _against_removal(change: Change, live: LiveTable, target: ChangeTarget) -> I
         yield Refusal(
             change=change.id,
             reason=f"data files cannot have the name {_some(bad)}: it holds one of ' ,;{{}}()=', a tab or a line break",
-            way_out="rename the column (ALTER TABLE … RENAME COLUMN), or leave the mapping on",
+            fix="rename the column (ALTER TABLE … RENAME COLUMN), or leave the mapping on",
             condition="DELTA_INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING",
         )
     renamed = [column_text(path) for path in live.clustering or () if _mapped(path, live)]
@@ -111,7 +111,7 @@ def _against_removal(change: Change, live: LiveTable, target: ChangeTarget) -> I
             change=change.id,
             reason=f"the table is clustered by {_some(renamed)}, which has another name in the data files: Delta would "
             "keep that name for the clustering, and the table could not be optimized or clustered again",
-            way_out="apply `clustering: none` first, then `column_mapping: none`, then the clustering",
+            fix="apply `clustering: none` first, then `column_mapping: none`, then the clustering",
         )
     refused = why_no_rewrite(change.id, "removing the column mapping", live, target)
     if refused:

@@ -78,14 +78,14 @@ class DeletionVectors:
             return Refusal(
                 change=change.id,
                 reason="the table writes symlink manifests, which cannot say that a row is deleted",
-                way_out=f"declare {MANIFEST_KEY}: false under `properties`, or leave deletion vectors off",
+                fix=f"declare {MANIFEST_KEY}: false under `properties`, or leave deletion vectors off",
                 condition=BESIDE_MANIFEST,
             )
         if change.after == "enabled" and any(_is_true(target.property(live, key)) for key in _ICEBERG_KEYS):
             return Refusal(
                 change=change.id,
                 reason="the table is, or would be, readable as Iceberg, whose readers do not know deletion vectors",
-                way_out="declare `uniform: none` too, or leave deletion vectors off",
+                fix="declare `uniform: none` too, or leave deletion vectors off",
                 condition="DELTA_ICEBERG_COMPAT_VIOLATION.DELETION_VECTORS_SHOULD_BE_DISABLED",
             )
         return None

@@ -58,7 +58,7 @@ class Isolation:
                 change=change.id,
                 reason="open-source Delta can set only the isolation level Serializable; "
                 "it honours a WriteSerializable that another engine stored",
-                way_out="declare `isolation: Serializable` or `default`; "
+                fix="declare `isolation: Serializable` or `default`; "
                 "or set the level from Databricks, after which this policy holds",
             )
         return None

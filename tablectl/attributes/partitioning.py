@@ -81,10 +81,10 @@ class Partitioning:
         """Refuses every change without consent. With consent, refuses what the rewrite would lose and what Delta would
         reject.
         """
-        reason, way_out, condition = next(_problems(change, live, target), ("", "", ""))
+        reason, fix, condition = next(_problems(change, live, target), ("", "", ""))
         if not reason:
             return None
-        return Refusal(change=change.id, reason=reason, way_out=way_out, condition=condition)
+        return Refusal(change=change.id, reason=reason, fix=fix, condition=condition)
 
     def act(self, change: Change, basis: Basis) -> Action:
         """One overwrite of the whole table."""
@@ -105,7 +105,7 @@ def _problems(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator
         )
     large = why_too_large(change.id, "another partitioning", live, target)
     if large is not None:
-        yield large.reason, large.way_out, large.condition
+        yield large.reason, large.fix, large.condition
     if target.dialect == "databricks":
         yield (
             "what a rewrite preserves was tested on open-source Delta only",
@@ -143,8 +143,8 @@ def _lost(live: LiveTable, target: ChangeTarget) -> Iterator[_Problem]:
         columns = ", ".join(column_text(path) for path in live.clustering)
         yield f"the table is clustered by {columns}, which a rewrite removes", "declare `clustering: none` too", ""
     if (target.property(live, APPEND_ONLY) or "").lower() == "true":
-        way_out = f"declare {APPEND_ONLY}: null under `properties`"
-        yield "the table is append-only: Delta takes no overwrite", way_out, "DELTA_CANNOT_MODIFY_APPEND_ONLY"
+        fix = f"declare {APPEND_ONLY}: null under `properties`"
+        yield "the table is append-only: Delta takes no overwrite", fix, "DELTA_CANNOT_MODIFY_APPEND_ONLY"
     if (target.property(live, ROW_TRACKING) or "").lower() == "true":
         yield "row tracking is on, and the rewritten rows would get new row ids", "turn row tracking off first", ""
     unknown = sorted((live.protocol.reader_features | live.protocol.writer_features) - _KEPT)
@@ -162,8 +162,8 @@ def _lost(live: LiveTable, target: ChangeTarget) -> Iterator[_Problem]:
 def _lost_of(column: Column) -> Iterator[_Problem]:
     name = column_text(column.path)
     if not column.nullable and column.reachable:
-        way_out = f"DROP NOT NULL and add a constraint CHECK ({name} IS NOT NULL), which a rewrite keeps"
-        yield f"column {name} is NOT NULL, which Delta drops in a rewrite and cannot set again", way_out, ""
+        fix = f"DROP NOT NULL and add a constraint CHECK ({name} IS NOT NULL), which a rewrite keeps"
+        yield f"column {name} is NOT NULL, which Delta drops in a rewrite and cannot set again", fix, ""
     elif not column.nullable:
         yield f"{name} is NOT NULL by its type, which a rewrite drops", _HARMLESS, ""
     if "delta.identity.start" in column.metadata and column.metadata.get(_EXPLICIT) is not True:

@@ -54,7 +54,7 @@ class Properties:
                 change=change.id,
                 reason="symlink manifests cannot say that a row is deleted, "
                 "and the table has or will have deletion vectors",
-                way_out="declare `deletion_vectors: purged` and apply that first",
+                fix="declare `deletion_vectors: purged` and apply that first",
                 condition=BESIDE_MANIFEST if wanted else _OVER_VECTORS,
             )
         return None

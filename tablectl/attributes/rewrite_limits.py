@@ -13,7 +13,7 @@ def why_no_rewrite(change: str, what: str, live: LiveTable, target: ChangeTarget
         return Refusal(
             change=change,
             reason=f"{what} rewrites all data of the table",
-            way_out="consent with `rewrite: allowed`, and limit it with `max_bytes`",
+            fix="consent with `rewrite: allowed`, and limit it with `max_bytes`",
         )
     return why_too_large(change, what, live, target)
 
@@ -27,5 +27,5 @@ def why_too_large(change: str, what: str, live: LiveTable, target: ChangeTarget)
     return Refusal(
         change=change,
         reason=f"{what} rewrites all data of the table, {size} bytes, and `max_bytes` allows {limit:,}",
-        way_out="raise `max_bytes`",
+        fix="raise `max_bytes`",
     )

@@ -61,7 +61,7 @@ class RowTracking:
                 change=change.id,
                 reason="the table is kept compatible with Iceberg V3, which needs row tracking; "
                 "Delta cannot turn that compatibility off again",
-                way_out="declare `row_tracking: enabled`, or drop it from the policy",
+                fix="declare `row_tracking: enabled`, or drop it from the policy",
                 condition="DELTA_ICEBERG_COMPAT_VIOLATION.WRONG_REQUIRED_TABLE_PROPERTY",
             )
         return None

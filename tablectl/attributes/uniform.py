@@ -134,14 +134,14 @@ def _against_any(change: Change, live: LiveTable) -> Iterator[Refusal]:
         yield Refusal(
             change=change.id,
             reason="the table has Iceberg compatibility V3, which Delta does not turn off again",
-            way_out="leave `uniform` out of the policy",
+            fix="leave `uniform` out of the policy",
         )
     others = sorted(_formats(live) - {"iceberg"})
     if others:
         yield Refusal(
             change=change.id,
             reason=f"the table is readable as {', '.join(others)} too, and Delta keeps all formats in one property",
-            way_out=f"change {FORMATS_KEY} yourself, or leave `uniform` out of the policy",
+            fix=f"change {FORMATS_KEY} yourself, or leave `uniform` out of the policy",
         )
 
 
@@ -152,14 +152,14 @@ def _against_upgrade(change: Change, live: LiveTable, target: ChangeTarget) -> I
         yield Refusal(
             change=change.id,
             reason="the table maps its columns by id, and the upgrade would set `name`",
-            way_out=f"set {compat_key(version)} and {FORMATS_KEY} yourself; Iceberg takes the mapping by id as well",
+            fix=f"set {compat_key(version)} and {FORMATS_KEY} yourself; Iceberg takes the mapping by id as well",
             condition="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
         )
     if _is_true(target.property(live, _MANIFEST_KEY)):
         yield Refusal(
             change=change.id,
             reason="the table writes symlink manifests, whose readers do not know the mapped names in the data files",
-            way_out=f"declare {_MANIFEST_KEY}: false under `properties`, or leave `uniform` out",
+            fix=f"declare {_MANIFEST_KEY}: false under `properties`, or leave `uniform` out",
             condition="DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING",
         )
     bad = next((each for each in live.schema.every_field() if not _readable(each[1].type, version)), None)
@@ -168,7 +168,7 @@ def _against_upgrade(change: Change, live: LiveTable, target: ChangeTarget) -> I
             change=change.id,
             reason=f"column {column_text(bad[0])} is of type {bad[1].type}, which Iceberg compatibility V{version} "
             "does not take",
-            way_out="`uniform: iceberg_v2` takes arrays and maps" if version == 1 else "leave `uniform` out",
+            fix="`uniform: iceberg_v2` takes arrays and maps" if version == 1 else "leave `uniform` out",
             condition=f"{_VIOLATION}.UNSUPPORTED_DATA_TYPE",
         )
     if version == 1 and live.vectors != 0:
@@ -177,7 +177,7 @@ def _against_upgrade(change: Change, live: LiveTable, target: ChangeTarget) -> I
             change=change.id,
             reason=f"the table has {count} deletion vectors: V1 rewrites no file, and readers of Iceberg would see "
             "the deleted rows; Delta 4.4 does not notice",
-            way_out="declare `deletion_vectors: purged` and apply that first; or `uniform: iceberg_v2`",
+            fix="declare `deletion_vectors: purged` and apply that first; or `uniform: iceberg_v2`",
             condition=f"{_VIOLATION}.DELETION_VECTORS_NOT_PURGED",
         )
     if version > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from tablectl.ci.job import Job
+from tablectl.ci.job import CiJob
 from tablectl.ci.steps import STEPS, run_step
 from tablectl.model.errors import ExitCode
 
@@ -15,7 +15,7 @@ def main(args: list[str]) -> int:
     if len(args) != 1 or args[0] not in STEPS:
         sys.stderr.write(f"usage: python -P -m tablectl.ci {'|'.join(STEPS)}\n")
         return ExitCode.USAGE
-    return run_step(args[0], Job(os.environ))
+    return run_step(args[0], CiJob(os.environ))
 
 
 if __name__ == "__main__":

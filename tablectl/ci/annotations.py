@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 from pathlib import Path
 
-from tablectl.ci.job import Job
+from tablectl.ci.job import CiJob
 from tablectl.cli.report_files import below_root
 from tablectl.model.errors import TablectlError
 from tablectl.model.plan import Plan
@@ -26,7 +26,7 @@ _MOST = 10
 _LONGEST = 1_000
 
 
-def annotate_plan(job: Job, plan: Plan) -> None:
+def annotate_plan(job: CiJob, plan: Plan) -> None:
     """Print the annotations. Refusals are results of the SARIF file. Without policies that can be read, print none."""
     try:
         config = load_config(Path(), job.environ, plan.env)

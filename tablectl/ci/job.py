@@ -51,7 +51,7 @@ def run_tablectl(args: Sequence[str]) -> CommandResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class CiJob:
     """One job. No field of its event is assumed to have a certain form; names and numbers are checked when used."""
 
     environ: Mapping[str, str]

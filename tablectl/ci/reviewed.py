@@ -31,7 +31,7 @@ class ReviewedPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ArtifactOrigin:
     """Who applies a plan: for which use of tablectl, and from where plans are accepted."""
 
     name: str
@@ -47,7 +47,7 @@ def artifact_name(name: str, pull_request: int | None) -> str:
     return f"{name}-plan" if pull_request is None else f"{name}-plan-pr-{pull_request}"
 
 
-def find_reviewed(github: GitHub, origin: Origin, plan_run: int | None) -> ReviewedPlan:
+def find_reviewed(github: GitHub, origin: ArtifactOrigin, plan_run: int | None) -> ReviewedPlan:
     """The plan of the named run, else of the pull request whose merge created the commit.
 
     Raises ``PlanFileError``, with what to do, if there is no plan that may be applied, and ``GitHubError``.
@@ -55,7 +55,7 @@ def find_reviewed(github: GitHub, origin: Origin, plan_run: int | None) -> Revie
     return _of_run(github, origin, plan_run) if plan_run is not None else _of_merge(github, origin)
 
 
-def _of_run(github: GitHub, origin: Origin, number: int) -> ReviewedPlan:
+def _of_run(github: GitHub, origin: ArtifactOrigin, number: int) -> ReviewedPlan:
     """The plan of a manual run on the branch that is applied. A plan of a pull request is accepted only through its
     merge.
     """
@@ -76,7 +76,7 @@ def _of_run(github: GitHub, origin: Origin, number: int) -> ReviewedPlan:
     return ReviewedPlan(number, wanted, None)
 
 
-def _of_merge(github: GitHub, origin: Origin) -> ReviewedPlan:
+def _of_merge(github: GitHub, origin: ArtifactOrigin) -> ReviewedPlan:
     commit = origin.commit
     pulls = [each for each in github.pages(f"commits/{commit}/pulls") if each.get("merge_commit_sha") == commit]
     pull = next((each for each in pulls if each.get("merged_at")), None)
@@ -103,7 +103,7 @@ def _of_merge(github: GitHub, origin: Origin) -> ReviewedPlan:
 
 
 def _of_workflow(
-    github: GitHub, origin: Origin, artifacts: Sequence[Mapping[str, Any]], what: str
+    github: GitHub, origin: ArtifactOrigin, artifacts: Sequence[Mapping[str, Any]], what: str
 ) -> Mapping[str, Any]:
     """The newest artifact that this workflow created for a pull request. Other workflows may use the same name."""
     refused: PlanFileError | None = None
@@ -122,7 +122,7 @@ def _of_workflow(
     raise refused
 
 
-def _digest(github: GitHub, origin: Origin, number: int) -> str:
+def _digest(github: GitHub, origin: ArtifactOrigin, number: int) -> str:
     mark = marker("plan", origin.name)
     comment = find_comment(github, number, mark)
     digest = digest_in(str(comment.get("body")), mark) if comment else ""
@@ -139,7 +139,7 @@ def _run(github: GitHub, number: int) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _check_workflow(run: Mapping[str, Any], origin: Origin, what: str) -> None:
+def _check_workflow(run: Mapping[str, Any], origin: ArtifactOrigin, what: str) -> None:
     """Check the run's workflow file. ``path`` may end in ``@`` and a branch."""
     path = str(run.get("path")).partition("@")[0]
     if not origin.workflow or path != origin.workflow:

@@ -13,8 +13,8 @@ from tablectl.ci.annotations import annotate_plan
 from tablectl.ci.base import base_file
 from tablectl.ci.comment import DEFAULT, body_of, digest_in, find_comment, marker, put_comment
 from tablectl.ci.github import GitHub, GitHubError
-from tablectl.ci.job import CommandResult, Job
-from tablectl.ci.reviewed import BY_HAND, CHOSEN, Origin, artifact_name, find_reviewed
+from tablectl.ci.job import CiJob, CommandResult
+from tablectl.ci.reviewed import BY_HAND, CHOSEN, ArtifactOrigin, artifact_name, find_reviewed
 from tablectl.cli.report_files import below_root
 from tablectl.model.errors import ExitCode, InputError, PlanFileError, TablectlError, UsageError
 from tablectl.model.plan import Plan
@@ -41,7 +41,7 @@ _WAYS_OUT = {
 }
 
 
-def base_step(job: Job) -> int:
+def base_step(job: CiJob) -> int:
     """Save the base branch's ``tablectl.yaml``, which decides everything that a branch may not. Output ``config`` is
     its path.
 
@@ -57,7 +57,7 @@ def base_step(job: Job) -> int:
     return ExitCode.DONE
 
 
-def plan_step(job: Job) -> int:
+def plan_step(job: CiJob) -> int:
     """Plan: write the files of the artifact, the summary, and the outputs. Pending changes are not a failure."""
     if job.base and not job.environ.get(BASE):
         raise UsageError(
@@ -98,7 +98,7 @@ def plan_step(job: Job) -> int:
     return code
 
 
-def _signed(job: Job, plan: Path) -> bool:
+def _signed(job: CiJob, plan: Path) -> bool:
     """Signs a plan where the job has a key; False where that fails."""
     key = job.given("signing_key")
     if not key or job.tablectl("sign", str(plan), f"--key={key}").code == 0:
@@ -107,7 +107,7 @@ def _signed(job: Job, plan: Path) -> bool:
     return False
 
 
-def comment_step(job: Job) -> int:
+def comment_step(job: CiJob) -> int:
     """Post the report of a plan or a run as a comment. If that fails it is only a warning: the run's page has the
     report.
     """
@@ -136,7 +136,7 @@ def comment_step(job: Job) -> int:
     return ExitCode.DONE
 
 
-def _added(job: Job, report: str, github: GitHub, number: int, mark: str) -> str:
+def _added(job: CiJob, report: str, github: GitHub, number: int, mark: str) -> str:
     """What a comment says besides the report: where the page is, and what changed since the last plan."""
     parts = []
     artifact = job.given("artifact")
@@ -152,9 +152,11 @@ def _added(job: Job, report: str, github: GitHub, number: int, mark: str) -> str
     return "\n\n".join(parts)
 
 
-def find_step(job: Job) -> int:
+def find_step(job: CiJob) -> int:
     """Find the artifact with the reviewed plan. Raises ``PlanFileError``, with what to do, if there is none."""
-    origin = Origin(job.name, job.environ.get("GITHUB_SHA", ""), job.workflow, job.environ.get("GITHUB_REF_NAME", ""))
+    origin = ArtifactOrigin(
+        job.name, job.environ.get("GITHUB_SHA", ""), job.workflow, job.environ.get("GITHUB_REF_NAME", "")
+    )
     found = find_reviewed(GitHub.of(job.environ, job.repository), origin, job.number("plan_run"))
     job.output(
         run=found.run,
@@ -168,7 +170,7 @@ def find_step(job: Job) -> int:
     return ExitCode.DONE
 
 
-def apply_step(job: Job) -> int:
+def apply_step(job: CiJob) -> int:
     """Apply the downloaded plan, if it is the reviewed one and matches the current policies."""
     plan_file = job.folder / "reviewed" / "plan.json"
     if not plan_file.is_file() or plan_file.is_symlink():
@@ -214,7 +216,7 @@ def check_policies(plan: Plan, digest: str) -> None:
         )
 
 
-def drift_step(job: Job) -> int:
+def drift_step(job: CiJob) -> int:
     """Report drift; the job fails if there is any."""
     folder = _new_folder(job, "drift")
     files = {form: folder / f"drift.{form}" for form in ("md", "sarif", "html")}
@@ -241,7 +243,7 @@ def drift_step(job: Job) -> int:
     return ran.code
 
 
-STEPS: Mapping[str, Callable[[Job], int]] = {
+STEPS: Mapping[str, Callable[[CiJob], int]] = {
     "base": base_step,
     "plan": plan_step,
     "comment": comment_step,
@@ -251,7 +253,7 @@ STEPS: Mapping[str, Callable[[Job], int]] = {
 }
 
 
-def run_step(name: str, job: Job) -> int:
+def run_step(name: str, job: CiJob) -> int:
     """Run a step by name and return its exit code. An error becomes an annotation with its hint."""
     try:
         return int(STEPS[name](job))
@@ -264,7 +266,7 @@ def run_step(name: str, job: Job) -> int:
         return ExitCode.ERROR
 
 
-def _new_folder(job: Job, part: str) -> Path:
+def _new_folder(job: CiJob, part: str) -> Path:
     """An empty directory for a part of the job. Files of an earlier job on this machine are deleted."""
     folder = job.folder / part
     if folder.is_symlink() or folder.is_file():
@@ -275,7 +277,7 @@ def _new_folder(job: Job, part: str) -> Path:
     return folder
 
 
-def _digest(job: Job, env: str | None) -> str:
+def _digest(job: CiJob, env: str | None) -> str:
     """The digest of the repository's policies, in an environment of ``tablectl.yaml`` and with this job's variables."""
     config = load_config(Path(), job.environ, env)
     return load_repository(None, config, ".", {}, job.environ).digest
@@ -290,7 +292,7 @@ def _said(title: str, text: str) -> str:
     return f"**⛔ {title}**\n\n{said(text[-_MOST_SAID:].strip() or 'nothing was said')}"
 
 
-def _mark_problems(job: Job, sarif: Path) -> None:
+def _mark_problems(job: CiJob, sarif: Path) -> None:
     """Annotate the problems of the policies at their lines. There is no file if something else failed."""
     try:
         with suppress(UsageError):  # the environment does not exist, which was already reported
@@ -299,7 +301,7 @@ def _mark_problems(job: Job, sarif: Path) -> None:
         sarif.write_text(problems_sarif(error.problems, Context(root=below_root(Path().absolute()))), encoding="utf-8")
 
 
-def _tell(job: Job, ran: CommandResult) -> None:
+def _tell(job: CiJob, ran: CommandResult) -> None:
     if ran.code:
         ways = {int(code): text for code, text in _WAYS_OUT.items()}
         job.tell("error", f"tablectl apply ended with exit code {ran.code}: {ways.get(ran.code, 'see the log')}")

@@ -186,11 +186,11 @@ def apply_command(
                 wait=options.wait,
                 watch=options.watch,
             )
-            with _signals(control, out) as heed:
+            with _signals(control, out) as install_handlers:
 
                 def open_engine(stamp: str) -> Engine:
                     engine = engines.open(stamp)
-                    heed()  # a new Spark context has replaced our handlers
+                    install_handlers()  # a new Spark context has replaced our handlers
                     return engine
 
                 report = run(plan, open_engine, config, os.environ, control, approve=approve)
@@ -260,7 +260,7 @@ def _signals(control: Control, out: Output) -> Iterator[Callable[[], None]]:
         with suppress(RuntimeError):  # the signal came while the same stream was being written
             out.note("stopping: waiting for running statements, starting no more; repeat the signal to exit at once")
 
-    def heed() -> None:
+    def install_handlers() -> None:
         for name in ("SIGINT", "SIGTERM", "SIGHUP"):
             number = getattr(signal, name, None)  # Windows has no SIGHUP
             now = signal.getsignal(number) if number else None
@@ -268,9 +268,9 @@ def _signals(control: Control, out: Output) -> Iterator[Callable[[], None]]:
                 before.setdefault(number, now)
                 signal.signal(number, stop)
 
-    heed()
+    install_handlers()
     try:
-        yield heed
+        yield install_handlers
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

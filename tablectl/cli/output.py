@@ -20,7 +20,7 @@ from typing import TextIO
 
 from tablectl.applying.events import Notify
 from tablectl.cli.display import Lines, Screen, screen
-from tablectl.cli.progress import Progress
+from tablectl.cli.progress import ProgressLine
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
 from tablectl.model.inert import inert
 from tablectl.reports.style import Style, printable_lines
@@ -99,14 +99,14 @@ class Output:
             finally:
                 self._screen = None
 
-    def progress(self) -> Progress:
+    def progress(self) -> ProgressLine:
         """The progress of reading tables. A terminal that cannot rewrite a line counts as none."""
 
         def write(text: str) -> None:
             with suppress(OSError):
                 _write(self._err, text)
 
-        return Progress(write, monotonic, live=self._redraws)
+        return ProgressLine(write, monotonic, live=self._redraws)
 
     def error(self, error: TablectlError) -> None:
         """Print an error and its hint."""

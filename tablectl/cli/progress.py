@@ -13,7 +13,7 @@ _PLAIN = 15.0
 """Seconds between two lines in a log."""
 
 
-class Progress:
+class ProgressLine:
     """Called with the number of tables read and their total. Leaves nothing behind on a terminal."""
 
     def __init__(self, write: Callable[[str], None], clock: Callable[[], float], *, live: bool) -> None:

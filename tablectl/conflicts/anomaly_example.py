@@ -71,7 +71,7 @@ def anomaly_example(live: LiveTable, setting: ConflictContext) -> AnomalyExample
         return None
     literal, name, table = _literal(live, column), column_sql(column), live.name.sql
     outcomes = tuple(
-        (level, decide_pair(setting.with_property(LEVEL, level), operation("insert"), operation("delete")).meeting)
+        (level, decide_pair(setting.with_property(LEVEL, level), operation("insert"), operation("delete")).overlapping)
         for level in (Level.SERIALIZABLE, Level.WRITE_SERIALIZABLE)
     )
     return AnomalyExample(

@@ -43,14 +43,14 @@ class WriterProfile:
 
     name: str
     """For people: ``MERGE``, ``INSERT that draws identity values``."""
-    loser: CurrentTransaction
+    current: CurrentTransaction
     because: str = ""
     """The property of the table because of which to expect it; empty for a transaction that any table may see."""
 
     @property
     def appends(self) -> bool:
         """Whether it reads nothing of the table and only adds rows: guard mode ``append`` (docs/guards.md)."""
-        return self.loser.reads.nothing and not self.loser.metadata
+        return self.current.reads.nothing and not self.current.metadata
 
 
 def expected_writers(traffic: ExpectedWriters) -> tuple[WriterProfile, ...]:

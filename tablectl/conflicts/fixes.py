@@ -29,30 +29,30 @@ def fixes_for(cell: Cell, setting: ConflictContext) -> tuple[str, ...]:
 
     Empty if it commits already, and if only running one after the other helps.
     """
-    return () if cell.meeting.survives else tuple(_found(cell, setting))
+    return () if cell.overlapping.succeeds else tuple(_found(cell, setting))
 
 
 def _found(cell: Cell, setting: ConflictContext) -> Iterator[str]:
-    if cell.apart.survives:
-        yield _apart(cell, setting)
+    if cell.separate.succeeds:
+        yield _separate(cell, setting)
     elif not setting.partitioned and not setting.clustered:
         split = replace(setting, partitioned=True)
-        if _fit(cell, split) and decide_pair(split, cell.winner, cell.loser).apart.survives:
+        if _fit(cell, split) and decide_pair(split, cell.committed, cell.current).separate.succeeds:
             yield "partition by a column that both filter by, and name it with literals in both conditions"
-    plain = (_without_zorder(cell.winner), _without_zorder(cell.loser))
-    if plain != (cell.winner, cell.loser) and decide_pair(setting, *plain).meeting.survives:
+    plain = (_without_zorder(cell.committed), _without_zorder(cell.current))
+    if plain != (cell.committed, cell.current) and decide_pair(setting, *plain).overlapping.succeeds:
         yield "remove ZORDER BY"
     yield from _newer(cell, setting)
     if setting.client.engine == "databricks":
         yield from _on_databricks(cell, setting)
-    if cell.winner.key in _BY_TABLECTL:
+    if cell.committed.key in _BY_TABLECTL:
         yield BY_APPLY
 
 
-def _apart(cell: Cell, setting: ConflictContext) -> str:
-    if cell.loser.key == cell.winner.key == "stream":
+def _separate(cell: Cell, setting: ConflictContext) -> str:
+    if cell.current.key == cell.committed.key == "stream":
         return "never run two queries on one checkpoint"
-    if "restore" in (cell.loser.key, cell.winner.key):
+    if "restore" in (cell.current.key, cell.committed.key):
         return "restore a version with the same schema and settings"
     if setting.partitioned:
         return "name the partition columns with literals in both conditions, so that they use different partitions"
@@ -69,7 +69,7 @@ def _newer(cell: Cell, setting: ConflictContext) -> Iterator[str]:
     for release in RELEASES:
         if release.version > setting.client.version[:2]:
             then = replace(setting, client=release)
-            if decide_pair(then, cell.winner, cell.loser).meeting.survives:
+            if decide_pair(then, cell.committed, cell.current).overlapping.succeeds:
                 yield f"upgrade the writer that fails to {release.text()}"
                 return
 
@@ -77,11 +77,11 @@ def _newer(cell: Cell, setting: ConflictContext) -> Iterator[str]:
 def _on_databricks(cell: Cell, setting: ConflictContext) -> Iterator[str]:
     if setting.level is Level.SERIALIZABLE:
         weaker = setting.with_property(LEVEL, "WriteSerializable")
-        if decide_pair(weaker, cell.winner, cell.loser).meeting.survives:
+        if decide_pair(weaker, cell.committed, cell.current).overlapping.succeeds:
             yield "isolation: WriteSerializable"
     if setting.vectors is not True:
         marked = setting.with_property(VECTORS, "true")
-        if decide_pair(marked, cell.winner, cell.loser).meeting.survives:
+        if decide_pair(marked, cell.committed, cell.current).overlapping.succeeds:
             yield "deletion_vectors: enabled"
         elif _by_rows(cell, marked) and not _by_rows(cell, setting):
             yield "deletion_vectors: enabled, after which only rows that both touch conflict"
@@ -89,15 +89,15 @@ def _on_databricks(cell: Cell, setting: ConflictContext) -> Iterator[str]:
 
 def _by_rows(cell: Cell, setting: ConflictContext) -> bool:
     if (
-        cell.loser.group is not OperationGroup.ROWS
-        or cell.winner.group is not OperationGroup.ROWS
-        or cell.apart.conflict is None
+        cell.current.group is not OperationGroup.ROWS
+        or cell.committed.group is not OperationGroup.ROWS
+        or cell.separate.conflict is None
     ):
         return False
-    if cell.meeting.source.startswith(NOT_DOCUMENTED):
+    if cell.overlapping.source.startswith(NOT_DOCUMENTED):
         return False  # no rule says that rows would count there
-    return all(row_level(each.loser(setting))[0] for each in cell.loser.transactions(setting, "a"))
+    return all(row_level(each.current(setting))[0] for each in cell.current.transactions(setting, "a"))
 
 
 def _fit(cell: Cell, setting: ConflictContext) -> bool:
-    return cell.loser.fits(setting) and cell.winner.fits(setting)
+    return cell.current.fits(setting) and cell.committed.fits(setting)

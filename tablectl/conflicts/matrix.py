@@ -43,21 +43,21 @@ _MARKS = {"commits": ".", "depends": "~", "cannot tell": "?", "fails": "X"}
 class Cell:
     """The outcome of the current operation after the committed one."""
 
-    loser: TableOperation
-    winner: TableOperation
-    meeting: ConflictOutcome
+    current: TableOperation
+    committed: TableOperation
+    overlapping: ConflictOutcome
     """Where both touch the same partition or file, or are the same stream."""
-    apart: ConflictOutcome
+    separate: ConflictOutcome
     """Where they touch different ones, and their conditions say so."""
 
     @property
     def verdict(self) -> CellVerdict:
         """Both outcomes in one word."""
-        if self.meeting.survives:
+        if self.overlapping.succeeds:
             return CellVerdict.COMMITS
-        if ConflictResult.UNKNOWN in (self.meeting.result, self.apart.result):
+        if ConflictResult.UNKNOWN in (self.overlapping.result, self.separate.result):
             return CellVerdict.UNKNOWN
-        return CellVerdict.FAILS if self.apart.result is ConflictResult.FAILS else CellVerdict.DEPENDS
+        return CellVerdict.FAILS if self.separate.result is ConflictResult.FAILS else CellVerdict.DEPENDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,40 +65,44 @@ class Matrix:
     """All cells of one context: current operation by current operation, each in the order of the committed ones."""
 
     setting: ConflictContext
-    losers: tuple[TableOperation, ...]
-    winners: tuple[TableOperation, ...]
+    all_current: tuple[TableOperation, ...]
+    all_committed: tuple[TableOperation, ...]
     cells: tuple[Cell, ...]
 
-    def cell(self, loser: str, winner: str) -> Cell:
+    def cell(self, current: str, committed: str) -> Cell:
         """The cell of two keys. Raises ``KeyError`` if the table does not support one of the operations."""
         for each in self.cells:
-            if (each.loser.key, each.winner.key) == (loser, winner):
+            if (each.current.key, each.committed.key) == (current, committed):
                 return each
-        raise KeyError((loser, winner))
+        raise KeyError((current, committed))
 
 
 def matrix(setting: ConflictContext, groups: Collection[OperationGroup] = tuple(OperationGroup)) -> Matrix:
     """Every pair of operations of these groups that such a table supports."""
-    winners = tuple(each for each in operations_of(setting) if each.group in groups)
-    losers = tuple(each for each in winners if _made_by(each, setting))
-    cells = tuple(decide_pair(setting, winner, loser) for loser in losers for winner in winners)
-    return Matrix(setting, losers, winners, cells)
+    all_committed = tuple(each for each in operations_of(setting) if each.group in groups)
+    all_current = tuple(each for each in all_committed if _made_by(each, setting))
+    cells = tuple(decide_pair(setting, committed, current) for current in all_current for committed in all_committed)
+    return Matrix(setting, all_current, all_committed, cells)
 
 
-def decide_pair(setting: ConflictContext, winner: TableOperation, loser: TableOperation) -> Cell:
+def decide_pair(setting: ConflictContext, committed: TableOperation, current: TableOperation) -> Cell:
     """The cell of one pair."""
-    return Cell(loser, winner, _outcome(setting, winner, loser, "a"), _outcome(setting, winner, loser, "b"))
+    return Cell(
+        current, committed, _outcome(setting, committed, current, "a"), _outcome(setting, committed, current, "b")
+    )
 
 
-def _outcome(setting: ConflictContext, winner: TableOperation, loser: TableOperation, place: Place) -> ConflictOutcome:
+def _outcome(
+    setting: ConflictContext, committed: TableOperation, current: TableOperation, place: Place
+) -> ConflictOutcome:
     """The committed operation works at place ``a``. A statement of several transactions gets their worst outcome."""
-    won = [each.winner for each in winner.transactions(setting, "a")]
-    outcomes = [decide_all(won, each.loser(setting)) for each in loser.transactions(setting, place)]
+    won = [each.committed for each in committed.transactions(setting, "a")]
+    outcomes = [decide_all(won, each.current(setting)) for each in current.transactions(setting, place)]
     return max(outcomes, key=lambda outcome: outcome.rank)
 
 
-def _made_by(loser: TableOperation, setting: ConflictContext) -> bool:
-    return setting.client.engine not in _WRITE_ROWS_ONLY or loser.group in {OperationGroup.ROWS, OperationGroup.FILES}
+def _made_by(current: TableOperation, setting: ConflictContext) -> bool:
+    return setting.client.engine not in _WRITE_ROWS_ONLY or current.group in {OperationGroup.ROWS, OperationGroup.FILES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +130,11 @@ def compare(before: Matrix, after: Matrix) -> tuple[tuple[MatrixDifference, ...]
 
 
 def _by_pair(cells: Sequence[Cell]) -> dict[tuple[str, str], Cell]:
-    return {(cell.loser.key, cell.winner.key): cell for cell in cells}
+    return {(cell.current.key, cell.committed.key): cell for cell in cells}
 
 
 def _equal(difference: MatrixDifference) -> bool:
     before, after = difference.before, difference.after
     if before is None or after is None:
         return False
-    return (before.verdict, before.meeting.conflict) == (after.verdict, after.meeting.conflict)
+    return (before.verdict, before.overlapping.conflict) == (after.verdict, after.overlapping.conflict)

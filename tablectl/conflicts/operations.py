@@ -46,12 +46,12 @@ class OperationGroup(StrEnum):
 class Transaction:
     """A commit and what it read: enough to be the committed or the current transaction."""
 
-    winner: CommittedTransaction
+    committed: CommittedTransaction
     reads: Reads = NOTHING
 
-    def loser(self, setting: ConflictContext) -> CurrentTransaction:
+    def current(self, setting: ConflictContext) -> CurrentTransaction:
         """The same transaction before its commit."""
-        made = self.winner
+        made = self.committed
         return CurrentTransaction(
             kind=made.kind,
             client=setting.client,
@@ -120,12 +120,14 @@ def _append(setting: ConflictContext, place: Place) -> tuple[Transaction, ...]:
 def _stream(setting: ConflictContext, place: Place) -> tuple[Transaction, ...]:
     """Two streams at one place are the same query, run twice."""
     (append,) = _append(setting, place)
-    return (replace(append, winner=replace(append.winner, kind=Kind.STREAMING_APPEND, app_ids=(_QUERIES[place],))),)
+    return (
+        replace(append, committed=replace(append.committed, kind=Kind.STREAMING_APPEND, app_ids=(_QUERIES[place],))),
+    )
 
 
 def _reading_insert(setting: ConflictContext, place: Place) -> tuple[Transaction, ...]:
     (append,) = _append(setting, place)
-    made = replace(append.winner, kind=Kind.READING_INSERT, blind=False)
+    made = replace(append.committed, kind=Kind.READING_INSERT, blind=False)
     return (Transaction(made, _reads(setting, place)),)
 
 
@@ -170,7 +172,7 @@ def _evolving(write: Transactions) -> Transactions:
 
     def transactions(setting: ConflictContext, place: Place) -> tuple[Transaction, ...]:
         (made,) = write(setting, place)
-        return (replace(made, winner=replace(made.winner, metadata=MetadataChange(schema="other"))),)
+        return (replace(made, committed=replace(made.committed, metadata=MetadataChange(schema="other"))),)
 
     return transactions
 
@@ -178,7 +180,7 @@ def _evolving(write: Transactions) -> Transactions:
 def _replace_table(setting: ConflictContext, place: Place) -> tuple[Transaction, ...]:
     (overwrite,) = _overwrite(setting, place)
     change = MetadataChange(beyond=True, schema="other")
-    made = replace(overwrite.winner, kind=Kind.REPLACE_TABLE, metadata=change)
+    made = replace(overwrite.committed, kind=Kind.REPLACE_TABLE, metadata=change)
     return (Transaction(made, replace(_READS_ALL, whole=True)),)
 
 
@@ -199,17 +201,17 @@ def _ours(operation: Operation) -> Transactions:
 
     def transactions(setting: ConflictContext, _place: Place) -> tuple[Transaction, ...]:
         made = commits_of(effect_of(operation, setting.basis), setting.basis)
-        return tuple(_on_files(winner, setting) for winner in made)
+        return tuple(_on_files(committed, setting) for committed in made)
 
     return transactions
 
 
-def _on_files(winner: CommittedTransaction, setting: ConflictContext) -> Transaction:
+def _on_files(committed: CommittedTransaction, setting: ConflictContext) -> Transaction:
     names = {LIVE: _all_files(setting), NEW: _all_files(setting, "-new")}
-    added = tuple(file for each in winner.added for file in names[each])
-    removed = tuple(file for each in winner.removed for file in names[each])
+    added = tuple(file for each in committed.added for file in names[each])
+    removed = tuple(file for each in committed.removed for file in names[each])
     reads = _READS_ALL if added or removed else NOTHING
-    return Transaction(replace(winner, added=added, removed=removed), reads)
+    return Transaction(replace(committed, added=added, removed=removed), reads)
 
 
 def _alter(kind: Kind, change: MetadataChange | None = None, *, reads: Reads = NOTHING) -> Transactions:
@@ -447,8 +449,12 @@ OPERATIONS: tuple[TableOperation, ...] = (
 def _flat(made: tuple[Transaction, ...]) -> tuple[Transaction, ...]:
     """If no column is a struct, the mapping is new in top-level fields only (delta-1.7)."""
     (alter,) = made
-    assert alter.winner.metadata is not None
-    return (replace(alter, winner=replace(alter.winner, metadata=replace(alter.winner.metadata, schema="mapping"))),)
+    assert alter.committed.metadata is not None
+    return (
+        replace(
+            alter, committed=replace(alter.committed, metadata=replace(alter.committed.metadata, schema="mapping"))
+        ),
+    )
 
 
 def operation(key: str) -> TableOperation:

@@ -42,7 +42,7 @@ def phase_of(effect: CommitEffect, basis: Basis, dialect: str) -> PhaseVerdict:
     """The phase in which a commit with this effect may run on a table."""
     forecasts = forecast(effect, basis, dialect)
     made = commits_of(effect, basis)
-    failing = [each for each in forecasts if not each.outcome.survives]
+    failing = [each for each in forecasts if not each.outcome.succeeds]
     if not failing:
         return PhaseVerdict(Phase.FREE, _why_free(made, basis))
     casualties = _casualties(forecasts)
@@ -61,11 +61,11 @@ def forecast(effect: CommitEffect, basis: Basis, dialect: str) -> tuple[Forecast
 @lru_cache(maxsize=1024)
 def _forecast(made: tuple[CommittedTransaction, ...], traffic: ExpectedWriters) -> tuple[Forecast, ...]:
     """Computed once for all similar tables of a lake: the rules take longer than the rest of planning a table."""
-    return tuple(Forecast(writer, decide_all(made, writer.loser)) for writer in expected_writers(traffic))
+    return tuple(Forecast(writer, decide_all(made, writer.current)) for writer in expected_writers(traffic))
 
 
 def _why_free(made: Sequence[CommittedTransaction], basis: Basis) -> str:
-    if all(winner.metadata is None and winner.protocol is None for winner in made):
+    if all(committed.metadata is None and committed.protocol is None for committed in made):
         return "only the clustering domain changes, which conflicts with no data write"
     clients = ", ".join(client.text() for client in basis.client_list())
     return f"concurrent writes adopt this change and continue; latest writers: {clients}"
@@ -74,13 +74,13 @@ def _why_free(made: Sequence[CommittedTransaction], basis: Basis) -> str:
 def _why_closed(made: Sequence[CommittedTransaction], failing: Sequence[Forecast], basis: Basis, dialect: str) -> str:
     """The most telling failure: the dialect's, one of every client, one of this table, one of a client."""
     first = failing[0]
-    client = first.writer.loser.client
+    client = first.writer.current.client
     if client.engine == dialect:
         return first.outcome.reason
     telling = {each.writer.because: each.writer for each in reversed(failing)}
     for because in sorted(telling):
-        newest = decide_all(made, replace(telling[because].loser, client=RELEASES[-1]))
-        if not newest.survives:
+        newest = decide_all(made, replace(telling[because].current, client=RELEASES[-1]))
+        if not newest.succeeds:
             return f"{because}: {newest.reason}" if because else newest.reason
     if not basis.clients:
         return _NO_WRITER
@@ -93,7 +93,7 @@ def _casualties(forecasts: Sequence[Forecast]) -> str:
     """Who fails and how: ``all concurrent writes except OPTIMIZE fail once (MetadataChangedException)``."""
     ways: dict[str, list[str]] = {each.writer.name: [] for each in forecasts}
     for each in forecasts:
-        if not each.outcome.survives:
+        if not each.outcome.succeeds:
             ways[each.writer.name].append(each.outcome.conflict.exception if each.outcome.conflict else _UNDOCUMENTED)
     groups: dict[str, list[str]] = {}
     for name, ends in ways.items():

@@ -55,5 +55,5 @@ def row_levels(setting: ConflictContext) -> tuple[RowLevel, ...]:
     """
     if setting.client.engine != "databricks":
         return ()
-    asked = ((key, operation(key).transactions(setting, "a")[0].loser(setting)) for key in STATEMENTS)
-    return tuple(RowLevel(key, *row_level(loser), row_level_limits(loser)) for key, loser in asked)
+    asked = ((key, operation(key).transactions(setting, "a")[0].current(setting)) for key in STATEMENTS)
+    return tuple(RowLevel(key, *row_level(current), row_level_limits(current)) for key, current in asked)

@@ -35,7 +35,7 @@ class ReaderStop:
     source: str
     condition: str = ""
     """Delta's error class, if known."""
-    way_out: str = ""
+    fix: str = ""
 
 
 def stream_reader(made: Sequence[CommittedTransaction], dialect: str, *, tracked: bool = False) -> ReaderStop:
@@ -43,7 +43,7 @@ def stream_reader(made: Sequence[CommittedTransaction], dialect: str, *, tracked
 
     ``tracked``: the stream has a ``schemaTrackingLocation``.
     """
-    effects = [_one(winner, dialect, tracked=tracked) for winner in made]
+    effects = [_one(committed, dialect, tracked=tracked) for committed in made]
     return max(effects, key=lambda stop: stop.effect.rank, default=_UNTOUCHED)
 
 
@@ -62,13 +62,13 @@ def stopped_readers(made: Sequence[CommittedTransaction]) -> tuple[ReaderKind, .
 _UNTOUCHED = ReaderStop(ReaderEffect.GOES_ON, "it reads only rows, and no row changed", "delta-6")
 
 
-def _one(winner: CommittedTransaction, dialect: str, *, tracked: bool) -> ReaderStop:
-    return max((_settings(winner, dialect, tracked=tracked), _rows(winner)), key=lambda stop: stop.effect.rank)
+def _one(committed: CommittedTransaction, dialect: str, *, tracked: bool) -> ReaderStop:
+    return max((_settings(committed, dialect, tracked=tracked), _rows(committed)), key=lambda stop: stop.effect.rank)
 
 
-def _settings(winner: CommittedTransaction, dialect: str, *, tracked: bool) -> ReaderStop:
-    change = winner.metadata
-    if winner.kind is Kind.REPLACE_TABLE:
+def _settings(committed: CommittedTransaction, dialect: str, *, tracked: bool) -> ReaderStop:
+    change = committed.metadata
+    if committed.kind is Kind.REPLACE_TABLE:
         condition = "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
         return ReaderStop(
             ReaderEffect.STOPS, "the table has a new id", "delta-6", condition, "start with a new checkpoint"
@@ -77,26 +77,26 @@ def _settings(winner: CommittedTransaction, dialect: str, *, tracked: bool) -> R
         condition = "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
         reason = "the partition columns or the table itself changed"
         return ReaderStop(ReaderEffect.STOPS, reason, "delta-6", condition, "start with a new checkpoint")
-    if winner.kind is Kind.CHANGE_COLUMN:
+    if committed.kind is Kind.CHANGE_COLUMN:
         condition = "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
         reason = "a column was renamed, dropped or given another type"
         return ReaderStop(ReaderEffect.STOPS, reason, "delta-6", condition, "read with a schemaTrackingLocation")
-    if change is not None and change.schema == "other" and not change.tag and winner.kind in _EVOLVES:
+    if change is not None and change.schema == "other" and not change.tag and committed.kind in _EVOLVES:
         condition = "DELTA_SCHEMA_CHANGED_WITH_VERSION"
         return ReaderStop(ReaderEffect.RESTARTS, "columns were added", "delta-6", condition, "let it restart by itself")
-    if dialect == "databricks" and (change is not None or winner.protocol is not None):
+    if dialect == "databricks" and (change is not None or committed.protocol is not None):
         reason = "on Databricks every change of metadata stops a streaming read"
         return ReaderStop(ReaderEffect.RESTARTS, reason, "D22", "", "let it restart by itself")
-    if tracked and _tracked(winner):
+    if tracked and _tracked(committed):
         condition = "DELTA_STREAMING_METADATA_EVOLUTION"
         reason = "with schema tracking every change of protocol, schema or delta.* property stops it once"
         return ReaderStop(ReaderEffect.RESTARTS, reason, "delta-6", condition, "let it restart by itself")
     return _UNTOUCHED
 
 
-def _tracked(winner: CommittedTransaction) -> bool:
-    change = winner.metadata
-    if winner.protocol is not None:
+def _tracked(committed: CommittedTransaction) -> bool:
+    change = committed.metadata
+    if committed.protocol is not None:
         return True
     if change is None:
         return False
@@ -104,12 +104,12 @@ def _tracked(winner: CommittedTransaction) -> bool:
     return change.schema != "same" or any(key.lower().startswith("delta.") for key in keys)
 
 
-def _rows(winner: CommittedTransaction) -> ReaderStop:
-    if not winner.data_change or not winner.removed:
+def _rows(committed: CommittedTransaction) -> ReaderStop:
+    if not committed.data_change or not committed.removed:
         return _UNTOUCHED
-    way_out = "read with skipChangeCommits, or read the change data feed"
-    if winner.added:
+    fix = "read with skipChangeCommits, or read the change data feed"
+    if committed.added:
         reason = "rows that it may have read were rewritten or removed"
-        return ReaderStop(ReaderEffect.STOPS, reason, "delta-6", "DELTA_SOURCE_TABLE_IGNORE_CHANGES", way_out)
+        return ReaderStop(ReaderEffect.STOPS, reason, "delta-6", "DELTA_SOURCE_TABLE_IGNORE_CHANGES", fix)
     reason = "rows that it may have read were removed"
-    return ReaderStop(ReaderEffect.STOPS, reason, "delta-6", "DELTA_SOURCE_IGNORE_DELETE", way_out)
+    return ReaderStop(ReaderEffect.STOPS, reason, "delta-6", "DELTA_SOURCE_IGNORE_DELETE", fix)

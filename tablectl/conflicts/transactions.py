@@ -254,7 +254,7 @@ class ConflictOutcome:
     """The error class if it fails; never set if it commits."""
 
     @property
-    def survives(self) -> bool:
+    def succeeds(self) -> bool:
         """Whether it certainly commits."""
         return self.result is ConflictResult.COMMITS
 

@@ -426,14 +426,14 @@ def _remote_of(environ: Mapping[str, str]) -> str:
 
 def _connect(url: str) -> Any:
     try:
-        _knock(url)
+        _read_gate(url)
         return open_remote(url)
     except Exception as error:
         message = f"no Spark Connect server answers at {shown(url)}: {engine_error(error).message}"
         raise EngineError(message) from error
 
 
-def _knock(url: str) -> None:
+def _read_gate(url: str) -> None:
     """Raise ``OSError`` if nothing listens: PySpark itself would retry for many minutes."""
     address = urlsplit(url)
     if address.hostname:

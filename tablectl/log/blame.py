@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tablectl.log.commits import ParsedCommit
 from tablectl.log.history import History
 from tablectl.log.listing import GapError, parse_listing, segment
-from tablectl.log.open_version import ListingGapError, once_more
+from tablectl.log.open_version import ListingGapError, read_twice
 from tablectl.log.reader import LOOK_BACK, table_of
 from tablectl.log.store import Stores, is_local
 from tablectl.log.table_log import TableLog, VanishedError
@@ -81,7 +81,7 @@ def blame_many(inquiries: Iterable[BlameQuery], options: StoreOptions = _DEFAULT
 def _trace(stores: Stores, inquiry: BlameQuery) -> BlameResult:
     try:
         log = stores.open(inquiry.live.location)
-        return once_more(lambda: _walk(log, inquiry), lambda: _walk(log, inquiry))
+        return read_twice(lambda: _walk(log, inquiry), lambda: _walk(log, inquiry))
     except LiveError as error:
         unknown = Origin(before=inquiry.live.version + 1)
         return BlameResult((unknown,) * len(inquiry.questions), (), error)

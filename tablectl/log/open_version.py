@@ -41,13 +41,13 @@ def with_version(log: TableLog, version: int | None, look_back: int, read: Calla
 
     ``look_back`` is the maximum number of commits before the last checkpoint that ``read`` needs.
     """
-    return once_more(
+    return read_twice(
         lambda: read(_segment(log, _listing(log, version, look_back), version)),
         lambda: read(_segment(log, _checked(log, parse_listing(log.names())), version, alone=True)),
     )
 
 
-def once_more(first: Callable[[], _Result], again: Callable[[], _Result]) -> _Result:
+def read_twice(first: Callable[[], _Result], again: Callable[[], _Result]) -> _Result:
     """The result of ``first``, or of ``again`` if a file was missing."""
     try:
         return first()

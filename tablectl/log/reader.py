@@ -11,7 +11,7 @@ from datetime import timedelta
 from tablectl.delta.names import TableName
 from tablectl.log.history import History
 from tablectl.log.listing import Segment
-from tablectl.log.open_version import commits_between, once_more, with_version
+from tablectl.log.open_version import commits_between, read_twice, with_version
 from tablectl.log.state import State, find_state
 from tablectl.log.store import Stores, is_local
 from tablectl.log.table_facts import check_properties, check_protocol, frozen, read_clustering, read_schema
@@ -144,7 +144,7 @@ def read_commits(
             recent = History(log, wanted).recent(min(limit, max(wanted.version - after, 0)))
             return tuple(_lately((each.commit for each in recent), within))
 
-        return once_more(read, read)
+        return read_twice(read, read)
 
 
 def newest_version(location: str, *, options: StoreOptions = _DEFAULT) -> int:

@@ -24,7 +24,7 @@ from tablectl.log.table_log import DENIED, OversizeError, TableLog, VanishedErro
 from tablectl.model.errors import LiveError
 from tablectl.model.store_options import FAMILIES
 from tablectl.storage.failures import Failure, explain
-from tablectl.storage.object_stores import BucketError, Patience, StoreOptions, open_bucket
+from tablectl.storage.object_stores import BucketError, RetryLimits, StoreOptions, open_bucket
 
 _CHUNK = 1 << 20
 _FEW = 8
@@ -33,7 +33,7 @@ _IN_FLIGHT = 64
 """The number of parallel requests for all tables together. S3 accepts thousands per second and prefix; a
 proxy may not.
 """
-_PATIENCE = Patience(tries=5, seconds=30)
+_PATIENCE = RetryLimits(tries=5, seconds=30)
 """obstore's default retries for three minutes, which looks like a hang to users."""
 _BLOCK = 1 << 16
 """The minimum number of bytes to fetch: a Parquet reader requests many small adjacent ranges."""

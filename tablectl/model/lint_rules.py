@@ -27,7 +27,7 @@ class LintRule:
     breaks: str
     """What goes wrong."""
     why: str
-    way_out: str
+    fix: str
     source: str
     """The sources: ``delta-2.2`` and ``D60`` (docs/reference), or a public page."""
     seen: tuple[Seen, ...] = ("plan", "lint")
@@ -76,7 +76,7 @@ _RULES: Sequence[LintRule] = (
         breaks="Clients that do not know the features named can no longer read the table once the plan is applied.",
         why="A reader must know every reader feature of a table's protocol, whether its data uses it or not. "
         "Turning the property off again leaves the feature in the protocol.",
-        way_out="Upgrade readers first. Declare `clients:` with the versions that must keep working, and tablectl "
+        fix="Upgrade readers first. Declare `clients:` with the versions that must keep working, and tablectl "
         "refuses a change that locks one of them out; `allowed_features:` refuses every feature that is not in it.",
         source="delta-1.0, delta-1.13",
         seen=("plan",),
@@ -89,7 +89,7 @@ _RULES: Sequence[LintRule] = (
         breaks="Clients that do not know the features named can no longer write the table once the plan is applied.",
         why="A writer must know every feature of a table's protocol. Turning the property off again leaves the feature "
         "in the protocol.",
-        way_out="Upgrade writers first. Declare `clients:` with the versions that must keep working.",
+        fix="Upgrade writers first. Declare `clients:` with the versions that must keep working.",
         source="delta-1.0, delta-1.13",
         seen=("plan",),
     ),
@@ -101,7 +101,7 @@ _RULES: Sequence[LintRule] = (
         breaks="Possibly the client: its support was not checked.",
         why="`clients:` names it, the plan adds the feature, and no documentation that tablectl was made from says "
         "whether that version knows it. tablectl never assumes support.",
-        way_out="Test it on a copy of the table, or ask its vendor. Then set this code to `ignore` with what you found "
+        fix="Test it on a copy of the table, or ask its vendor. Then set this code to `ignore` with what you found "
         "as the reason, or take the client off `clients:`.",
         source="the table of clients in this page",
         seen=("plan",),
@@ -116,7 +116,7 @@ _RULES: Sequence[LintRule] = (
         "that version does not know a feature that the plan adds. A version newer than the newest one known counts as "
         "that one. About a client of unknown kind nothing is known. Where every writer of the table is locked out, the "
         "plan is refused, unless the policy says `allow: [lockout]`.",
-        way_out="Upgrade that job before the apply, or leave the feature off. Under `clients:` it would be a refusal.",
+        fix="Upgrade that job before the apply, or leave the feature off. Under `clients:` it would be a refusal.",
         source="the table of clients in this page; delta-2.1",
         seen=("plan",),
     ),
@@ -129,7 +129,7 @@ _RULES: Sequence[LintRule] = (
         why="`clients:` names a client that ignores deletion vectors where `delta.enableDeletionVectors` is false. The "
         "current version holds none, and the last checkpoint may: it is as old as the commits since. Where vectors "
         "remain in the current version, the plan is refused.",
-        way_out="Let a checkpoint be written after the last purge and before the apply (every "
+        fix="Let a checkpoint be written after the last purge and before the apply (every "
         "`delta.checkpointInterval` commits), or upgrade the client to a version that was tried.",
         source="github.com/trinodb/trino/issues/30685; the table of clients in this page",
         seen=("plan",),
@@ -143,7 +143,7 @@ _RULES: Sequence[LintRule] = (
         "guard and without: `partitionBy(...)` of batches and streams, and `partition_by=` of deltalake.",
         why="Delta compares the columns that a write names with those of the table. The last 20 commits hold such "
         "writes, or a stream, of which the log does not tell. Without `allow: [partition_writers]` it is a refusal.",
-        way_out="Take the columns out of that code: a write that names none takes those of the table.",
+        fix="Take the columns out of that code: a write that names none takes those of the table.",
         source="ImplicitMetadataOperation.scala of Delta 4.4; docs/partitioning.md",
         seen=("plan",),
     ),
@@ -154,7 +154,7 @@ _RULES: Sequence[LintRule] = (
         title="Clustering and partitioning together",
         breaks="The plan is refused: `DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED`.",
         why="Delta clusters only tables without partitions. A policy that declares both is an error of its own.",
-        way_out="Declare one of the two, and the other as `none`. To go from partitions to clustering, declare "
+        fix="Declare one of the two, and the other as `none`. To go from partitions to clustering, declare "
         "`partitioning: none` with `rewrite: allowed` in the same policy.",
         source="delta-1.4, delta-1.5",
         seen=("lint",),
@@ -166,7 +166,7 @@ _RULES: Sequence[LintRule] = (
         title="Deletion vectors with symlink manifests",
         breaks="Delta refuses the two together, and readers of manifests would see deleted rows.",
         why="A manifest lists whole files and cannot say that a row in one is deleted.",
-        way_out="Declare `delta.compatibility.symlinkFormatManifest.enabled: false`, or `deletion_vectors: purged`.",
+        fix="Declare `delta.compatibility.symlinkFormatManifest.enabled: false`, or `deletion_vectors: purged`.",
         source="delta-1.3",
         seen=("validate", "lint"),
     ),
@@ -177,7 +177,7 @@ _RULES: Sequence[LintRule] = (
         title="Deletion vectors with UniForm v1 or v2",
         breaks="Delta refuses it: `DELTA_ICEBERG_COMPAT_VIOLATION`. Iceberg clients would see deleted rows.",
         why="Iceberg compatibility 1 and 2 have no way to name deleted rows. Version 3 has.",
-        way_out="Declare `deletion_vectors: purged`, or `uniform: none`.",
+        fix="Declare `deletion_vectors: purged`, or `uniform: none`.",
         source="delta-1.3, delta-1.10",
         seen=("validate", "plan", "lint"),
     ),
@@ -190,7 +190,7 @@ _RULES: Sequence[LintRule] = (
         "names them fails with `DELTA_CLUSTERING_COLUMN_MISSING_STATS`.",
         why="`delta.dataSkippingStatsColumns`, or else the first `delta.dataSkippingNumIndexedCols` (32) leaf columns, "
         "decide which columns get statistics. Delta does not check a change of these against the clustering.",
-        way_out="Name the clustering columns in `delta.dataSkippingStatsColumns`, or raise "
+        fix="Name the clustering columns in `delta.dataSkippingStatsColumns`, or raise "
         "`delta.dataSkippingNumIndexedCols`.",
         source="delta-1.4, delta-1.9",
         seen=("validate", "plan", "lint"),
@@ -204,7 +204,7 @@ _RULES: Sequence[LintRule] = (
         "setting where its check of the two is on.",
         why="Time travel needs the log and the files. `delta.logRetentionDuration` (30 days) bounds the one, "
         "`delta.deletedFileRetentionDuration` (1 week) the other.",
-        way_out="Keep the log at least as long as deleted files.",
+        fix="Keep the log at least as long as deleted files.",
         source="delta-1.9; DeltaConfig.scala, validateTombstoneAndLogRetentionDurationCompatibility",
         seen=("validate", "plan", "lint"),
     ),
@@ -217,7 +217,7 @@ _RULES: Sequence[LintRule] = (
         "stopped, fail with missing files; uncommitted files of long writes are lost.",
         why="VACUUM takes `delta.deletedFileRetentionDuration` as the limit that its safety check guards. A week is "
         "Delta's default.",
-        way_out="Declare at least `interval 7 days`, or know that no query, write or stopped stream lasts longer.",
+        fix="Declare at least `interval 7 days`, or know that no query, write or stopped stream lasts longer.",
         source="delta-1.9; VacuumCommand.scala, checkRetentionPeriodSafety",
         seen=("validate", "plan", "lint"),
     ),
@@ -229,7 +229,7 @@ _RULES: Sequence[LintRule] = (
         breaks="Each value is a directory with files of its own: planning, listing and the log grow with the values, "
         "and every write makes at least one file for each value that it touches.",
         why="10,000 values and more were found in the log.",
-        way_out="Partition by something coarser (a date instead of an id), or cluster by the column instead: "
+        fix="Partition by something coarser (a date instead of an id), or cluster by the column instead: "
         "`partitioning: none` and `clustering: [...]` with `rewrite: allowed`.",
         source=f"{_BEST_PRACTICES}; D60",
         seen=("lint",),
@@ -242,7 +242,7 @@ _RULES: Sequence[LintRule] = (
         breaks="Many small files: queries spend their time in opening them, and OPTIMIZE cannot join files of two "
         "partitions.",
         why="Of at least 50 partitions, half hold less than 100 MB each. Delta's guide asks for 1 GB a partition.",
-        way_out="Partition by something coarser, or cluster instead of partitioning.",
+        fix="Partition by something coarser, or cluster instead of partitioning.",
         source=_BEST_PRACTICES,
         seen=("lint",),
     ),
@@ -255,7 +255,7 @@ _RULES: Sequence[LintRule] = (
         "table runs makes that one fail with ConcurrentAppendException.",
         why="Of the last 20 commits at least 5 only appended, and others read the table. Under WriteSerializable a "
         "blind append conflicts with nothing.",
-        way_out="Where the order of history matters, keep the level: partition by what statements filter on, name the "
+        fix="Where the order of history matters, keep the level: partition by what statements filter on, name the "
         "partitions by literals, and retry. On Databricks `isolation: WriteSerializable` lets appends pass; "
         "open-source Delta cannot set it.",
         source="delta-3; D9, D31, D56",
@@ -269,7 +269,7 @@ _RULES: Sequence[LintRule] = (
         why="Each of them commits the new high-water mark as metadata, and two metadata changes always conflict. "
         "Databricks supports no concurrent transactions on such tables at all. The history shows transactions that "
         "others committed under.",
-        way_out="Let only one job insert, or replace the identity column with a UUID or a hash of the key.",
+        fix="Let only one job insert, or replace the identity column with a UUID or a hash of the key.",
         source="delta-1.12; D23",
     ),
     LintRule(
@@ -279,7 +279,7 @@ _RULES: Sequence[LintRule] = (
         title="Append-only on a table whose history has deletes",
         breaks="The jobs that did them fail from now on: `DELTA_CANNOT_MODIFY_APPEND_ONLY`.",
         why="`delta.appendOnly` refuses every commit that removes rows: DELETE, UPDATE, MERGE and overwrites.",
-        way_out="Stop those jobs first, or leave the property off.",
+        fix="Stop those jobs first, or leave the property off.",
         source="delta-1.8",
         seen=("plan",),
     ),
@@ -292,7 +292,7 @@ _RULES: Sequence[LintRule] = (
         "written already may be written again.",
         why="The table remembers the last batch of each stream as a `txn` action. "
         "`delta.setTransactionRetentionDuration` lets it forget them.",
-        way_out="Set it longer than any stream may be idle (weeks, not hours), or leave it unset.",
+        fix="Set it longer than any stream may be idle (weeks, not hours), or leave it unset.",
         source="delta-1.9, delta-6",
     ),
     LintRule(
@@ -303,7 +303,7 @@ _RULES: Sequence[LintRule] = (
         breaks="The next full overwrite removes the clustering columns, and each one is drift from the policy.",
         why="`INSERT OVERWRITE` and `mode('overwrite')` without a condition write an empty list of clustering columns. "
         "The history has such overwrites.",
-        way_out="Let that job name the columns (`clusterBy`), or overwrite by DELETE and INSERT, or by `replaceWhere`.",
+        fix="Let that job name the columns (`clusterBy`), or overwrite by DELETE and INSERT, or by `replaceWhere`.",
         source="delta-1.4",
     ),
     LintRule(
@@ -314,7 +314,7 @@ _RULES: Sequence[LintRule] = (
         breaks="Writers of one table run at two levels: what one of them rules out, another lets pass.",
         why="Where `delta.isolationLevel` is not set, open-source Delta takes Serializable and Databricks "
         "WriteSerializable. The history has writers of both.",
-        way_out="Pin it: `isolation: Serializable`.",
+        fix="Pin it: `isolation: Serializable`.",
         source="delta-1.2; D6",
     ),
     LintRule(
@@ -326,7 +326,7 @@ _RULES: Sequence[LintRule] = (
         "Exception when a compaction commits first.",
         why="A compaction adds and removes files like any rewrite, and runs after writes, at times you do not choose. "
         "The history has statements that rewrite rows.",
-        way_out="Turn `delta.autoOptimize.autoCompact` off and run OPTIMIZE when those statements do not, or partition "
+        fix="Turn `delta.autoOptimize.autoCompact` off and run OPTIMIZE when those statements do not, or partition "
         "so that they touch different partitions.",
         source="delta-2.6, delta-3; D34",
     ),
@@ -338,7 +338,7 @@ _RULES: Sequence[LintRule] = (
         breaks="`_delta_log` grows without limit: every listing of it, and with it every first read of the table, gets "
         "slower.",
         why="`delta.enableExpiredLogCleanup` is false.",
-        way_out="Leave it on and lengthen `delta.logRetentionDuration` as far as time travel is needed.",
+        fix="Leave it on and lengthen `delta.logRetentionDuration` as far as time travel is needed.",
         source="delta-1.9",
         seen=("validate", "plan", "lint"),
     ),
@@ -350,7 +350,7 @@ _RULES: Sequence[LintRule] = (
         breaks="Nothing fails; queries get no faster until data is clustered.",
         why="`CLUSTER BY` commits the columns and leaves every file as it is. OPTIMIZE clusters new files, and only "
         "OPTIMIZE FULL those that were clustered by other columns.",
-        way_out="Declare `optimize: full` or `incremental`, or run OPTIMIZE yourself.",
+        fix="Declare `optimize: full` or `incremental`, or run OPTIMIZE yourself.",
         source="delta-5",
         seen=("plan",),
     ),
@@ -363,7 +363,7 @@ _RULES: Sequence[LintRule] = (
         "of, and tablectl may refuse a change that it supports.",
         why="`clients:` or the history names the client, and the table's newest commit is more than 180 days younger "
         "than the newest day in the client's entry. The commit's own timestamp is the clock: lint reads no other.",
-        way_out="Upgrade tablectl. In its repository, `make probe-clients` tries the newest releases and rewrites the "
+        fix="Upgrade tablectl. In its repository, `make probe-clients` tries the newest releases and rewrites the "
         "data.",
         source="the table of clients in this page",
         seen=("lint",),

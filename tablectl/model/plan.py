@@ -167,7 +167,7 @@ class Statement:
     """The kinds of streams on the table that stop at this statement. All of them can restart, except ``every``."""
     implies: tuple[str, ...] = ()
     """Changes of other attributes that the statement causes, in policy syntax: ``column_mapping: name``."""
-    handles: str = ""
+    stale_handles: str = ""
     """Operations that fail through a ``DeltaTable`` created before the statement; empty if none."""
     rewrite: Rewrite | None = None
     backfill: Backfill | None = None
@@ -188,7 +188,7 @@ class Refusal:
     change: str
     """The id of the change."""
     reason: str
-    way_out: str
+    fix: str
     condition: str = ""
     """The error class that the engine would return, or the code of a finding with severity error."""
 

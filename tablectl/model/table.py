@@ -99,7 +99,7 @@ class ClusteringState:
         """Files that are not clustered by ``columns``."""
         return self._sum(lambda part: part.columns not in {(), columns})
 
-    def loose(self) -> FileGroup:
+    def unclustered(self) -> FileGroup:
         """Files that are not clustered."""
         return self._sum(lambda part: part.columns is None)
 

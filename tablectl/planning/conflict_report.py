@@ -80,4 +80,4 @@ def _alike(one: ContextComparison, other: ContextComparison) -> bool:
 
 def _outcomes(found: Matrix | None) -> list[tuple[object, ...]]:
     cells = found.cells if found else ()
-    return [(cell.loser.key, cell.winner.key, cell.meeting, cell.apart) for cell in cells]
+    return [(cell.current.key, cell.committed.key, cell.overlapping, cell.separate) for cell in cells]

@@ -59,7 +59,7 @@ def explain_property(text: str, dialect: str) -> PropertyExplanation | None:
         default=known.default if known else None,
         feature=known.feature if known else "",
         changes=changes,
-        codes=tuple(rule.code for rule in RULES.values() if key in f"{rule.breaks} {rule.why} {rule.way_out}"),
+        codes=tuple(rule.code for rule in RULES.values() if key in f"{rule.breaks} {rule.why} {rule.fix}"),
     )
 
 

@@ -80,7 +80,7 @@ def _cells(topic: Term, setting: ConflictContext) -> tuple[Cell, ...]:
     return tuple(
         cell
         for cell in matrix(setting).cells
-        if cell.meeting.conflict is topic.conflict
+        if cell.overlapping.conflict is topic.conflict
         and cell.verdict is not CellVerdict.COMMITS
-        and cell.loser.group in {OperationGroup.ROWS, OperationGroup.FILES}
+        and cell.current.group in {OperationGroup.ROWS, OperationGroup.FILES}
     )

@@ -96,7 +96,7 @@ def refused_by(findings: Sequence[Finding], changes: Sequence[Change]) -> tuple[
         Refusal(
             change=each.about or changes[0].id,
             reason=each.message,
-            way_out=_clause(RULES[each.code].way_out),
+            fix=_clause(RULES[each.code].fix),
             condition=each.code,
         )
         for each in findings

@@ -21,7 +21,7 @@ def partition_refusals(changes: Sequence[Change], basis: Basis) -> tuple[Refusal
         Refusal(
             change=change.id,
             reason=f"existing writers of the table would fail on every run: {_text(writers)}",
-            way_out="take `partitionBy` out of their code (a write that names no columns takes those of the table), "
+            fix="take `partitionBy` out of their code (a write that names no columns takes those of the table), "
             f"then consent with `allow: [{CONSENT}]`; commits made before the fix still count",
             condition="DELTA_METADATA_MISMATCH",
         ),

@@ -52,7 +52,7 @@ def protocol_refusals(changes: Sequence[Change], statements: Sequence[Statement]
             Refusal(
                 change=_cause(missing[0], changes, basis),
                 reason=f"it adds {names} to the protocol, which `allowed_features` does not name",
-                way_out=f"add {names} to `allowed_features`, or leave out what needs {those}",
+                fix=f"add {names} to `allowed_features`, or leave out what needs {those}",
             )
         )
     for name, version in basis.options.clients:
@@ -118,7 +118,7 @@ def _lockout(locked: Sequence[_Judged], changes: Sequence[Change], basis: Basis)
     return Refusal(
         change=_cause(feature, changes, basis),
         reason=f"it locks out {names}, {only} recently wrote the table: {_loss(judged)}{cited}",
-        way_out=f"leave out what needs {feature}, move the writer to a client that writes such tables, or, if it may "
+        fix=f"leave out what needs {feature}, move the writer to a client that writes such tables, or, if it may "
         "stop, consent with `allow: [lockout]`",
     )
 
@@ -152,7 +152,7 @@ def _wrong_rows(name: str, version: str, why: str, changes: Sequence[Change]) ->
     return Refusal(
         change=change,
         reason=f"{name} {version} would read wrong rows: {why}",
-        way_out="purge first, with vectors still on: run REORG TABLE … APPLY (PURGE), let a checkpoint be written, and "
+        fix="purge first, with vectors still on: run REORG TABLE … APPLY (PURGE), let a checkpoint be written, and "
         f"plan again; or remove {name} from `clients`",
     )
 
@@ -177,7 +177,7 @@ def _locked_out(found: LockedOut, changes: Sequence[Change], basis: Basis) -> Re
     return Refusal(
         change=_cause(found.feature, changes, basis),
         reason=f"{found.client} {found.version} {loss}: {_lack(found)} (source: {data.cited})",
-        way_out=f"{upgrade}leave out what needs {found.feature}, or remove {found.client} from `clients`",
+        fix=f"{upgrade}leave out what needs {found.feature}, or remove {found.client} from `clients`",
     )
 
 

@@ -25,13 +25,13 @@ class Explanation:
     table: TableName
     declarations: tuple[Declaration, ...]
     """Its own entry and the patterns that match it, the highest precedence first."""
-    heard: tuple[ResolvedValue, ...]
+    resolved: tuple[ResolvedValue, ...]
     """The effective and the cancelled values, in the order of plans."""
 
     @property
     def silent(self) -> tuple[str, ...]:
         """The attributes that no policy names. They are not managed."""
-        named = {each.key.partition(".")[0] for each in self.heard}
+        named = {each.key.partition(".")[0] for each in self.resolved}
         return tuple(name for name in SHAPES if name not in named)
 
 

@@ -30,7 +30,7 @@ class Layer:
     unmanaged: Mapping[str, SourceFile] = field(default_factory=dict)
     """The attributes and ``properties.<key>`` that it cancels in the layers below."""
 
-    def voice(self, key: str) -> DeclaredValue | None:
+    def declared_value(self, key: str) -> DeclaredValue | None:
         """The layer's declaration for a key; ``None`` if it has none."""
         if key in self.declared:
             return DeclaredValue(self.title, self.declared[key], self.declared[key].source)
@@ -78,15 +78,21 @@ def merge(ranks: Ranks) -> tuple[ResolvedValue, ...]:
 
 
 def _hear(key: str, ranks: Ranks) -> ResolvedValue:
-    voices = [(rank, voice) for rank, layers in enumerate(ranks) for voice in _voices(key, layers)]
-    (best, won), *rest = voices
-    tie = next((voice for rank, voice in rest if rank == best and not _same(key, won, voice)), None)
-    return ResolvedValue(key, best, won, tuple(voice for _, voice in rest), tie)
+    all_declared = [
+        (rank, declared_value) for rank, layers in enumerate(ranks) for declared_value in _all_declared(key, layers)
+    ]
+    (best, won), *rest = all_declared
+    tie = next(
+        (declared_value for rank, declared_value in rest if rank == best and not _same(key, won, declared_value)), None
+    )
+    return ResolvedValue(key, best, won, tuple(declared_value for _, declared_value in rest), tie)
 
 
-def _voices(key: str, layers: Sequence[Layer]) -> list[DeclaredValue]:
-    found = (layer.voice(key) for layer in layers)
-    return sorted((voice for voice in found if voice), key=lambda voice: voice.source)
+def _all_declared(key: str, layers: Sequence[Layer]) -> list[DeclaredValue]:
+    found = (layer.declared_value(key) for layer in layers)
+    return sorted(
+        (declared_value for declared_value in found if declared_value), key=lambda declared_value: declared_value.source
+    )
 
 
 def _same(key: str, one: DeclaredValue, other: DeclaredValue) -> bool:
@@ -103,22 +109,22 @@ def _same(key: str, one: DeclaredValue, other: DeclaredValue) -> bool:
     return agrees(first, second, inner) and agrees(second, first, inner)
 
 
-def effective(heard: Sequence[ResolvedValue]) -> Declared:
+def effective(resolved: Sequence[ResolvedValue]) -> Declared:
     """The effective values by key."""
-    return {each.key: each.won.given for each in heard if each.won.given}
+    return {each.key: each.won.given for each in resolved if each.won.given}
 
 
-def check_exclusive(heard: Sequence[ResolvedValue]) -> Problem | None:
+def check_exclusive(resolved: Sequence[ResolvedValue]) -> Problem | None:
     """Checks that clustering and partitioning are not both columns, and that no values exclude each other.
 
     The problem is reported at the declaration with the higher precedence.
     """
-    said = {(each.key, each.won.given.value): each for each in heard if each.won.given}
+    said = {(each.key, each.won.given.value): each for each in resolved if each.won.given}
     for pair in CONTRADICTIONS:
         found = sorted((said[each] for each in pair if each in said), key=lambda each: each.rank)
         if len(found) == len(pair):
             return _contradiction(*found)
-    listed = sorted((each for each in heard if each.key in EXCLUSIVE and _lists(each)), key=lambda each: each.rank)
+    listed = sorted((each for each in resolved if each.key in EXCLUSIVE and _lists(each)), key=lambda each: each.rank)
     if len(listed) < 2:
         return None
     (name, source), (other, elsewhere) = ((each.key, each.won.source) for each in listed)
@@ -133,8 +139,8 @@ def _contradiction(one: ResolvedValue, other: ResolvedValue) -> Problem:
     return one.won.source.problem(message, f"change one; `unmanaged: [{other.key}]` cancels an inherited one")
 
 
-def _lists(heard: ResolvedValue) -> bool:
-    return heard.won.given is not None and isinstance(heard.won.given.value, tuple)
+def _lists(resolved: ResolvedValue) -> bool:
+    return resolved.won.given is not None and isinstance(resolved.won.given.value, tuple)
 
 
 def policy_of(effective: Declared) -> Policy:

@@ -59,15 +59,15 @@ def resolve(tables: Iterable[tuple[TableName, Sequence[Declaration]]], problems:
                 problems.append(_crowded(name, declarations[-1]))
             crowded = True
             continue
-        heard = merge(rank(declarations))
-        exclusive = check_exclusive(heard)
+        resolved = merge(rank(declarations))
+        exclusive = check_exclusive(resolved)
         if exclusive:
             problems.append(exclusive)
-        for each in heard:
+        for each in resolved:
             if each.tie:
                 place = (each.key, each.won.source, each.tie.source)
                 ties.setdefault(place, _Tie(each, each.tie, [])).tables.append(name)
-        specs.append(_spec(name, heard, declarations[0].source))
+        specs.append(_spec(name, resolved, declarations[0].source))
     problems.extend(tie.problem() for tie in ties.values())
     return specs
 
@@ -77,8 +77,8 @@ def _crowded(name: TableName, last: Declaration) -> Problem:
     return last.source.problem(message, "write fewer patterns that overlap")
 
 
-def _spec(name: TableName, heard: Sequence[ResolvedValue], declared: SourceFile) -> TableSpec:
-    values = effective(heard)
+def _spec(name: TableName, resolved: Sequence[ResolvedValue], declared: SourceFile) -> TableSpec:
+    values = effective(resolved)
     location, tags = values.get("location"), values.get("tags")
     return TableSpec(
         name=name,
@@ -103,31 +103,31 @@ def check_patterns(patterns: Iterable[Declaration]) -> Iterator[Problem]:
 class _Tie:
     """Two layers of one rank with different declarations for a key, and the affected tables."""
 
-    heard: ResolvedValue
+    resolved: ResolvedValue
     other: DeclaredValue
     tables: list[TableName]
 
     def problem(self) -> Problem:
         """The problem, at the later of the two positions. It names the other one."""
-        one, other = self.other, self.heard.won
+        one, other = self.other, self.resolved.won
         more = f" and {len(self.tables) - 1} more" if len(self.tables) > 1 else ""
         message = (
-            f"`{self.heard.key}` of {shown(self.tables[0].text)}{more} is {_said(one)} {_where(one)} here "
+            f"`{self.resolved.key}` of {shown(self.tables[0].text)}{more} is {_said(one)} {_where(one)} here "
             f"and {_said(other)} {_where(other)} at {other.source}, and neither outweighs the other"
         )
         hint = "of patterns the one with more literal characters wins, and a table's own entry wins over all of them"
         return one.source.problem(message, hint)
 
 
-def _said(voice: DeclaredValue) -> str:
-    match voice.given and voice.given.shown():
+def _said(declared_value: DeclaredValue) -> str:
+    match declared_value.given and declared_value.given.shown():
         case str() as text:
             return shown(text)
         case tuple() as items:
             return f"[{', '.join(items)}]"
         case _:
-            return "null" if voice.given else "unmanaged"
+            return "null" if declared_value.given else "unmanaged"
 
 
-def _where(voice: DeclaredValue) -> str:
-    return "in the defaults" if voice.title == DEFAULTS else f"by the pattern {shown(voice.title)}"
+def _where(declared_value: DeclaredValue) -> str:
+    return "in the defaults" if declared_value.title == DEFAULTS else f"by the pattern {shown(declared_value.title)}"

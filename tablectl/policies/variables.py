@@ -54,13 +54,13 @@ class Variables:
         values = {name: self._find(name) for name in variables_of(text)}
         missing = tuple(name for name, value in values.items() if value is None)
         if missing:
-            raise UndefinedVariableError(missing, self._way_out(missing[0]))
+            raise UndefinedVariableError(missing, self._fix(missing[0]))
         return _TOKEN.sub(lambda token: quote(values[token[1]] or "") if token[1] else "${", text)
 
     def _find(self, name: str) -> str | None:
         return self.given.get(name, self.environ.get(ENVIRON_PREFIX + name, self.configured.get(name)))
 
-    def _way_out(self, name: str) -> str:
+    def _fix(self, name: str) -> str:
         by_hand = f"give it with --var {name}=… or in {ENVIRON_PREFIX}{name}"
         if self.environment:
             return f"add it to `env.{self.environment}.variables` of tablectl.yaml, or {by_hand}"

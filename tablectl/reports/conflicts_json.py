@@ -38,7 +38,7 @@ def conflicts_json(outlook: ConflictReport) -> dict[str, Any]:
 
 
 def _operations(view: ContextComparison) -> tuple[TableOperation, ...]:
-    return (*view.live.winners, *(view.planned.winners if view.planned else ()))
+    return (*view.live.all_committed, *(view.planned.all_committed if view.planned else ()))
 
 
 def _view(view: ContextComparison) -> dict[str, Any]:
@@ -71,11 +71,11 @@ def _view(view: ContextComparison) -> dict[str, Any]:
 
 def _cell(cell: Cell, setting: ConflictContext) -> dict[str, Any]:
     return {
-        "loser": cell.loser.key,
-        "winner": cell.winner.key,
+        "current": cell.current.key,
+        "committed": cell.committed.key,
         "verdict": cell.verdict,
-        "meeting": _outcome(cell.meeting),
-        "apart": _outcome(cell.apart),
+        "meeting": _outcome(cell.overlapping),
+        "apart": _outcome(cell.separate),
         "avoid": list(fixes_for(cell, setting)),
     }
 
@@ -90,9 +90,9 @@ def _outcome(outcome: ConflictOutcome) -> dict[str, Any]:
 def _readers(found: Matrix) -> list[dict[str, Any]]:
     dialect = "databricks" if found.setting.client.engine == "databricks" else "oss"
     rows = []
-    for each in found.winners:
-        made = [transaction.winner for transaction in each.transactions(found.setting, "a")]
-        rows.append({"winner": each.key, **_stop(stream_reader(made, dialect))})
+    for each in found.all_committed:
+        made = [transaction.committed for transaction in each.transactions(found.setting, "a")]
+        rows.append({"committed": each.key, **_stop(stream_reader(made, dialect))})
     return rows
 
 
@@ -102,7 +102,7 @@ def _stop(stop: ReaderStop) -> dict[str, Any]:
         "condition": stop.condition or None,
         "reason": stop.reason,
         "source": stop.source,
-        "avoid": stop.way_out or None,
+        "avoid": stop.fix or None,
     }
 
 

@@ -68,7 +68,7 @@ def _view(view: ContextComparison, style: Style, *, everything: bool, about: str
         return [*lines, *reason_lines(view.live.cells, setting, in_words(view.live), style)]
     rows = _everyday(view.live)
     letters = {each.key: letter for each, letter in zip(rows, ascii_lowercase, strict=False)}
-    cells = [cell for cell in view.live.cells if cell.loser in rows and cell.winner in rows]
+    cells = [cell for cell in view.live.cells if cell.current in rows and cell.committed in rows]
     sections = [
         _grid(view.live, rows, letters, style),
         reason_lines(cells, setting, lambda each: " ".join(letters[one.key] for one in each), style),
@@ -83,7 +83,7 @@ def _view(view: ContextComparison, style: Style, *, everything: bool, about: str
 
 def _everyday(found: Matrix) -> list[TableOperation]:
     """The operations of the grid: writes of rows, and maintenance of their files."""
-    kept = (each for each in found.losers if each.group in {OperationGroup.ROWS, OperationGroup.FILES})
+    kept = (each for each in found.all_current if each.group in {OperationGroup.ROWS, OperationGroup.FILES})
     return [each for each in kept if not each.key.startswith("evolving-")]
 
 
@@ -120,7 +120,9 @@ def reason_lines(cells: Iterable[Cell], setting: ConflictContext, listed: Listed
     for cell in cells:
         if cell.verdict is not CellVerdict.COMMITS:
             ways = tuple(way for way in fixes_for(cell, setting) if way != BY_APPLY)
-            groups.setdefault(_Why(cell.verdict, cell.meeting, ways), {}).setdefault(cell.loser, []).append(cell.winner)
+            groups.setdefault(_Why(cell.verdict, cell.overlapping, ways), {}).setdefault(cell.current, []).append(
+                cell.committed
+            )
     lines: list[str] = []
     order = sorted(groups.items(), key=lambda each: list(CellVerdict).index(each[0].verdict), reverse=True)
     for why, pairs in order:
@@ -151,12 +153,14 @@ def pairs_lines(
 ) -> list[str]:
     """``c d fail if a b commits first``, and ``what`` after it: losers with the same winners in one line."""
     alike: dict[tuple[TableOperation, ...], list[TableOperation]] = {}
-    for loser, winners in pairs.items():
-        alike.setdefault(tuple(winners), []).append(loser)
+    for current, all_committed in pairs.items():
+        alike.setdefault(tuple(all_committed), []).append(current)
     lines: list[str] = []
-    for winners, losers in alike.items():
-        verb = "may fail" if may else "fails" if len(losers) == 1 else "fail"
-        lines += wrapped(f"{listed(losers)} {verb} if {listed(winners)} commits first{what}", 4, style, "cyan")
+    for all_committed, all_current in alike.items():
+        verb = "may fail" if may else "fails" if len(all_current) == 1 else "fail"
+        lines += wrapped(
+            f"{listed(all_current)} {verb} if {listed(all_committed)} commits first{what}", 4, style, "cyan"
+        )
     return lines
 
 
@@ -164,8 +168,8 @@ def in_words(found: Matrix) -> Listed:
     """Operations by name. If nearly all writes, or all changes of settings, are among them, they are named as a
     group.
     """
-    writes = [each for each in found.winners if each.group in {OperationGroup.ROWS, OperationGroup.FILES}]
-    settings = [each for each in found.winners if each.group is OperationGroup.SETTINGS]
+    writes = [each for each in found.all_committed if each.group in {OperationGroup.ROWS, OperationGroup.FILES}]
+    settings = [each for each in found.all_committed if each.group is OperationGroup.SETTINGS]
 
     def listed(operations: Sequence[TableOperation]) -> str:
         whole = [each for each in operations if each not in writes and each not in settings]
@@ -187,23 +191,27 @@ def _together(title: str, every: Sequence[TableOperation], operations: Sequence[
     return [f"{title} (except {', '.join(missing)})" if missing else title]
 
 
-def _statements(found: Matrix, losers: Sequence[TableOperation], letters: Mapping[str, str], style: Style) -> list[str]:
+def _statements(
+    found: Matrix, all_current: Sequence[TableOperation], letters: Mapping[str, str], style: Style
+) -> list[str]:
     """The effect of changes of settings, and of the whole table, on the writes of the grid. Equal effects share a
     line.
     """
     groups: dict[tuple[str, int, CellVerdict], list[TableOperation]] = {}
-    for winner in found.winners:
-        if winner not in losers:
-            groups.setdefault(_harm([found.cell(each.key, winner.key) for each in losers], letters), []).append(winner)
+    for committed in found.all_committed:
+        if committed not in all_current:
+            groups.setdefault(
+                _effects([found.cell(each.key, committed.key) for each in all_current], letters), []
+            ).append(committed)
     lines = [style.paint("Statements that change the table, while one of these runs:", "bold")]
-    for (harm, _, worst), winners in sorted(groups.items(), key=lambda each: each[0][1]):
+    for (harm, _, worst), all_committed in sorted(groups.items(), key=lambda each: each[0][1]):
         first, *rest = wrapped(harm, 4, style)
         lines += [f"  {style.paint(worst.mark, _COLOURS[worst], 'bold')} {first.strip()}", *rest]
-        lines += wrapped(", ".join(each.name for each in winners), 4, style, "cyan")
+        lines += wrapped(", ".join(each.name for each in all_committed), 4, style, "cyan")
     return lines
 
 
-def _harm(cells: Sequence[Cell], letters: Mapping[str, str]) -> tuple[str, int, CellVerdict]:
+def _effects(cells: Sequence[Cell], letters: Mapping[str, str]) -> tuple[str, int, CellVerdict]:
     """``all except i j fail: MetadataChangedException``, how many of the cells that are, and the worst verdict."""
     harmed = [cell for cell in cells if cell.verdict is not CellVerdict.COMMITS]
     if not harmed:
@@ -213,27 +221,27 @@ def _harm(cells: Sequence[Cell], letters: Mapping[str, str]) -> tuple[str, int, 
         mine = [cell for cell in harmed if cell.verdict is verdict]
         if mine:
             what = {CellVerdict.FAILS: "fail", CellVerdict.UNKNOWN: "may fail"}.get(verdict, "fail on the same data")
-            names = dict.fromkeys(cell.meeting.conflict.exception for cell in mine if cell.meeting.conflict)
-            how = f": {' or '.join(names)}" if names else f": {mine[0].meeting.reason}"
+            names = dict.fromkeys(cell.overlapping.conflict.exception for cell in mine if cell.overlapping.conflict)
+            how = f": {' or '.join(names)}" if names else f": {mine[0].overlapping.reason}"
             parts.append(f"{_who(mine, cells, letters)} {what}{how}")
     worst = max((cell.verdict for cell in harmed), key=list(CellVerdict).index)
     return "; ".join(parts), len(harmed), worst
 
 
 def _who(mine: Sequence[Cell], every: Sequence[Cell], letters: Mapping[str, str]) -> str:
-    spared = [letters[cell.loser.key] for cell in every if cell not in mine]
+    spared = [letters[cell.current.key] for cell in every if cell not in mine]
     if not spared:
         return "all"
     if len(spared) < len(mine):
         return f"all except {' '.join(spared)}"
-    return " ".join(letters[cell.loser.key] for cell in mine)
+    return " ".join(letters[cell.current.key] for cell in mine)
 
 
 def _readers(found: Matrix, style: Style) -> list[str]:
     dialect = "databricks" if found.setting.client.engine == "databricks" else "oss"
     by_stop: dict[ReaderStop, list[TableOperation]] = {}
-    for each in found.winners:
-        made = [transaction.winner for transaction in each.transactions(found.setting, "a")]
+    for each in found.all_committed:
+        made = [transaction.committed for transaction in each.transactions(found.setting, "a")]
         by_stop.setdefault(stream_reader(made, dialect), []).append(each)
     listed = in_words(found)
     lines = [style.paint("A stream that reads the table:", "bold")]
@@ -245,7 +253,7 @@ def _readers(found: Matrix, style: Style) -> list[str]:
         if stop.effect is not ReaderEffect.GOES_ON:
             condition = f"{stop.condition}: " if stop.condition else ""
             lines += wrapped(f"{condition}{stop.reason} ({stop.source})", 4, style, "dim")
-            lines += style.prose("avoid" if stop.effect is ReaderEffect.STOPS else "then", stop.way_out, 4)
+            lines += style.prose("avoid" if stop.effect is ReaderEffect.STOPS else "then", stop.fix, 4)
     return lines
 
 
@@ -263,15 +271,15 @@ def _row_level(setting: ConflictContext, style: Style) -> list[str]:
 
 def _about(found: Matrix, key: str, style: Style) -> list[str]:
     """Everything about one operation, both as the current and as the committed one."""
-    if not any(key == each.key for each in found.winners):
+    if not any(key == each.key for each in found.all_committed):
         return ["  this table cannot take it, or already has it"]
     lines: list[str] = []
     for losing in (True, False):
-        mine = [cell for cell in found.cells if key == (cell.loser if losing else cell.winner).key]
+        mine = [cell for cell in found.cells if key == (cell.current if losing else cell.committed).key]
         if not mine:
             continue
-        spared = [cell.winner if losing else cell.loser for cell in mine if cell.verdict is CellVerdict.COMMITS]
-        name = (mine[0].loser if losing else mine[0].winner).name
+        spared = [cell.committed if losing else cell.current for cell in mine if cell.verdict is CellVerdict.COMMITS]
+        name = (mine[0].current if losing else mine[0].committed).name
         lines += ["", style.paint(f"{name} in flight" if losing else f"{name} commits first", "bold")]
         if spared:
             what = "it commits alongside" if losing else "it conflicts with none of"
@@ -312,8 +320,8 @@ def _differences(view: ContextComparison, style: Style, *, everything: bool, abo
         if before.verdict is after.verdict and not everything:
             otherwise += 1
             continue
-        key = (before.verdict, after.verdict, after.meeting)
-        groups.setdefault(key, {}).setdefault(after.loser, []).append(after.winner)
+        key = (before.verdict, after.verdict, after.overlapping)
+        groups.setdefault(key, {}).setdefault(after.current, []).append(after.committed)
     lines: list[str] = []
     for (old, new, outcome), pairs in groups.items():
         better = list(CellVerdict).index(new) < list(CellVerdict).index(old)
@@ -327,7 +335,7 @@ def _differences(view: ContextComparison, style: Style, *, everything: bool, abo
 
 
 def _concerns(difference: MatrixDifference, key: str) -> bool:
-    return key in {difference.cell.loser.key, difference.cell.winner.key}
+    return key in {difference.cell.current.key, difference.cell.committed.key}
 
 
 def _row_level_change(view: ContextComparison, style: Style) -> list[str]:

@@ -29,7 +29,7 @@ from tablectl.reports.document import (
 from tablectl.reports.groups import failure_groups
 from tablectl.reports.plan_document import failure_card, name_lines
 from tablectl.reports.style import plural
-from tablectl.reports.wording import changes_loose, drift_parts, drift_verdict
+from tablectl.reports.wording import drift_parts, drift_verdict, unclustered_of_changes
 
 _PARAMETERS = ("mode", "predicate", "version", "timestamp")
 """The parameters that help people to recognize an operation; properties and columns are reported separately."""
@@ -76,7 +76,7 @@ def table_provenance(table: TableDrift) -> Provenance:
 def drift_document(drift: Drift, context: Context, *, each_table: bool = False) -> Document:
     """The document of drift. With ``each_table``, every table has its own part."""
     failures = failure_groups(drift.failures)
-    groups = _groups(drift.tables, apart=each_table)
+    groups = _groups(drift.tables, separate=each_table)
     cards = (*map(failure_card, failures), *(_card(group, context) for group in groups))
     rows = [
         Row(
@@ -119,11 +119,11 @@ def _tail(drift: Drift) -> Iterator[Block]:
         yield Names(f"{plural(len(drift.as_declared), 'table')} without drift", drift.as_declared)
 
 
-def _groups(tables: Iterable[TableDrift], *, apart: bool) -> list[tuple[TableDrift, ...]]:
+def _groups(tables: Iterable[TableDrift], *, separate: bool) -> list[tuple[TableDrift, ...]]:
     """Tables with equal differences of equal provenance; the most alarming first."""
     found: dict[Hashable, list[TableDrift]] = {}
     for index, table in enumerate(sorted(tables, key=lambda each: natural_key(each.spec.name.text))):
-        found.setdefault(index if apart else _key(table), []).append(table)
+        found.setdefault(index if separate else _key(table), []).append(table)
     return sorted(map(tuple, found.values()), key=lambda each: _ORDER.index(table_provenance(each[0])))
 
 
@@ -222,8 +222,8 @@ def origin_facts(origin: Origin, table: TableDrift) -> list[tuple[str, str]]:
 def table_facts(table: TableDrift) -> list[tuple[str, str]]:
     """What is known about a table in addition to its differences, as labels and prose."""
     facts = [("applied", f"last by tablectl in {_commit(table.applied)}")] if table.applied else []
-    loose = changes_loose((each.change for each in table.differences), table.live.marks)
-    facts += [("unclustered", f"{loose} is not clustered by the declared columns")] if loose else []
+    unclustered = unclustered_of_changes((each.change for each in table.differences), table.live.marks)
+    facts += [("unclustered", f"{unclustered} is not clustered by the declared columns")] if unclustered else []
     return facts + ([("error", f"its history cannot be read: {table.trouble}")] if table.trouble else [])
 
 

@@ -21,33 +21,33 @@ def explain_text(explanation: Explanation, style: Style) -> str:
     for declaration in explanation.declarations:
         what = f"matches {declaration.pattern.text}" if declaration.pattern else "declared"
         lines.append(f"  {printable(what)} {style.paint(f'at {_place(declaration.source)}', 'dim')}")
-    names = max((len(printable(each.key)) for each in explanation.heard), default=0)
-    values = min(max((len(_said(each.won)) for each in explanation.heard), default=0), _WIDEST_VALUE)
-    if explanation.heard:
+    names = max((len(printable(each.key)) for each in explanation.resolved), default=0)
+    values = min(max((len(_said(each.won)) for each in explanation.resolved), default=0), _WIDEST_VALUE)
+    if explanation.resolved:
         lines.append("")
-    for each in explanation.heard:
+    for each in explanation.resolved:
         lines += _heard(each, names, values, style)
     if explanation.silent:
         lines += ["", *style.prose("not managed, since no policy names it:", ", ".join(explanation.silent), 2)]
     return "\n".join(lines) + "\n"
 
 
-def _heard(heard: ResolvedValue, names: int, values: int, style: Style) -> list[str]:
-    value = style.paint(_said(heard.won).ljust(values), "green" if heard.won.given else "yellow")
-    over = (f"over {_by(voice)}: {_said(voice)}" for voice in heard.over)
+def _heard(resolved: ResolvedValue, names: int, values: int, style: Style) -> list[str]:
+    value = style.paint(_said(resolved.won).ljust(values), "green" if resolved.won.given else "yellow")
+    over = (f"over {_by(declared_value)}: {_said(declared_value)}" for declared_value in resolved.over)
     return [
-        f"  {printable(heard.key).ljust(names)}  {value}  {style.paint(_by(heard.won), 'dim')}",
+        f"  {printable(resolved.key).ljust(names)}  {value}  {style.paint(_by(resolved.won), 'dim')}",
         *(f"  {'':{names}}  {style.paint(text, 'dim')}" for text in over),
     ]
 
 
-def _said(voice: DeclaredValue) -> str:
-    return value_text(voice.given.shown()) if voice.given else "not managed"
+def _said(declared_value: DeclaredValue) -> str:
+    return value_text(declared_value.given.shown()) if declared_value.given else "not managed"
 
 
-def _by(voice: DeclaredValue) -> str:
-    title = voice.title or ("" if voice.given else "unmanaged")
-    return _place(voice.source) + (f" ({printable(title)})" if title else "")
+def _by(declared_value: DeclaredValue) -> str:
+    title = declared_value.title or ("" if declared_value.given else "unmanaged")
+    return _place(declared_value.source) + (f" ({printable(title)})" if title else "")
 
 
 def _place(source: SourceFile) -> str:
@@ -60,16 +60,25 @@ def explain_json(explanation: Explanation) -> dict[str, Any]:
         "table": explanation.table.text,
         "declarations": [{"key": each.target.text, **_at(each.source)} for each in explanation.declarations],
         "values": [
-            {"name": each.key, **_voice(each.won), "over": [_voice(voice) for voice in each.over]}
-            for each in explanation.heard
+            {
+                "name": each.key,
+                **_declared_value(each.won),
+                "over": [_declared_value(declared_value) for declared_value in each.over],
+            }
+            for each in explanation.resolved
         ],
         "not_named": list(explanation.silent),
     }
 
 
-def _voice(voice: DeclaredValue) -> dict[str, Any]:
-    value = {"value": voice.given.shown()} if voice.given else {}
-    return {"managed": voice.given is not None, **value, "by": voice.title or "table", **_at(voice.source)}
+def _declared_value(declared_value: DeclaredValue) -> dict[str, Any]:
+    value = {"value": declared_value.given.shown()} if declared_value.given else {}
+    return {
+        "managed": declared_value.given is not None,
+        **value,
+        "by": declared_value.title or "table",
+        **_at(declared_value.source),
+    }
 
 
 def _at(source: SourceFile) -> dict[str, Any]:

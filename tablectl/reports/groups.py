@@ -142,7 +142,7 @@ def _key(table: TablePlan) -> Hashable:
     return (
         tuple((each.attribute, each.key, each.before, each.after) for each in table.changes),
         tuple(_statement_key(each, without) for each in table.statements),
-        tuple((each.change, _plain(without(each.reason)), _plain(each.way_out)) for each in table.refusals),
+        tuple((each.change, _plain(without(each.reason)), _plain(each.fix)) for each in table.refusals),
         tuple((each.code, each.severity, _plain(without(each.message))) for each in shown_findings(table)),
         table.features,
     )
@@ -235,7 +235,7 @@ def _refused(table: TablePlan) -> list[Effect]:
         error = f" ({each.condition})" if each.condition else ""
         found += [
             Effect(f"refused: {each.change}: {each.reason}{error}", "bad"),
-            Effect(f"fix: {each.way_out}", "good"),
+            Effect(f"fix: {each.fix}", "good"),
         ]
     return found
 

@@ -22,7 +22,7 @@ def code_text(rule: LintRule, severity: str, reason: str, style: Style) -> str:
     lines = [style.paint(f"{rule.code} {rule.title}", "bold")]
     taken = f"here {severity}" + (f": {reason}" if reason else "") if severity != rule.severity else ""
     lines += wrapped(f"{rule.severity}, checked by {_listed(rule.seen)}{f'; {taken}' if taken else ''}", 2, style)
-    for title, text in (("What breaks", rule.breaks), ("Why", rule.why), ("How to fix", rule.way_out)):
+    for title, text in (("What breaks", rule.breaks), ("Why", rule.why), ("How to fix", rule.fix)):
         lines += ["", style.paint(title, "bold"), *wrapped(text, 2, style)]
     lines += ["", style.paint("To change its severity", "bold"), *wrapped(SILENCE.format(code=rule.code), 2, style)]
     return "\n".join([*lines, "", *wrapped(f"Source: {rule.source}.", 2, style)]) + "\n"
@@ -104,7 +104,7 @@ def _section(rule: LintRule) -> str:
         "",
         f"**Why.** {rule.why}",
         "",
-        f"**How to fix.** {rule.way_out}",
+        f"**How to fix.** {rule.fix}",
         "",
         f"Source: {rule.source}.",
     ]

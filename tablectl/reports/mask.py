@@ -226,7 +226,7 @@ class _Secrets:
 
 def _keys_of(rule: LintRule) -> Iterable[str]:
     """The properties that a rule is about, according to the words of its page."""
-    return _KEY.findall(f"{rule.breaks} {rule.why} {rule.way_out}")
+    return _KEY.findall(f"{rule.breaks} {rule.why} {rule.fix}")
 
 
 def _values(change: Change) -> Iterator[str]:
@@ -234,7 +234,7 @@ def _values(change: Change) -> Iterator[str]:
 
 
 def _refusal(refusal: Refusal, secrets: _Secrets) -> Refusal:
-    return replace(refusal, reason=secrets.hidden(refusal.reason), way_out=secrets.hidden(refusal.way_out))
+    return replace(refusal, reason=secrets.hidden(refusal.reason), fix=secrets.hidden(refusal.fix))
 
 
 def _text(literal: str) -> str:

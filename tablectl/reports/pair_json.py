@@ -11,18 +11,18 @@ from tablectl.statements.regions import Region
 from tablectl.statements.target import StatementTable
 
 
-def between_json(meeting: Comparison) -> dict[str, Any]:
+def between_json(overlapping: Comparison) -> dict[str, Any]:
     """The comparison as plain values. The first of a view's two outcomes is that of the first statement after the
     second.
     """
     return {
-        "table": meeting.live.name.text,
-        "version": meeting.live.version,
-        "partition_columns": list(meeting.live.partition_columns),
-        "apart": meeting.apart,
-        "clients_assumed": meeting.assumed,
-        "statements": [{"sql": each.sql, "operation": each.verb} for each in meeting.statements],
-        "views": [_view(view, meeting.subject) for view in meeting.views],
+        "table": overlapping.live.name.text,
+        "version": overlapping.live.version,
+        "partition_columns": list(overlapping.live.partition_columns),
+        "apart": overlapping.separate,
+        "clients_assumed": overlapping.assumed,
+        "statements": [{"sql": each.sql, "operation": each.verb} for each in overlapping.statements],
+        "views": [_view(view, overlapping.subject) for view in overlapping.views],
     }
 
 
@@ -31,9 +31,9 @@ def _view(view: ClientComparison, subject: StatementTable) -> dict[str, Any]:
         "clients": [{"engine": client.engine, "version": list(client.version)} for client in view.clients],
         "isolation": view.pair.setting.level,
         "isolation_pinned": view.pair.setting.stored_level is not None,
-        "apart": view.pair.apart,
+        "apart": view.pair.separate,
         "footprints": [_footprint(each, subject) for each in (view.pair.first, view.pair.second)],
-        "fates": [_fate(each) for each in view.pair.fates],
+        "fates": [_pair_outcome(each) for each in view.pair.outcomes],
         "ways": {
             "rewrites": [
                 {"statement": each.index, "sql": each.sql, "only_if": each.only_if or None}
@@ -61,11 +61,11 @@ def _region(region: Region, subject: StatementTable) -> dict[str, Any]:
     return {"where": region_text(region, subject), "exact": region.exact}
 
 
-def _fate(fate: PairOutcome) -> dict[str, Any]:
+def _pair_outcome(pair_outcome: PairOutcome) -> dict[str, Any]:
     return {
-        "result": fate.result.value,
-        "conditions": [each.value for each in fate.conflicts],
-        "exceptions": [each.exception for each in fate.conflicts],
-        "reason": fate.reason,
-        "source": fate.source,
+        "result": pair_outcome.result.value,
+        "conditions": [each.value for each in pair_outcome.conflicts],
+        "exceptions": [each.exception for each in pair_outcome.conflicts],
+        "reason": pair_outcome.reason,
+        "source": pair_outcome.source,
     }

@@ -26,30 +26,30 @@ _COLOURS = {
 _LONGEST = 400
 
 
-def between_text(meeting: Comparison, style: Style) -> str:
+def between_text(overlapping: Comparison, style: Style) -> str:
     """The comparison as text."""
-    live = meeting.live
+    live = overlapping.live
     layout = f"partitioned by {', '.join(live.partition_columns)}" if live.partition_columns else "no partitions"
     clustered = ", clustered" if live.clustering is not None else ""
     lines = [style.paint(printable(live.name.text), "bold")]
     lines += _wrap(f"version {live.version}, {layout}{clustered}", 2, style, "dim")
-    for view in meeting.views:
-        several = len(meeting.views) > 1
-        lines += ["", *_view(meeting, view, style, several=several)]
-    lines += ["", *_wrap(" ".join(_assumed(meeting)), 0, style, "dim")]
+    for view in overlapping.views:
+        several = len(overlapping.views) > 1
+        lines += ["", *_view(overlapping, view, style, several=several)]
+    lines += ["", *_wrap(" ".join(_assumed(overlapping)), 0, style, "dim")]
     return "\n".join(lines) + "\n"
 
 
-def _view(meeting: Comparison, view: ClientComparison, style: Style, *, several: bool) -> list[str]:
+def _view(overlapping: Comparison, view: ClientComparison, style: Style, *, several: bool) -> list[str]:
     setting, pair = view.pair.setting, view.pair
     level = f"{setting.level}{'' if setting.stored_level else ' (not set)'}"
     who = " and ".join(client.text() for client in view.clients)
     lines = _wrap(f"With {who}, at {level}:", 0, style, "bold") if several else []
-    for number, statement, prints in zip("12", meeting.statements, (pair.first, pair.second), strict=True):
-        lines += [*_statement(number, statement.sql, style), *_footprint(prints, meeting, style), ""]
+    for number, statement, prints in zip("12", overlapping.statements, (pair.first, pair.second), strict=True):
+        lines += [*_statement(number, statement.sql, style), *_footprint(prints, overlapping, style), ""]
     lines += [] if several else _wrap(f"With {who}, at {level}:", 0, style, "bold")
-    for number, other, fate in zip("12", "21", pair.fates, strict=True):
-        lines += _fate(f"{number} in flight, {other} commits first:", fate, style)
+    for number, other, pair_outcome in zip("12", "21", pair.outcomes, strict=True):
+        lines += _pair_outcome(f"{number} in flight, {other} commits first:", pair_outcome, style)
     return [*lines, *_ways(view.ways, pair, style)]
 
 
@@ -59,11 +59,11 @@ def _statement(number: str, sql: str, style: Style) -> list[str]:
     return [f"  {style.paint(number, 'bold')} {lines[0].removeprefix('    ')}", *lines[1:]]
 
 
-def _footprint(prints: Footprint, meeting: Comparison, style: Style) -> list[str]:
-    reads = "nothing of the table" if prints.reads is None else region_text(prints.reads, meeting.subject)
+def _footprint(prints: Footprint, overlapping: Comparison, style: Style) -> list[str]:
+    reads = "nothing of the table" if prints.reads is None else region_text(prints.reads, overlapping.subject)
     lines = style.prose("reads", "the whole table" if reads == EVERYWHERE else reads, 4)
-    lines += style.prose("writes", _writes(prints, meeting.subject), 4)
-    for part, why in prints.passed_over if meeting.subject.partition_columns else ():
+    lines += style.prose("writes", _writes(prints, overlapping.subject), 4)
+    for part, why in prints.passed_over if overlapping.subject.partition_columns else ():
         lines += _wrap(f"{_cut(part)} is not used: {why}", 13, style, "dim")
     return lines
 
@@ -80,18 +80,18 @@ def _cut(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
-def _fate(who: str, fate: PairOutcome, style: Style) -> list[str]:
-    what = fate.result.value
-    if fate.conflicts:
-        what += f" with {' or '.join(each.exception for each in fate.conflicts)}"
+def _pair_outcome(who: str, pair_outcome: PairOutcome, style: Style) -> list[str]:
+    what = pair_outcome.result.value
+    if pair_outcome.conflicts:
+        what += f" with {' or '.join(each.exception for each in pair_outcome.conflicts)}"
     short = len(f"  {who} {what}") <= style.width
-    lines = [f"  {who} {style.paint(what, _COLOURS[fate.result], 'bold')}"] if short else [f"  {who}"]
-    lines += [] if short else _wrap(what, 4, style, _COLOURS[fate.result], "bold")
-    return [*lines, *_wrap(f"{fate.reason} ({fate.source})", 4, style)]
+    lines = [f"  {who} {style.paint(what, _COLOURS[pair_outcome.result], 'bold')}"] if short else [f"  {who}"]
+    lines += [] if short else _wrap(what, 4, style, _COLOURS[pair_outcome.result], "bold")
+    return [*lines, *_wrap(f"{pair_outcome.reason} ({pair_outcome.source})", 4, style)]
 
 
 def _ways(ways: Suggestions, pair: StatementPair, style: Style) -> list[str]:
-    if pair.apart:
+    if pair.separate:
         return []
     lines = ["", style.paint("How to avoid the conflict:", "bold")]
     for each in ways.rewrites:
@@ -115,14 +115,14 @@ def _partitioning(each: SuggestedPartitioning, *, first: bool) -> str:
     return f"{opening}PARTITIONED BY ({', '.join(each.columns)}){instead}: both would commit unchanged"
 
 
-def _assumed(meeting: Comparison) -> Iterator[str]:
+def _assumed(overlapping: Comparison) -> Iterator[str]:
     yield "This holds for statements that both change rows; a statement that changes none conflicts with nothing."
-    others = dict.fromkeys(name for view in meeting.views for name in _others(view.pair))
+    others = dict.fromkeys(name for view in overlapping.views for name in _others(view.pair))
     if others:
         names = list(others)
         verb = "is taken for another table, not a view" if len(names) == 1 else "are taken for other tables, not views"
         yield f"{', '.join(names)} {verb} of this one."
-    if meeting.assumed:
+    if overlapping.assumed:
         yield "No client in the table's history is known to run SQL: this answer assumes the newest Delta Spark."
 
 

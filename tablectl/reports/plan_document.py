@@ -39,8 +39,8 @@ from tablectl.reports.wording import (
     plan_verdict,
     shown_findings,
     statement_facts,
-    table_loose,
     table_readers,
+    unclustered_of_table,
 )
 
 _MOST_PLACES = 3
@@ -54,7 +54,7 @@ def plan_document(plan: Plan, context: Context, *, each_table: bool = False) -> 
     groups = plan_groups(plan)
     if each_table:
         failures = tuple(FailureGroup((each.name,), each) for each in plan.failures)
-        groups = tuple(chain.from_iterable(_apart(group) for group in groups))
+        groups = tuple(chain.from_iterable(_separate(group) for group in groups))
     cards = (*map(failure_card, failures), *(_card(group, context) for group in groups))
     rows = [_failure_row(group, index) for index, group in enumerate(failures)]
     rows += [_row(group, context, len(failures) + index) for index, group in enumerate(groups)]
@@ -77,7 +77,7 @@ def plan_document(plan: Plan, context: Context, *, each_table: bool = False) -> 
     )
 
 
-def _apart(group: Group) -> list[Group]:
+def _separate(group: Group) -> list[Group]:
     if len(group.tables) == 1:
         return [group]
     return [one for table in group.tables for one in plan_groups_of(table)]
@@ -219,8 +219,8 @@ def _after(table: TablePlan, *, alone: bool) -> tuple[Block, ...]:
         facts.append(("protocol", f"{before.text()} → {after.text()}"))
     if features := features_text(table):
         facts.append(("features", features))
-    if loose := table_loose(table):
-        facts.append(("unclustered", f"{loose} is not clustered by these columns"))
+    if unclustered := unclustered_of_table(table):
+        facts.append(("unclustered", f"{unclustered} is not clustered by these columns"))
     if readers := table_readers(table):
         facts.append(("readers", readers))
     facts += [(each.code, f"{each.severity}: {each.message}") for each in shown_findings(table)]

@@ -51,7 +51,7 @@ def about_key_json(about: PropertyExplanation) -> dict[str, Any]:
         "property": about.key,
         "attribute": about.attribute or None,
         "description": about.description,
-        "refused": {"reason": about.refused[0], "way_out": about.refused[1]} if about.refused else None,
+        "refused": {"reason": about.refused[0], "fix": about.refused[1]} if about.refused else None,
         "dialects": list(about.dialects),
         "default": about.default,
         "feature": about.feature or None,

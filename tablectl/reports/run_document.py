@@ -46,7 +46,7 @@ _MARKS = {RunOutcome.APPLIED: "+", RunOutcome.ALREADY: "=", RunOutcome.WAITING: 
 def run_document(report: RunReport, context: Context, *, each_table: bool = False) -> Document:
     """The document of a run. With ``each_table``, every table has its own part."""
     failures = failure_groups(report.failures)
-    groups = _groups(report.tables, apart=each_table)
+    groups = _groups(report.tables, separate=each_table)
     planned = {table.name: table for table in context.plan.tables} if context.plan else {}
     cards = (*map(failure_card, failures), *(_card(group, planned) for group in groups))
     rows = [_row(card, (Cell(card.state, tone="bad"),), index) for index, card in enumerate(cards[: len(failures)])]
@@ -83,11 +83,11 @@ def _notes(report: RunReport) -> Iterator[str]:
     yield from (note[:1000] for note in report.notes[:10])
 
 
-def _groups(tables: Sequence[TableRun], *, apart: bool) -> list[tuple[TableRun, ...]]:
+def _groups(tables: Sequence[TableRun], *, separate: bool) -> list[tuple[TableRun, ...]]:
     """Tables with equal results together: failures first, then by name."""
     found: dict[Hashable, list[TableRun]] = {}
     for index, run in enumerate(sorted(tables, key=lambda each: (each.outcome in GOOD, natural_key(each.name)))):
-        found.setdefault(index if apart or _alone(run) else _key(run), []).append(run)
+        found.setdefault(index if separate or _alone(run) else _key(run), []).append(run)
     return [tuple(each) for each in found.values()]
 
 

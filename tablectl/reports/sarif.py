@@ -52,7 +52,7 @@ class SarifRule:
     @classmethod
     def of(cls, code: LintRule) -> SarifRule:
         """The rule of a lint code, including its page."""
-        page = f"{code.breaks}\n\n**Why.** {code.why}\n\n**How to fix.** {code.way_out}\n\nSource: {code.source}."
+        page = f"{code.breaks}\n\n**Why.** {code.why}\n\n**How to fix.** {code.fix}\n\nSource: {code.source}."
         return cls(code.code, code.name, code.severity, code.title, page)
 
 
@@ -231,7 +231,7 @@ def _of_table(table: TablePlan) -> Iterator[SarifResult]:
     for refusal in table.refusals:
         if refusal.condition in CODES:  # its finding says the same
             continue
-        message = _with_hint(f"{refusal.change}: {refusal.reason}", refusal.way_out)
+        message = _with_hint(f"{refusal.change}: {refusal.reason}", refusal.fix)
         yield SarifResult("refused", table.name, refusal.change, message)
     yield from (_of_finding(each, table.name) for each in table.findings)
 

@@ -40,7 +40,7 @@ def _place(place: TermContext, style: Style) -> list[str]:
         pairs: dict[Any, list[Any]] = {}
         for cell in place.cells:
             if cell.verdict is verdict:
-                pairs.setdefault(cell.loser, []).append(cell.winner)
+                pairs.setdefault(cell.current, []).append(cell.committed)
         lines += pairs_lines(pairs, in_words(matrix(place.setting)), style, what)
     return lines if len(lines) > 1 else [*lines, "    nothing"]
 
@@ -57,7 +57,7 @@ def _example(example: AnomalyExample, style: Style) -> list[str]:
     lines.append(f"  3  the first statement tries to commit version {next_}")
     for level, outcome in example.outcomes:
         lines += [f"     {style.paint(f'at {level}', 'bold')}"]
-        if outcome.survives:
+        if outcome.succeeds:
             text = (
                 f"it commits. The history says INSERT ({now}), then DELETE ({next_}): no row with "
                 f"{example.condition} could be left. The table has one: as if the DELETE had run before the INSERT."
@@ -89,7 +89,7 @@ def topic_json(view: TermExplanation) -> dict[str, Any]:
                 "where": place.title,
                 "isolation": place.setting.level,
                 "pairs": [
-                    {"loser": cell.loser.key, "winner": cell.winner.key, "verdict": cell.verdict}
+                    {"current": cell.current.key, "committed": cell.committed.key, "verdict": cell.verdict}
                     for cell in place.cells
                 ],
             }

@@ -312,27 +312,27 @@ def due_text(statement: Statement) -> str:
     return f"at {time_text(statement.due)}, when history is old enough; an apply before then skips it"
 
 
-def loose_text(marks: ClusteringState | None, columns: Value) -> str:
+def unclustered_text(marks: ClusteringState | None, columns: Value) -> str:
     """``63 % of the data (1.2 GB in 9 files)``: the data that is not clustered by these columns; empty if unknown."""
     if marks is None or not isinstance(columns, tuple):
         return ""
-    total, loose = marks.total(), marks.outside(columns)
+    total, unclustered = marks.total(), marks.outside(columns)
     if not total.bytes:
         return ""
-    share = 100 * loose.bytes / total.bytes
+    share = 100 * unclustered.bytes / total.bytes
     percent = f"{share:.0f}" if not 0 < share < 1 and not 99 < share < 100 else f"{share:.1f}"
-    return f"{percent} % of the data ({size_text(loose.bytes)} in {plural(loose.files, 'file')})"
+    return f"{percent} % of the data ({size_text(unclustered.bytes)} in {plural(unclustered.files, 'file')})"
 
 
-def table_loose(table: TablePlan) -> str:
+def unclustered_of_table(table: TablePlan) -> str:
     """The same for a planned table and the columns that its plan sets."""
-    return changes_loose(table.changes, table.basis.marks)
+    return unclustered_of_changes(table.changes, table.basis.marks)
 
 
-def changes_loose(changes: Iterable[Change], marks: ClusteringState | None) -> str:
+def unclustered_of_changes(changes: Iterable[Change], marks: ClusteringState | None) -> str:
     """The same for the columns that changes set."""
     change = next((each for each in changes if each.attribute == "clustering"), None)
-    return loose_text(marks, tuple(fact.column for fact in change.columns) if change else None)
+    return unclustered_text(marks, tuple(fact.column for fact in change.columns) if change else None)
 
 
 def statement_facts(statement: Statement) -> list[tuple[str, str]]:
@@ -343,7 +343,7 @@ def statement_facts(statement: Statement) -> list[tuple[str, str]]:
         ("why", statement.reason),
         ("implies", ", ".join(statement.implies)),
         ("impact", statement.fails),
-        ("stale handles", statement.handles),
+        ("stale handles", statement.stale_handles),
         ("commits", commits_text(statement.commits) if len(statement.commits) > 1 else ""),
         ("cost", rewrite_text(statement.rewrite) if statement.rewrite else ""),
         ("cost", backfill_text(statement.backfill) if statement.backfill else ""),

@@ -40,9 +40,9 @@ class Comparison:
     """Whether no client that runs SQL is known, so that the newest open-source Delta stands for all."""
 
     @property
-    def apart(self) -> bool:
+    def separate(self) -> bool:
         """Whether both commit, whichever commits first and whichever client runs them."""
-        return all(view.pair.apart for view in self.views)
+        return all(view.pair.separate for view in self.views)
 
 
 def compare_statements(
@@ -94,6 +94,6 @@ def _expected(
 
 
 def _alike(one: ClientComparison, other: ClientComparison) -> bool:
-    mine, theirs = ((each.pair.fates, each.pair.first, each.pair.second, each.ways) for each in (one, other))
+    mine, theirs = ((each.pair.outcomes, each.pair.first, each.pair.second, each.ways) for each in (one, other))
     same_level = one.pair.setting.level is other.pair.setting.level
     return mine == theirs and same_level

@@ -72,14 +72,14 @@ def footprint(statement: ParsedStatement, subject: StatementTable, *, documented
     """
     if not subject.named(statement.parts):
         written = ".".join(part.sql("databricks") for part in statement.table.parts)
-        raise StatementError(f"the statement writes {written}, not {subject.name.text}", _way_out(subject))
+        raise StatementError(f"the statement writes {written}, not {subject.name.text}", _fix(subject))
     try:
         return _footprint(statement, subject, documented=documented)
     except RecursionError:
         raise StatementError("the conditions of the statement are nested too deeply to be read") from None
 
 
-def _way_out(subject: StatementTable) -> str:
+def _fix(subject: StatementTable) -> str:
     return f"both statements name the table as {subject.name.text}"
 
 

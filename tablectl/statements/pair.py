@@ -54,13 +54,13 @@ class StatementPair:
     setting: ConflictContext
     first: Footprint
     second: Footprint
-    fates: tuple[PairOutcome, PairOutcome]
+    outcomes: tuple[PairOutcome, PairOutcome]
     """The outcome of the first after the second, and of the second after the first."""
 
     @property
-    def apart(self) -> bool:
+    def separate(self) -> bool:
         """Whether both certainly commit, whichever commits first."""
-        return all(fate.result is ConflictResult.COMMITS for fate in self.fates)
+        return all(pair_outcome.result is ConflictResult.COMMITS for pair_outcome in self.outcomes)
 
 
 def between(
@@ -70,20 +70,24 @@ def between(
     documented = setting.client.engine != "delta-spark"
     one, two = (footprint(each, subject, documented=documented) for each in (first, second))
     setting = replace(setting, partitioned=bool(subject.partition_columns))
-    return StatementPair(setting, one, two, (_fate(one, two, subject, setting), _fate(two, one, subject, setting)))
+    return StatementPair(
+        setting, one, two, (_pair_outcome(one, two, subject, setting), _pair_outcome(two, one, subject, setting))
+    )
 
 
-def _fate(loser: Footprint, winner: Footprint, subject: StatementTable, setting: ConflictContext) -> PairOutcome:
-    outcomes = [_outcome(loser, each, setting) for each in _at_most(loser, winner, setting)]
+def _pair_outcome(
+    current: Footprint, committed: Footprint, subject: StatementTable, setting: ConflictContext
+) -> PairOutcome:
+    outcomes = [_outcome(current, each, setting) for each in _at_most(current, committed, setting)]
     worst, least = (
         max(outcomes, key=lambda each: each.rank),
-        _outcome(loser, _at_least(loser, winner, setting), setting),
+        _outcome(current, _at_least(current, committed, setting), setting),
     )
-    if worst.survives:
-        return _commits(loser, winner, subject, worst)
+    if worst.succeeds:
+        return _commits(current, committed, subject, worst)
     if least.result is ConflictResult.FAILS and least.conflict:
         return PairOutcome(ConflictResult.FAILS, least.reason, least.source, (least.conflict,))
-    failing = [each for each in outcomes if not each.survives]
+    failing = [each for each in outcomes if not each.succeeds]
     conflicts = tuple(dict.fromkeys(each.conflict for each in failing if each.conflict))
     if any(each.result is ConflictResult.UNKNOWN for each in outcomes):
         return PairOutcome(ConflictResult.UNKNOWN, worst.reason, worst.source, conflicts)
@@ -91,62 +95,66 @@ def _fate(loser: Footprint, winner: Footprint, subject: StatementTable, setting:
     return PairOutcome(ConflictResult.MAY_FAIL, reason, failing[0].source, conflicts)
 
 
-def _commits(loser: Footprint, winner: Footprint, subject: StatementTable, outcome: ConflictOutcome) -> PairOutcome:
+def _commits(
+    current: Footprint, committed: Footprint, subject: StatementTable, outcome: ConflictOutcome
+) -> PairOutcome:
     """The outcome of a commit. If partitions keep the statements disjoint, the reason names them."""
-    writes = either([winner.adds, winner.rewrites])
-    if loser.reads is None or not writes.boxes or not disjoint(loser.reads, writes):
+    writes = either([committed.adds, committed.rewrites])
+    if current.reads is None or not writes.boxes or not disjoint(current.reads, writes):
         return PairOutcome(ConflictResult.COMMITS, outcome.reason, outcome.source)
-    reason = f"it reads {region_text(loser.reads, subject)}, the other writes {region_text(writes, subject)}"
+    reason = f"it reads {region_text(current.reads, subject)}, the other writes {region_text(writes, subject)}"
     return PairOutcome(ConflictResult.COMMITS, reason, outcome.source)
 
 
 def _outcome(
-    loser: Footprint, pair: tuple[CommittedTransaction, Transaction], setting: ConflictContext
+    current: Footprint, pair: tuple[CommittedTransaction, Transaction], setting: ConflictContext
 ) -> ConflictOutcome:
-    winner, losing = pair
-    record = losing.loser(setting)
-    platform = replace(record.platform, plain=loser.plain, filtered=loser.filtered)
-    return decide(winner, replace(record, platform=platform, metadata=loser.evolves or record.metadata))
+    committed, losing = pair
+    record = losing.current(setting)
+    platform = replace(record.platform, plain=current.plain, filtered=current.filtered)
+    return decide(committed, replace(record, platform=platform, metadata=current.evolves or record.metadata))
 
 
 def _at_most(
-    loser: Footprint, winner: Footprint, setting: ConflictContext
+    current: Footprint, committed: Footprint, setting: ConflictContext
 ) -> list[tuple[CommittedTransaction, Transaction]]:
     """Everything that may happen, with and without the added files: the latter shows what else could end the
     transaction.
     """
-    reads = loser.reads
-    read_again = reads is not None and not disjoint(reads, winner.rewrites)
-    removed_again = not disjoint(loser.rewrites, winner.rewrites)
+    reads = current.reads
+    read_again = reads is not None and not disjoint(reads, committed.rewrites)
+    removed_again = not disjoint(current.rewrites, committed.rewrites)
     common = [path for path, shared in (("read", read_again), ("removed", removed_again)) if shared]
-    where = _HERE if reads is not None and not disjoint(reads, winner.adds) else _ELSEWHERE
-    added = (File("new", _partition(where, setting)),) if winner.adds.boxes else ()
-    removed = tuple(File(path) for path in (common or ["other"])) if winner.rewrites.boxes else ()
-    most = replace(_winner(winner, setting), added=added, removed=removed, metadata=_metadata(winner))
-    losing = _losing(loser, setting, files=("read",) if read_again else ("own",))
+    where = _HERE if reads is not None and not disjoint(reads, committed.adds) else _ELSEWHERE
+    added = (File("new", _partition(where, setting)),) if committed.adds.boxes else ()
+    removed = tuple(File(path) for path in (common or ["other"])) if committed.rewrites.boxes else ()
+    most = replace(_winner(committed, setting), added=added, removed=removed, metadata=_metadata(committed))
+    losing = _losing(current, setting, files=("read",) if read_again else ("own",))
     return [(most, losing), (replace(most, added=()), losing), (replace(most, metadata=None), losing)]
 
 
 def _at_least(
-    loser: Footprint, winner: Footprint, setting: ConflictContext
+    current: Footprint, committed: Footprint, setting: ConflictContext
 ) -> tuple[CommittedTransaction, Transaction]:
     """What happens regardless of the rows, as long as both statements change some."""
-    reads = loser.reads
-    adds = winner.surely_adds and bool(winner.adds.boxes)
-    sure = adds and reads is not None and (not setting.partitioned or covers(reads, winner.adds))
+    reads = current.reads
+    adds = committed.surely_adds and bool(committed.adds.boxes)
+    sure = adds and reads is not None and (not setting.partitioned or covers(reads, committed.adds))
     added = (File("new", _partition(_HERE, setting)),) if sure else ()
-    return replace(_winner(winner, setting), added=added), _losing(loser, setting, files=())
+    return replace(_winner(committed, setting), added=added), _losing(current, setting, files=())
 
 
-def _winner(winner: Footprint, setting: ConflictContext) -> CommittedTransaction:
-    return CommittedTransaction(kind=winner.kind, blind=winner.kind is Kind.APPEND and setting.blind)
+def _winner(committed: Footprint, setting: ConflictContext) -> CommittedTransaction:
+    return CommittedTransaction(kind=committed.kind, blind=committed.kind is Kind.APPEND and setting.blind)
 
 
-def _losing(loser: Footprint, setting: ConflictContext, *, files: tuple[str, ...]) -> Transaction:
+def _losing(current: Footprint, setting: ConflictContext, *, files: tuple[str, ...]) -> Transaction:
     partitions: tuple[Partition, ...] | None = ((_HERE,),) if setting.partitioned else None
-    reads = NOTHING if loser.reads is None or not loser.reads.boxes else Reads(partitions=partitions, files=files)
-    removed = (File("removed"),) if loser.rewrites.boxes else ()
-    made = CommittedTransaction(kind=loser.kind, added=(File("its own"),), removed=removed, metadata=_metadata(loser))
+    reads = NOTHING if current.reads is None or not current.reads.boxes else Reads(partitions=partitions, files=files)
+    removed = (File("removed"),) if current.rewrites.boxes else ()
+    made = CommittedTransaction(
+        kind=current.kind, added=(File("its own"),), removed=removed, metadata=_metadata(current)
+    )
     return Transaction(made, reads)
 
 

@@ -120,10 +120,10 @@ def _parse(sql: str) -> exp.Expr:
         if "<class" in what:
             what = "a clause of it lacks something"
         near = f", at {str(first.get('highlight'))[:40]!r} in line {first.get('line')}" if first.get("line") else ""
-        raise StatementError(f"the statement {_start(sql)} cannot be read: {what}{near}", _way_out()) from None
+        raise StatementError(f"the statement {_start(sql)} cannot be read: {what}{near}", _fix()) from None
     except SqlglotError as error:
         what = str(error).splitlines()[0][:120]
-        raise StatementError(f"the statement {_start(sql)} cannot be read: {printable(what)}", _way_out()) from None
+        raise StatementError(f"the statement {_start(sql)} cannot be read: {printable(what)}", _fix()) from None
     if len(nodes) != 1:
         raise StatementError(f"one statement is expected, and {_start(sql)} holds {len(nodes)}", "give each by itself")
     (node,) = nodes
@@ -174,7 +174,7 @@ def _statement(sql: str, node: exp.Expr, *, evolves: bool) -> ParsedStatement:
     listed = (each.args.get("expressions") or [] for each in node.walk())
     empty = isinstance(node, exp.Update) and not node.expressions
     if empty or not all(isinstance(each, list) for each in listed) or not all(_is_clause(when) for when in clauses):
-        raise StatementError(f"the statement {_start(sql)} cannot be read: a clause of it lacks something", _way_out())
+        raise StatementError(f"the statement {_start(sql)} cannot be read: a clause of it lacks something", _fix())
     return ParsedStatement(sql.strip(), _kind(node), node, table, evolves)
 
 
@@ -223,7 +223,7 @@ def _matrix() -> str:
     return "`tablectl conflicts TABLE` without --between has the other operations"
 
 
-def _way_out() -> str:
+def _fix() -> str:
     return "check it in Spark; what Spark reads and this does not can be cut down to its conditions"
 
 

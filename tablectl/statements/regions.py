@@ -98,15 +98,15 @@ class Values:
 
     def complement(self) -> Values:
         """The values that are not in it. Null is in neither."""
-        apart: list[Interval] = []
+        separate: list[Interval] = []
         low, low_open = None, False
         for each in self.intervals:
             if each.low is not None:
-                apart.append(Interval(low, each.low, low_open, not each.low_open))
+                separate.append(Interval(low, each.low, low_open, not each.low_open))
             if each.high is None:
-                return Values(tuple(apart))
+                return Values(tuple(separate))
             low, low_open = each.high, not each.high_open
-        return Values((*apart, Interval(low, None, low_open)))
+        return Values((*separate, Interval(low, None, low_open)))
 
 
 EVERY_VALUE = Values((Interval(),), null=True)
@@ -193,7 +193,7 @@ def both(one: Region, other: Region) -> Region:
         return Region((other if one.everywhere else one).boxes, exact)
     if len(one.boxes) * len(other.boxes) > _MOST_PAIRS:
         return Region(min(one, other, key=lambda region: len(region.boxes)).boxes, exact=False)
-    met = [box for mine in one.boxes for theirs in other.boxes if (box := _meet(mine, theirs)) is not None]
+    met = [box for mine in one.boxes for theirs in other.boxes if (box := _await_all(mine, theirs)) is not None]
     return _bounded(met, exact=exact)
 
 
@@ -204,7 +204,7 @@ def either(regions: Sequence[Region]) -> Region:
 
 def disjoint(one: Region, other: Region) -> bool:
     """Whether the two certainly have no partition in common."""
-    return all(_meet(mine, theirs) is None for mine in one.boxes for theirs in other.boxes)
+    return all(_await_all(mine, theirs) is None for mine in one.boxes for theirs in other.boxes)
 
 
 def covers(one: Region, other: Region) -> bool:
@@ -212,7 +212,7 @@ def covers(one: Region, other: Region) -> bool:
     return one.exact and all(any(_within(theirs, mine) for mine in one.boxes) for theirs in other.boxes)
 
 
-def _meet(one: Box, other: Box) -> Box | None:
+def _await_all(one: Box, other: Box) -> Box | None:
     met = dict(one)
     for column, values in other:
         met[column] = met[column].meet(values) if column in met else values

@@ -81,7 +81,7 @@ def suggest(
     """The changes with which both statements would commit, whichever commits first."""
     both = (first, second)
     found = between(first, second, subject, setting)
-    if found.apart or any(len(each.sql) > _LONGEST for each in both):
+    if found.separate or any(len(each.sql) > _LONGEST for each in both):
         return Suggestions()
     working = (rewrites for added in _conditions(found, subject) if (rewrites := _tried(added, both, subject, setting)))
     return Suggestions(next(working, ()), tuple(_partitionings(both, subject, setting)))
@@ -191,7 +191,7 @@ def _tried(
         analysed[each.index] = replace(parsed, evolves=both[each.index].evolves)
         rewrites.append(RewrittenStatement(each.index, text, each.only_if))
     pair = between(analysed[0], analysed[1], subject, setting)
-    if not pair.apart:
+    if not pair.separate:
         return ()
     before = (footprint(each, subject) for each in both)
     # A condition that contradicts the others would make everything disjoint.
@@ -280,5 +280,5 @@ def _partitionings(
         if column in subject.partitions or subject.domain(column) is None or not any(column in each for each in named):
             continue
         columns = (*subject.partition_columns, field.name)
-        if between(both[0], both[1], replace(subject, partition_columns=columns), setting).apart:
+        if between(both[0], both[1], replace(subject, partition_columns=columns), setting).separate:
             yield SuggestedPartitioning(columns, setting.clustered)

@@ -30,7 +30,7 @@ class StoreOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryLimits:
     """How long to retry a request if a store does not answer, or answers with a server error."""
 
     tries: int
@@ -45,7 +45,7 @@ class BucketError(Exception):
         self.failure = failure
 
 
-def open_bucket(scheme: str, authority: str, options: StoreOptions, patience: Patience) -> ObjectStore:
+def open_bucket(scheme: str, authority: str, options: StoreOptions, patience: RetryLimits) -> ObjectStore:
     """The store of a bucket or container. Makes no request. Raises ``BucketError``.
 
     The URL has no path: obstore would decode %xx in it, and Hadoop does not.

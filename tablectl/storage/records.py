@@ -26,7 +26,7 @@ from tablectl.model.errors import WindowError
 from tablectl.model.store_options import FAMILIES, PREFIXES
 from tablectl.storage.failures import explain
 from tablectl.storage.mounts import network_mount
-from tablectl.storage.object_stores import BucketError, Patience, StoreOptions, open_bucket
+from tablectl.storage.object_stores import BucketError, RetryLimits, StoreOptions, open_bucket
 from tablectl.storage.rights import missing_right
 
 FOLDER = "_tablectl"
@@ -43,7 +43,7 @@ _UNREACHABLE = "set `state:` in tablectl.yaml to a directory, or an s3, gs, abfs
 
 _GUARDS = "guards/"
 _ENVIRONMENT = (*PREFIXES.values(), "HOME")
-_PATIENCE = Patience(tries=3, seconds=8)
+_PATIENCE = RetryLimits(tries=3, seconds=8)
 """A renewal must fail well within the ttl (60 s), so that it can be retried. obstore's own limit is 3 minutes."""
 _DEFAULT = StoreOptions()
 

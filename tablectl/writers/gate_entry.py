@@ -80,7 +80,7 @@ class StoredGuard:
         self._active = record.waits != HERE
         self._store.create(record.name, record.to_bytes())
 
-    def knock(self) -> LeaseRecord | None:
+    def read_gate(self) -> LeaseRecord | None:
         """Put the guard, **then** read the gate: the tail of the lease, ``None`` if there never was one."""
         self._next = replace(self._next, waits="")
         self.put()
@@ -159,13 +159,13 @@ class _Watch:
     seen: LeaseRecord
     since: float
     """When ``seen`` was first seen."""
-    heard: float
+    last_contact: float
     """When the store last answered."""
     problem: str = ""
     """Why the store does not answer, or does not accept the record that the gate is dead."""
 
-    def sees(self, record: LeaseRecord, now: float) -> None:
-        self.heard = now
+    def note_record(self, record: LeaseRecord, now: float) -> None:
+        self.last_contact = now
         if record.id != self.seen.id:
             self.seen, self.since = record, now
 
@@ -197,7 +197,7 @@ class GateEntry:
         arrived = self.clock.monotonic()
         for _ in range(ATTEMPTS):
             sent = self.clock.monotonic()
-            seen = self.ask(self.guard.knock)
+            seen = self.ask(self.guard.read_gate)
             if seen is not None and self._waits_at(seen):
                 self.waiting(True)  # noqa: FBT003
                 try:
@@ -236,7 +236,7 @@ class GateEntry:
             pause = min(_LONGEST_PAUSE, 2 * pause)
             sent = self.clock.monotonic()  # before the reads
             if self._is_free(watch, sent):
-                passed, last = self._knock(watch)
+                passed, last = self._read_gate(watch)
                 if passed:
                     _log.info("%s: the gate lets the write through after %.1f s", self.table, sent - began)
                     return sent, last
@@ -249,7 +249,7 @@ class GateEntry:
             last = self.ask(self.guard.gate)
             if last is None or not self._waits_at(last):
                 return True
-            watch.sees(last, self.clock.monotonic())
+            watch.note_record(last, self.clock.monotonic())
             if now - watch.since < watch.seen.statement_silence:
                 watch.problem = ""
                 return False
@@ -261,16 +261,16 @@ class GateEntry:
             watch.problem = error.message
             return False
 
-    def _knock(self, watch: _Watch) -> tuple[bool, LeaseRecord | None]:
+    def _read_gate(self, watch: _Watch) -> tuple[bool, LeaseRecord | None]:
         try:
-            last = self.ask(self.guard.knock)
+            last = self.ask(self.guard.read_gate)
         except WindowError as error:
             watch.problem = error.message
             self._withdraw(watch)
             return False, None
         if last is None or not self._waits_at(last):
             return True, last
-        watch.sees(last, self.clock.monotonic())
+        watch.note_record(last, self.clock.monotonic())
         self._withdraw(watch)
         return False, None
 
@@ -283,9 +283,11 @@ class GateEntry:
         """
         silence = watch.seen.statement_silence
         dead_for = now - watch.since - silence
-        if not watch.problem or (now - watch.heard < silence and dead_for < watch.seen.silence):
+        if not watch.problem or (now - watch.last_contact < silence and dead_for < watch.seen.silence):
             return False
-        reason = f"a writer could not use the records for {max(now - watch.heard, dead_for):.0f} s: {watch.problem}"
+        reason = (
+            f"a writer could not use the records for {max(now - watch.last_contact, dead_for):.0f} s: {watch.problem}"
+        )
         _log.warning("%s: the write goes on past a gate (%s): %s", self.table, watch.seen.gate, reason)
         self.guard.record_later(watch.seen, reason)
         with suppress(WindowError):

@@ -86,7 +86,7 @@ class _Hold:
     key: str
     place: str = ""
     """The canonical location; empty if it could not be looked up."""
-    visit: _Visit | None = None
+    entry: _Entry | None = None
     """Its guard in the store; ``None`` inside another guard, and if it failed open."""
     over: bool = False
     process: int = field(default_factory=os.getpid)
@@ -129,8 +129,8 @@ class Guard:
         _HOLDS.set(tuple(each for each in holds if each is not hold))
         hold.over = True
         # In a forked child, the guard is still the parent's.
-        if hold.visit is not None and hold.process == os.getpid():
-            hold.visit.end()
+        if hold.entry is not None and hold.process == os.getpid():
+            hold.entry.end()
 
     def __call__(self, function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
         """Wrap the function: each call runs under its own guard."""
@@ -156,7 +156,7 @@ class Guard:
             hold.place = canonical_location(location)
             if self._is_inside(hold):
                 return hold
-            hold.visit = _begin(terms, location)
+            hold.entry = _begin(terms, location)
         except (GuardTimeout, _StrongerModeError):
             raise
         except Exception as error:  # noqa: BLE001  # whatever it is, the write must not fail because of its guard
@@ -182,7 +182,7 @@ class _StrongerModeError(ValueError):
     """A guard inside a guard of a looser mode, which waits at fewer gates."""
 
 
-class _Visit:
+class _Entry:
     """One write: its guard in the store, or on its way there, and the thread that makes its calls."""
 
     def __init__(self, terms: GuardOptions, location: str, state: str | None) -> None:
@@ -207,8 +207,8 @@ class _Visit:
         """The guards around this one record at which gate their write is blocked: their applies need not wait."""
         place = real_place(self._location) if waits else ""
         for hold in _HOLDS.get():
-            if hold.ours and hold.visit is not None:
-                hold.visit.wait_elsewhere(place)
+            if hold.ours and hold.entry is not None:
+                hold.entry.wait_elsewhere(place)
 
     def wait_elsewhere(self, place: str) -> None:
         """Record at which gate the write is blocked. Never raises an ``Exception``: it only helps others."""
@@ -233,7 +233,7 @@ class _Visit:
             self.attendant.dismiss()
 
 
-def _begin(terms: GuardOptions, location: str) -> _Visit | None:
+def _begin(terms: GuardOptions, location: str) -> _Entry | None:
     """Pass the gate. ``None`` if the table does not exist yet: no apply can run on it, and the guard must not block its
     creation.
     """
@@ -242,20 +242,20 @@ def _begin(terms: GuardOptions, location: str) -> _Visit | None:
     if may_be_new and is_local(location) and is_new(location):
         _log.info(_NEW, terms.target.text)
         return None
-    visit = _Visit(terms, location, state)
+    entry = _Entry(terms, location, state)
     try:
-        seen = visit.begin()
+        seen = entry.begin()
         # A bucket keeps no empty directories, so this check can wait until no lease was found.
-        if may_be_new and seen is None and not is_local(location) and visit.attendant.ask(lambda: is_new(location)):
-            visit.end()
+        if may_be_new and seen is None and not is_local(location) and entry.attendant.ask(lambda: is_new(location)):
+            entry.end()
             _log.info(_NEW, terms.target.text)
             return None
     except GuardTimeout:
-        visit.end()
+        entry.end()
         raise
     except Exception as error:  # noqa: BLE001  # whatever it is, the write must not fail because of its guard
-        visit.fail_open(error)
+        entry.fail_open(error)
     except BaseException:
-        visit.end()
+        entry.end()
         raise
-    return visit
+    return entry

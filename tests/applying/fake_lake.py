@@ -458,7 +458,7 @@ class FakeEngine:
             missing = [column for column in sql.columns if live.schema.find(column) is None]
             if missing or live.partition_columns:
                 raise EngineError(f"cannot cluster by {missing}", "", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA")
-            marks = live.marks and replace(live.marks, older=live.marks.loose())
+            marks = live.marks and replace(live.marks, older=live.marks.unclustered())
             self._commit(table, "CLUSTER BY", clustering=sql.columns, protocol=protocol, marks=marks)
         else:
             if ("delta.enableRowTracking", "true") in sql.values:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tablectl.applying.acquire import try_acquire
 from tablectl.applying.context import RunContext, WindowSettings
-from tablectl.applying.events import Notify, nobody_watches
+from tablectl.applying.events import Notify, no_progress
 from tablectl.applying.events import RunEvent as Told
 from tablectl.applying.lease import Lease
 from tablectl.applying.lease_log import tail
@@ -34,7 +34,7 @@ class Run:
     stop: Event = field(default_factory=Event)
     parallel: int = 4
     together: tuple[str, ...] = ()
-    notify: Notify = nobody_watches
+    notify: Notify = no_progress
     steps: list[tuple[str, str]] = field(default_factory=list)
     engine: FakeEngine = field(init=False)
     failures: tuple[TableFailure, ...] = ()

@@ -50,15 +50,15 @@ def test_a_held_lease_is_not_taken_without_watching() -> None:
 
 def test_of_two_at_once_one_wins() -> None:
     store, clock = MemoryRecords(), FakeClock()
-    winners: list[Lease] = []
+    all_committed: list[Lease] = []
 
     def ben_is_faster() -> None:
         store.before_create = lambda: None
-        winners.append(take(store, clock, "ben"))
+        all_committed.append(take(store, clock, "ben"))
 
     store.before_create = ben_is_faster
     got = try_acquire(store, claim("ann"), clock)
-    assert got == Held(winners[0].record)
+    assert got == Held(all_committed[0].record)
 
 
 @pytest.mark.parametrize("fault", [Fault.LOST_ANSWER, Fault.RETRIED])

@@ -24,12 +24,12 @@ class Drain:
         self.store = MemoryRecords()
         self.clock = FakeClock()
         self.pulses: list[DrainWait] = []
-        self.pulse: Callable[[DrainWait], None] = self.pulses.append
+        self.keep_alive: Callable[[DrainWait], None] = self.pulses.append
         self.at: dict[float, Callable[[], object]] = {}
         self.clock.on_sleep = self._happen
 
     def __call__(self, gate: Gate = Gate.CLOSED, limit: float = 300, **more: Any) -> DrainWait:
-        return drain(self.store, gate, self.clock, limit, self.pulse, **more)
+        return drain(self.store, gate, self.clock, limit, self.keep_alive, **more)
 
     def after(self, seconds: float, act: Callable[[], object]) -> None:
         self.at[1000 + seconds] = act
@@ -239,7 +239,7 @@ def test_a_lost_lease_ends_the_drain(run: Drain) -> None:
         if waiting.seconds > 10:
             raise LeaseLost("taken")
 
-    run.pulse = lost
+    run.keep_alive = lost
     with pytest.raises(LeaseLost):
         run()
 
@@ -250,7 +250,7 @@ def test_a_lease_that_cannot_be_proven_for_a_while_does_not(run: Drain) -> None:
     def unproven(waiting: DrainWait) -> None:
         raise WindowError("no answer")
 
-    run.pulse = unproven
+    run.keep_alive = unproven
     assert run().over
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.applying.guards import GuardMode, GuardRecord, bury, newest_beats, read_guard
+from tablectl.applying.guards import GuardMode, GuardRecord, delete_dead_guard, newest_beats, read_guard
 from tablectl.applying.lease_log import Gate
 from tablectl.storage.records import RecordStore, open_records
 from tests.applying.lease_fakes import MemoryRecords
@@ -44,14 +44,14 @@ def test_a_dead_guard_is_buried_with_the_beats_before_it_and_no_other(store: Rec
     names.append(GuardRecord("0123abcde", 7).name)
     for name in names:
         store.create(name, b"{}")
-    bury(store, "0123abcd", 7)
+    delete_dead_guard(store, "0123abcd", 7)
     assert store.names("") == tuple(names[2:])
 
 
 def test_a_burial_that_fails_is_nobodys_trouble() -> None:
     store = MemoryRecords()
     store.down = True
-    bury(store, "0123abcd", 7)
+    delete_dead_guard(store, "0123abcd", 7)
 
 
 def test_a_guard_that_is_gone_is_none(store: RecordStore) -> None:

@@ -40,8 +40,8 @@ def left(made: World) -> list[str]:
 def write(table: FakeTable, files: int = 1) -> None:
     """New data, which nobody clusters on its way in."""
     marks = table.live.marks or ClusteringState()
-    loose = marks.loose()
-    more = FileGroup(files=loose.files + files, bytes=loose.bytes + 1000 * files)
+    unclustered = marks.unclustered()
+    more = FileGroup(files=unclustered.files + files, bytes=unclustered.bytes + 1000 * files)
     parts = (*(part for part in marks.parts if part.columns is not None), more)
     table.commit("WRITE", "stream", marks=replace(marks, parts=parts))
 

@@ -136,13 +136,13 @@ def test_of_different_plans_one_wins_each_table_and_the_other_is_stale_or_done(n
     assert race.wrong == []
     for table in race.lake.tables.values():
         (commit,) = table.stamped
-        winner = next(team for team in teams if f'"run":"{team}"' in commit.user_metadata)
-        assert table.live.properties["owner.team"] == winner
+        committed = next(team for team in teams if f'"run":"{team}"' in commit.user_metadata)
+        assert table.live.properties["owner.team"] == committed
         outcomes = {
             team: next(run.outcome for run in report.tables if run.name == table.name.text)
             for team, report in race.reports.items()
         }
-        assert outcomes == {team: RunOutcome.APPLIED if team == winner else RunOutcome.STALE for team in teams}
+        assert outcomes == {team: RunOutcome.APPLIED if team == committed else RunOutcome.STALE for team in teams}
     for report in race.reports.values():
         # 0 where it won all tables, 3 where it won none, 5 where it won some.
         won = sum(bool(table.commits) for table in report.tables)

@@ -15,7 +15,7 @@ from tablectl.applying import scheduler
 from tablectl.applying.acquire import acquire, try_acquire
 from tablectl.applying.clock import StoppedError, SystemClock
 from tablectl.applying.events import RunEvent as Told
-from tablectl.applying.events import nobody_watches
+from tablectl.applying.events import no_progress
 from tablectl.applying.lease import Lease, Renewer
 from tablectl.applying.lease_log import LONGEST_TTL, LeaseRecord, dump_record, record_name
 from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport, StatementRun, TableRun
@@ -318,7 +318,7 @@ def test_leases_are_given_back_whatever_is_raised(step: str, error: type[BaseExc
     assert run.released()
     assert all(not thread.name.startswith("tablectl") for thread in threading.enumerate())
     # The same command finishes what was left.
-    run.notify = nobody_watches
+    run.notify = no_progress
     run.stop.clear()
     report = run.apply(plan)
     assert set(outcomes(report).values()) <= {"applied", "already"}
@@ -387,7 +387,7 @@ def test_the_systems_clock_is_interrupted_the_same_way() -> None:
 
 COMMIT = CommitRun(version=3, operation="SET TBLPROPERTIES", user="ann", at=0)
 SENT = StatementRun(id="closed-set", sql="ALTER …", phase=Phase.CLOSED, milliseconds=3)
-REFUSAL = Refusal(change="partitioning", reason="no", way_out="none")
+REFUSAL = Refusal(change="partitioning", reason="no", fix="none")
 FAILURE = TableFailure(name="x", message="cannot be read")
 ALONE = {
     RunOutcome.APPLIED: 0,

@@ -13,7 +13,7 @@ from tablectl.model.json_codec import plain, read_record
 from tablectl.model.plan import Phase, Refusal, TableFailure
 
 _COMMIT = CommitRun(version=1, operation="SET TBLPROPERTIES", user="ann", at=0)
-_REFUSAL = Refusal(change="partitioning", reason="no ALTER changes it", way_out="rewrite the table")
+_REFUSAL = Refusal(change="partitioning", reason="no ALTER changes it", fix="rewrite the table")
 _UNREADABLE = TableFailure(name="lake.s.gone", message="not a Delta table")
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from tablectl.applying import acquire, drain, gate, lease_log, statement
 from tablectl.applying import run_table as table
-from tablectl.applying import table_session as visit
+from tablectl.applying import table_session as session
 from tablectl.applying.gate import GateKeeper
 from tablectl.applying.guards import GuardMode
 from tablectl.applying.lease import Lease
@@ -122,13 +122,13 @@ SWITCHES = {
         ),
     ),
     "commits are told apart by their stamps": Switch(
-        visit,
+        session,
         "read_stamp",
         lambda _text: Stamp("ann", DIGEST),
         lambda: test_table.test_a_run_that_comes_back_after_its_lease_is_reported(orders()),
     ),
     "the end is verified": Switch(
-        visit,
+        session,
         "_wrong",
         lambda *_: [],
         lambda: test_table.test_what_does_not_read_as_declared_at_our_last_commit_is_unverified(orders()),

@@ -73,11 +73,11 @@ def test_who_waits_is_told_for_whom() -> None:
     first.take(Lane.METADATA, waits, shut=False)
     told: list[str] = []
 
-    def pulse(ahead: str, _waited: float) -> None:
+    def keep_alive(ahead: str, _waited: float) -> None:
         told.append(ahead)
         first.give()
 
-    turns.of("returns", clock).take(Lane.METADATA, pulse, shut=False)
+    turns.of("returns", clock).take(Lane.METADATA, keep_alive, shut=False)
     assert told == ["orders"]
 
 

@@ -129,6 +129,6 @@ def _statement(statement: Statement) -> dict[str, Any]:
 
 
 def _refusal(refusal: Refusal) -> dict[str, str]:
-    assert refusal.way_out
+    assert refusal.fix
     body = {"why": refusal.reason}
     return {**body, "error": refusal.condition} if refusal.condition else body

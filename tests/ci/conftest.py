@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tablectl.ci.github import GitHub
-from tablectl.ci.job import CommandResult, Job
+from tablectl.ci.job import CiJob, CommandResult
 from tablectl.ci.steps import run_step
 from tests.cli.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
 
@@ -175,7 +175,7 @@ class Runner:
         given = {f"INPUT_{key.upper()}": str(value) for key, value in inputs.items()}
         stream = io.StringIO()
         environ = {**self.environ, **given, "GITHUB_OUTPUT": str(outputs)}
-        code = run_step(name, Job(environ, self.run, stream))
+        code = run_step(name, CiJob(environ, self.run, stream))
         self.log = stream.getvalue()
         return code, read_outputs(outputs)
 

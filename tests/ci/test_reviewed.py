@@ -8,7 +8,7 @@ import pytest
 
 from tablectl.ci.comment import body_of, marker, put_comment
 from tablectl.ci.github import GitHub
-from tablectl.ci.reviewed import BY_HAND, CHOSEN, Origin, ReviewedPlan, find_reviewed
+from tablectl.ci.reviewed import BY_HAND, CHOSEN, ArtifactOrigin, ReviewedPlan, find_reviewed
 from tablectl.model.errors import PlanFileError
 from tests.ci.conftest import WORKFLOW, FakeGitHub
 
@@ -21,7 +21,7 @@ DIGEST = "d" * 64
 def find(
     client: GitHub, plan_run: int | None = None, *, name: str = "tablectl", workflow: str = WORKFLOW
 ) -> ReviewedPlan:
-    return find_reviewed(client, Origin(name, COMMIT, workflow, "main"), plan_run)
+    return find_reviewed(client, ArtifactOrigin(name, COMMIT, workflow, "main"), plan_run)
 
 
 def commented(client: GitHub, number: int, *, digest: str = DIGEST, name: str = "tablectl") -> None:

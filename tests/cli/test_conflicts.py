@@ -112,7 +112,7 @@ def test_what_makes_no_sense(cli: Cli, repo: Repository, args: list[str], code: 
 def test_as_a_function(cli: Cli, repo: Repository) -> None:
     repo.table("orders")
     (view,) = tablectl.outlook(repo.name("orders"), clients=[(Client("delta-spark", (3, 2)), None)]).views
-    assert not view.live.cell("insert", "vectors-on").meeting.survives
+    assert not view.live.cell("insert", "vectors-on").overlapping.succeeds
 
 
 _DELETE = "DELETE FROM {} WHERE day = '2026-01-01'"

@@ -229,7 +229,7 @@ def test_the_functions_take_an_environment(two: Repository, monkeypatch: pytest.
     plan = tablectl.plan(env="prod")
     assert (plan.env, [table.name for table in plan.tables]) == ("prod", [two.name("prod/a")])
     assert tablectl.drift(env="dev").env == "dev"
-    assert tablectl.explain(two.name("dev/a"), env="dev").heard
+    assert tablectl.explain(two.name("dev/a"), env="dev").resolved
     assert tablectl.import_tables("delta.`${LAKE}/*`", env="dev").skipped
     assert tablectl.outlook(two.name("dev/a"), env="dev").changes
     monkeypatch.setenv("TABLECTL_ENV", "dev")

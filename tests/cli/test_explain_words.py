@@ -45,7 +45,7 @@ def test_for_machines(cli: Cli, repo: Repository) -> None:
         "WriteSerializable": {"result": "commits", "exception": None},
     }
     found = json.loads(cli("explain", "MetadataChangedException", "--format", "json").out)
-    assert {"loser": "insert", "winner": "set", "verdict": "fails"} in found["causes"][0]["pairs"]
+    assert {"current": "insert", "committed": "set", "verdict": "fails"} in found["causes"][0]["pairs"]
     assert found["example"] is None
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from tablectl.cli.output import Output
-from tablectl.cli.progress import Progress
+from tablectl.cli.progress import ProgressLine
 
 
 @dataclass
@@ -22,8 +22,8 @@ class Screen:
     def write(self, text: str) -> None:
         self.text += text
 
-    def progress(self, *, live: bool) -> Progress:
-        return Progress(self.write, lambda: self.now, live=live)
+    def progress(self, *, live: bool) -> ProgressLine:
+        return ProgressLine(self.write, lambda: self.now, live=live)
 
 
 def test_what_is_quick_says_nothing() -> None:

@@ -225,7 +225,7 @@ def _stream(session: Any, path: str) -> None:
     writer.trigger(availableNow=True).start(path).awaitTermination()
 
 
-LOSERS: dict[str, tuple[Write, Describe]] = {
+CURRENT: dict[str, tuple[Write, Describe]] = {
     "append": (f"INSERT INTO $t (id, p, v) {_ONE_ROW}", _blind),
     "reading": ("INSERT INTO $t SELECT hold(id), 'a', v FROM $t WHERE p = 'a'", _reading),
     "update": ("UPDATE $t SET v = hold(v) WHERE p = 'a'", _rewrites(Kind.UPDATE, "a")),
@@ -259,7 +259,7 @@ _TIMESTAMPS_OFF = f"{_SET}('delta.enableInCommitTimestamps' = 'false')"
 _ROW_TRACKING_ON = f"{_SET}('delta.enableRowTracking' = 'true')"
 _CLUSTER = "ALTER TABLE $t CLUSTER BY (v)"
 APPEND_B = "INSERT INTO $t (id, p, v) VALUES (8, 'b', 8)"
-WINNERS = {
+COMMITTED = {
     "property": [f"{_SET}('owner.team' = 'x')"],
     "unset of nothing": ["ALTER TABLE $t UNSET TBLPROPERTIES IF EXISTS ('owner.team')"],
     "vectors on": [VECTORS_ON],
@@ -286,7 +286,7 @@ WINNERS = {
 }
 
 
-WINNERS |= {
+COMMITTED |= {
     "update a": ["UPDATE $t SET v = 0 WHERE p = 'a' AND id = 1"],
     "update b": ["UPDATE $t SET v = 0 WHERE p = 'b' AND id = 3"],
     "merge a": [
@@ -362,15 +362,17 @@ class Case:
     """One interleaving: a table, who is held, what commits meanwhile."""
 
     layout: str
-    winner: str
-    loser: str
+    committed: str
+    current: str
     prepare: tuple[str, ...] = ()
     slow: bool = False
 
     @property
     def id(self) -> str:
         """Its key in ``measured.json``."""
-        return f"{self.layout}: {self.loser} in flight, {self.winner} commits" + (" after all" if self.prepare else "")
+        return f"{self.layout}: {self.current} in flight, {self.committed} commits" + (
+            " after all" if self.prepare else ""
+        )
 
     @property
     def minor(self) -> str:
@@ -378,10 +380,12 @@ class Case:
         return ".".join(map(str, DELTA.version[:2]))
 
 
-def _cases(layout: str, winners: str, losers: str, *, slow: bool = False) -> tuple[Case, ...]:
+def _cases(layout: str, all_committed: str, all_current: str, *, slow: bool = False) -> tuple[Case, ...]:
     """Every pair; names are parted by commas."""
     return tuple(
-        Case(layout, winner, loser, slow=slow) for winner in winners.split(", ") for loser in losers.split(", ")
+        Case(layout, committed, current, slow=slow)
+        for committed in all_committed.split(", ")
+        for current in all_current.split(", ")
     )
 
 
@@ -475,13 +479,15 @@ class Lab:
         self._spark = spark
         self._lake = lake
 
-    def run(self, case: Case, place: Path, *, winners: list[str] | None = None) -> tuple[str, ConflictOutcome, str]:
+    def run(
+        self, case: Case, place: Path, *, all_committed: list[str] | None = None
+    ) -> tuple[str, ConflictOutcome, str]:
         """Delta's error class, empty where the loser committed; what the rules say; and what to show if they differ."""
         layout = self._lake.copy(case.layout, place / "t")
         table, log = f"delta.`{place / 't'}`", Log(place / "t")
         for statement in case.prepare:
             self._spark.sql(statement.replace("$t", table))
-        write, describe = LOSERS[case.loser] if case.loser in LOSERS else HELD_AT_COMMIT[case.loser]
+        write, describe = CURRENT[case.current] if case.current in CURRENT else HELD_AT_COMMIT[case.current]
         described, read = describe(layout, log), log.newest()
 
         def run(session: Any) -> None:
@@ -490,12 +496,12 @@ class Lab:
             else:
                 session.sql(write.replace("$t", table))
 
-        hold = Hold.IN_UDF if case.loser in LOSERS else Hold.AT_COMMIT
+        hold = Hold.IN_UDF if case.current in CURRENT else Hold.AT_COMMIT
         with Writer(self._spark, run, hold) as writer:
             writer.wait_inside()
-            for statement in winners or WINNERS[case.winner]:
+            for statement in all_committed or COMMITTED[case.committed]:
                 self._spark.sql(statement.replace("$t", table))
-            made = [log.winner(version) for version in range(read + 1, log.newest() + 1)]
+            made = [log.committed(version) for version in range(read + 1, log.newest() + 1)]
             assert made
             happened = writer.release().condition.partition(".")[0]
         expected = decide_all(made, described)
@@ -582,16 +588,16 @@ def cell_of(case: Case) -> tuple[Cell, bool] | None:
     """The cell of the matrices that a case measures, and whether it is where the two meet: losers work on the rows with
     ``a``. ``None`` for what the matrices do not tell apart.
     """
-    winner, _, letter = case.winner.rpartition(" ")
-    name, apart = (winner, letter == "b") if letter in {"a", "b"} else (case.winner, False)
-    twice = case.loser == case.winner == "stream"
-    prepared = bool(case.prepare) and case.winner != "unset"
-    if prepared or twice or case.winner == "restore" or not {name, case.loser} <= _OPERATIONS.keys():
+    committed, _, letter = case.committed.rpartition(" ")
+    name, separate = (committed, letter == "b") if letter in {"a", "b"} else (case.committed, False)
+    twice = case.current == case.committed == "stream"
+    prepared = bool(case.prepare) and case.committed != "unset"
+    if prepared or twice or case.committed == "restore" or not {name, case.current} <= _OPERATIONS.keys():
         return None
     setting = _SETTINGS[case.layout]
-    won, lost = operation(_OPERATIONS[name]), operation(_OPERATIONS[case.loser])
+    won, lost = operation(_OPERATIONS[name]), operation(_OPERATIONS[case.current])
     if not (won.fits(setting) and lost.fits(setting)):
         return None
     # Without partitions, and with ZORDER BY everywhere, an OPTIMIZE takes every file: it keeps apart from no rewrite.
-    everything = case.loser == "zorder" or (case.loser == "optimize" and not setting.partitioned)
-    return decide_pair(setting, won, lost), not apart or everything
+    everything = case.current == "zorder" or (case.current == "optimize" and not setting.partitioned)
+    return decide_pair(setting, won, lost), not separate or everything

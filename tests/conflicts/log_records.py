@@ -72,7 +72,7 @@ class Log:
                     return found
         raise AssertionError(f"no {kind} before version {before}")
 
-    def winner(self, version: int) -> CommittedTransaction:
+    def committed(self, version: int) -> CommittedTransaction:
         """One commit, as the rules take it."""
         actions = self.actions(version)
         kinds = {kind for action in actions for kind in action}

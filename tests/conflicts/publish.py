@@ -121,27 +121,32 @@ def _measured(layout: str) -> set[tuple[str, str]]:
     for case in CASES:
         found = cell_of(case)
         if case.layout == layout and found and found[1] and newest in known.get(case.id, {}):
-            pairs.add((found[0].loser.key, found[0].winner.key))
+            pairs.add((found[0].current.key, found[0].committed.key))
     # Where keeping apart makes no difference, being apart was measured for both.
     for case in CASES:
         found = cell_of(case)
-        if case.layout == layout and found and newest in known.get(case.id, {}) and found[0].meeting == found[0].apart:
-            pairs.add((found[0].loser.key, found[0].winner.key))
+        if (
+            case.layout == layout
+            and found
+            and newest in known.get(case.id, {})
+            and found[0].overlapping == found[0].separate
+        ):
+            pairs.add((found[0].current.key, found[0].committed.key))
     return pairs
 
 
 def _grid(found: Matrix, proven: set[tuple[str, str]]) -> Iterator[str]:
-    pad = max(len(each.name) for each in found.losers) + 4
-    yield f"{'':{pad}}{' '.join(_CODES[each.key] for each in found.winners)}"
-    for row in found.losers:
-        cells = (found.cell(row.key, column.key) for column in found.winners)
+    pad = max(len(each.name) for each in found.all_current) + 4
+    yield f"{'':{pad}}{' '.join(_CODES[each.key] for each in found.all_committed)}"
+    for row in found.all_current:
+        cells = (found.cell(row.key, column.key) for column in found.all_committed)
         marks = "  ".join(_letter(cell, proven) for cell in cells)
         yield f"{_CODES[row.key]} {row.name.ljust(pad - 3)} {marks}"
 
 
 def _letter(cell: Cell, proven: set[tuple[str, str]]) -> str:
     letter = _LETTERS[cell.verdict]
-    return letter.upper() if (cell.loser.key, cell.winner.key) in proven else letter
+    return letter.upper() if (cell.current.key, cell.committed.key) in proven else letter
 
 
 def _other_clients() -> Iterator[str]:
@@ -158,11 +163,11 @@ def _other_clients() -> Iterator[str]:
         groups: dict[str, dict[TableOperation, list[TableOperation]]] = {}
         for each in different:
             if each.before and each.after:
-                how = each.after.meeting
+                how = each.after.overlapping
                 conflict = f" with {how.conflict.exception}" if how.conflict else ""
                 verdict = "depends" if each.after.verdict is CellVerdict.DEPENDS else how.result.value
                 text = f"{verdict}{conflict}: {how.reason} ({how.source})"
-                groups.setdefault(text, {}).setdefault(each.after.loser, []).append(each.after.winner)
+                groups.setdefault(text, {}).setdefault(each.after.current, []).append(each.after.committed)
         for text, pairs in groups.items():
             yield f"* {text}\n\n```"
             yield from pairs_lines(pairs, in_words(base), _STYLE)
@@ -260,7 +265,7 @@ def _streams() -> Iterator[str]:
     yield "| what commits | open-source Delta | Databricks | with a schemaTrackingLocation |\n|---|---|---|---|"
     setting = ConflictContext(client=_NEWEST)
     for each in (each for each in OPERATIONS if each.fits(setting)):
-        made = [transaction.winner for transaction in each.transactions(setting, "a")]
+        made = [transaction.committed for transaction in each.transactions(setting, "a")]
         answers = (
             stream_reader(made, "oss"),
             stream_reader(made, "databricks"),
@@ -289,8 +294,8 @@ def _cases() -> Iterator[str]:
 
 def _case(case: Case, outcomes: Sequence[str | None]) -> str:
     cells = ("not run" if each is None else f"`{each}`" if each else "" for each in outcomes)
-    after = ", after it was on and off before" if case.prepare and "timestamps" in case.winner else ""
-    return f"| {case.layout} | {case.loser} | {case.winner}{after} | {' | '.join(cells)} |"
+    after = ", after it was on and off before" if case.prepare and "timestamps" in case.committed else ""
+    return f"| {case.layout} | {case.current} | {case.committed}{after} | {' | '.join(cells)} |"
 
 
 def _sources() -> Iterator[str]:
@@ -310,7 +315,7 @@ def unknown_facts() -> set[str]:
         matrix(settings[0]),
         *(matrix(setting, {OperationGroup.ROWS, OperationGroup.FILES}) for setting in settings),
     ]
-    sources = {each.source for made in found for cell in made.cells for each in (cell.meeting, cell.apart)}
+    sources = {each.source for made in found for cell in made.cells for each in (cell.overlapping, cell.separate)}
     sources |= {each.sources for setting in settings for each in row_levels(setting)}
     return {fact for source in sources for fact in facts_in(source)} - FACTS.keys()
 

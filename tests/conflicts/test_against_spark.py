@@ -21,7 +21,7 @@ from tablectl.model.plan import Basis
 from tests.conflicts.interleavings import (
     APPEND_B,
     CASES,
-    LOSERS,
+    CURRENT,
     VECTORS_ON,
     Case,
     Lab,
@@ -57,14 +57,16 @@ def test_what_happens_is_what_the_rules_and_the_matrices_say(lab: Lab, tmp_path:
     assert happened == (expected.conflict or ""), told
     found = cell_of(case)
     if found:
-        cell, meeting = found
-        outcome = cell.meeting if meeting else cell.apart
+        cell, overlapping = found
+        outcome = cell.overlapping if overlapping else cell.separate
         assert happened == (outcome.conflict or ""), f"{outcome} in the matrix"
     remember(case, happened)
 
 
 def test_identity_marks_spoil_what_is_free_without_them(lab: Lab, tmp_path: Path) -> None:
-    happened, expected, told = lab.run(Case("identity", "both", "update"), tmp_path, winners=[APPEND_B, VECTORS_ON])
+    happened, expected, told = lab.run(
+        Case("identity", "both", "update"), tmp_path, all_committed=[APPEND_B, VECTORS_ON]
+    )
     assert happened == expected.conflict == Conflict.METADATA_CHANGED, told
 
 
@@ -75,7 +77,7 @@ def test_one_idempotent_write_twice_at_once(lake: Lake, spark: Any, tmp_path: Pa
     with Writer(spark, lambda session: append_idempotently(session, path)) as writer:
         writer.wait_inside()
         first.write.format("delta").mode("append").option("txnAppId", "q").option("txnVersion", 1).save(path)
-        expected = decide_all([log.winner(log.newest())], LOSERS["idempotent"][1](layout, log))
+        expected = decide_all([log.committed(log.newest())], CURRENT["idempotent"][1](layout, log))
         assert writer.release().condition == expected.conflict == Conflict.TRANSACTION
 
 
@@ -101,7 +103,9 @@ def test_a_statement_commits_what_its_effect_says(
     before = Log(tmp_path / "t").newest()
     spark.sql(render(operation, table))
     (said,) = commits_of(effect_of(operation, basis), basis)
-    (made,) = [Log(tmp_path / "t").winner(version) for version in range(before + 1, Log(tmp_path / "t").newest() + 1)]
+    (made,) = [
+        Log(tmp_path / "t").committed(version) for version in range(before + 1, Log(tmp_path / "t").newest() + 1)
+    ]
     assert (said.kind, said.domains, said.blind) == (made.kind, made.domains, made.blind)
     assert (bool(said.added), bool(said.removed)) == (bool(made.added), bool(made.removed))
     assert set(said.protocol.adds if said.protocol else ()) == set(made.protocol.adds if made.protocol else ())
@@ -117,10 +121,10 @@ def test_row_tracking_on_commits_what_its_effect_says(lake: Lake, spark: Any, tm
     basis, before = Basis.of(read_table(table, str(tmp_path / "t"))), log.newest()
     operation = SetProperties((("delta.enableRowTracking", "true"),))
     spark.sql(render(operation, table))
-    made = [log.winner(version) for version in range(before + 1, log.newest() + 1)]
+    made = [log.committed(version) for version in range(before + 1, log.newest() + 1)]
     said = commits_of(effect_of(operation, basis), basis)
-    assert [winner.kind for winner in said] == [winner.kind for winner in made]
-    assert [winner.metadata and winner.metadata.tag for winner in made] == [None, None, "row tracking"]
+    assert [committed.kind for committed in said] == [committed.kind for committed in made]
+    assert [committed.metadata and committed.metadata.tag for committed in made] == [None, None, "row tracking"]
     assert said[-1].metadata is not None
     assert made[-1].metadata is not None
     keys = {key for key, _ in said[-1].metadata.sets}

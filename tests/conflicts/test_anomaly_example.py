@@ -19,13 +19,13 @@ def test_the_table_of_the_documentation() -> None:
     (serializable, strict), (write_serializable, weak) = found.outcomes
     assert (serializable, write_serializable) == (Level.SERIALIZABLE, Level.WRITE_SERIALIZABLE)
     assert strict.conflict is Conflict.APPEND
-    assert weak.survives
+    assert weak.succeeds
 
 
 def test_it_does_not_happen_beside_writers_that_never_say_blind() -> None:
     found = anomaly_example(EXAMPLE, setting(blind=False))
     assert found is not None
-    assert not any(outcome.survives for _, outcome in found.outcomes)
+    assert not any(outcome.succeeds for _, outcome in found.outcomes)
 
 
 @pytest.mark.parametrize(

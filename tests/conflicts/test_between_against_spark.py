@@ -48,22 +48,25 @@ class Pairs:
         rows += "(4, 'b', DATE '2026-01-02', 4), (5, NULL, DATE '2026-01-03', 5)"
         self._spark.sql(f"INSERT INTO delta.`{folder}/t` SELECT /*+ COALESCE(1) */ * FROM VALUES {rows}")
 
-    def check(self, place: Path, loser: str, winner: str) -> tuple[ConflictResult, str]:
+    def check(self, place: Path, current: str, committed: str) -> tuple[ConflictResult, str]:
         """What is said of the loser, and the condition with which it ended; they must agree."""
         shutil.copytree(self._folder / "t", place / "t")
         table = TableName("", (str(place / "t"),))
         live = read_table(table, str(place / "t"))
-        first, second = (sql.replace("$t", table.sql) for sql in (loser, winner))
+        first, second = (sql.replace("$t", table.sql) for sql in (current, committed))
         pair = between(
             parse_statement(first), parse_statement(second), StatementTable.of(live), ConflictContext.of(live, _DELTA)
         )
-        fate = pair.fates[0]
+        pair_outcome = pair.outcomes[0]
         with Writer(self._spark, first) as writer:
             writer.wait_inside()
             self._spark.sql(second)
             happened = writer.release().condition.partition(".")[0]
-        assert happened in {*fate.conflicts, *([""] if fate.result is not ConflictResult.FAILS else [])}, fate
-        return fate.result, happened
+        assert happened in {
+            *pair_outcome.conflicts,
+            *([""] if pair_outcome.result is not ConflictResult.FAILS else []),
+        }, pair_outcome
+        return pair_outcome.result, happened
 
 
 @pytest.fixture(scope="module")
@@ -148,12 +151,16 @@ _MORE = [
 ]
 
 
-@pytest.mark.parametrize(("loser", "winner", "said", "happened"), _QUICK)
-def test_a_pair(pairs: Pairs, tmp_path: Path, loser: str, winner: str, said: ConflictResult, happened: str) -> None:
-    assert pairs.check(tmp_path, loser, winner) == (said, happened)
+@pytest.mark.parametrize(("current", "committed", "said", "happened"), _QUICK)
+def test_a_pair(
+    pairs: Pairs, tmp_path: Path, current: str, committed: str, said: ConflictResult, happened: str
+) -> None:
+    assert pairs.check(tmp_path, current, committed) == (said, happened)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("loser", "winner", "said", "happened"), _MORE)
-def test_more_pairs(pairs: Pairs, tmp_path: Path, loser: str, winner: str, said: ConflictResult, happened: str) -> None:
-    assert pairs.check(tmp_path, loser, winner) == (said, happened)
+@pytest.mark.parametrize(("current", "committed", "said", "happened"), _MORE)
+def test_more_pairs(
+    pairs: Pairs, tmp_path: Path, current: str, committed: str, said: ConflictResult, happened: str
+) -> None:
+    assert pairs.check(tmp_path, current, committed) == (said, happened)

@@ -45,15 +45,15 @@ def expected(basis: Basis, dialect: str = "oss") -> tuple[WriterProfile, ...]:
 def test_any_table_may_see_the_usual_writers_of_each_of_its_clients() -> None:
     writers = expected(_basis("kernel", "delta-spark"))
     assert [writer.name for writer in writers] == _CORE * 2
-    assert [writer.loser.client.engine for writer in writers] == ["kernel"] * 7 + ["delta-spark"] * 7
+    assert [writer.current.client.engine for writer in writers] == ["kernel"] * 7 + ["delta-spark"] * 7
 
 
 def test_a_history_that_names_nobody_is_a_client_of_unknown_kind() -> None:
-    assert {writer.loser.client.engine for writer in expected(_basis())} == {"unknown"}
+    assert {writer.current.client.engine for writer in expected(_basis())} == {"unknown"}
 
 
 def test_on_databricks_there_is_always_one_of_databricks() -> None:
-    assert [writer.loser.client.engine for writer in expected(_basis("kernel"), "databricks")][::7] == [
+    assert [writer.current.client.engine for writer in expected(_basis("kernel"), "databricks")][::7] == [
         "databricks",
         "kernel",
     ]
@@ -78,8 +78,8 @@ def test_what_the_table_gives_reason_to_expect(fact: str, name: str) -> None:
 def test_an_overwrite_writes_clustering_columns_where_there_are_some() -> None:
     for clustered, domains in ((True, ("delta.clustering",)), (False, ())):
         overwrite = expected(_basis("delta-spark", overwrites=True, clustered=clustered))[-1]
-        assert overwrite.loser.kind is Kind.OVERWRITE
-        assert overwrite.loser.domains == domains
+        assert overwrite.current.kind is Kind.OVERWRITE
+        assert overwrite.current.domains == domains
 
 
 def test_only_writers_that_read_nothing_and_carry_no_metadata_are_appends() -> None:

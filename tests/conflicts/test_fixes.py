@@ -11,14 +11,14 @@ from tests.conflicts.settings import EVERYWHERE, VECTORS, setting
 PARTITION = "partition by a column that both filter by, and name it with literals in both conditions"
 
 
-def ways(where: ConflictContext, loser: str, winner: str) -> tuple[str, ...]:
-    return fixes_for(decide_pair(where, operation(winner), operation(loser)), where)
+def ways(where: ConflictContext, current: str, committed: str) -> tuple[str, ...]:
+    return fixes_for(decide_pair(where, operation(committed), operation(current)), where)
 
 
 @pytest.mark.parametrize("where", EVERYWHERE)
 def test_who_commits_needs_no_way_out(where: ConflictContext) -> None:
     for cell in matrix(where).cells:
-        if cell.meeting.survives:
+        if cell.overlapping.succeeds:
             assert fixes_for(cell, where) == ()
 
 

@@ -28,9 +28,11 @@ def test_every_level_is_explained(level: Level) -> None:
 
 
 def test_every_condition_that_stops_a_stream_is_explained() -> None:
-    made = [[each.winner for each in operation.transactions(setting(), "a")] for operation in OPERATIONS]
+    made = [[each.committed for each in operation.transactions(setting(), "a")] for operation in OPERATIONS]
     conditions = {
-        stream_reader(winners, "oss", tracked=tracked).condition for winners in made for tracked in (False, True)
+        stream_reader(all_committed, "oss", tracked=tracked).condition
+        for all_committed in made
+        for tracked in (False, True)
     }
     for condition in conditions - {""}:
         assert find_term(condition), condition

@@ -11,9 +11,12 @@ from tablectl.conflicts.transactions import Conflict, ConflictResult
 from tests.conflicts.settings import EVERYWHERE, VECTORS, setting
 
 
-def marks(where: ConflictContext, losers: str, winners: str) -> list[str]:
+def marks(where: ConflictContext, all_current: str, all_committed: str) -> list[str]:
     found = matrix(where)
-    return ["".join(found.cell(loser, winner).verdict.mark for winner in winners.split()) for loser in losers.split()]
+    return [
+        "".join(found.cell(current, committed).verdict.mark for committed in all_committed.split())
+        for current in all_current.split()
+    ]
 
 
 WRITES = "insert self-insert update optimize overwrite"
@@ -60,16 +63,16 @@ CHANGES = "vectors-on set unset add-columns cluster replace"
 )
 def test_changes_of_settings_by_client(who: str, expected: list[str]) -> None:
     found = matrix(setting(who))
-    rows = [key for key in ("insert", "optimize") if any(each.key == key for each in found.losers)]
+    rows = [key for key in ("insert", "optimize") if any(each.key == key for each in found.all_current)]
     assert marks(setting(who), " ".join(rows), CHANGES)[0] == expected[0]
 
 
 @pytest.mark.parametrize("where", [setting("databricks 14.3", properties=VECTORS), setting("databricks 12.2")])
 def test_on_databricks_every_change_of_metadata_fails_every_write(where: ConflictContext) -> None:
     found = matrix(where)
-    for winner in operations_of(where):
-        if winner.group is OperationGroup.SETTINGS and winner.key != "cluster":
-            assert {found.cell(loser, winner.key).verdict for loser in ("insert", "merge", "optimize")} == {
+    for committed in operations_of(where):
+        if committed.group is OperationGroup.SETTINGS and committed.key != "cluster":
+            assert {found.cell(current, committed.key).verdict for current in ("insert", "merge", "optimize")} == {
                 CellVerdict.FAILS
             }
 
@@ -101,7 +104,7 @@ def test_databricks(where: ConflictContext, expected: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("losers", "expected"),
+    ("all_current", "expected"),
     [
         ("set", ".....XXXX"),  # delta-2.7, row by row
         ("cluster", "....X.XXX"),
@@ -111,31 +114,31 @@ def test_databricks(where: ConflictContext, expected: list[str]) -> None:
         ("optimize", "..~~X...X"),
     ],
 )
-def test_settings_in_flight_on_a_clustered_table(losers: str, expected: str) -> None:
-    winners = "insert self-insert update optimize overwrite vectors-on set add-columns replace"
+def test_settings_in_flight_on_a_clustered_table(all_current: str, expected: str) -> None:
+    all_committed = "insert self-insert update optimize overwrite vectors-on set add-columns replace"
     where = setting(clustered=True)
-    assert marks(where, losers, winners) == [expected]
+    assert marks(where, all_current, all_committed) == [expected]
 
 
 def test_one_stream_that_runs_twice_fails_and_two_streams_do_not() -> None:
     cell = matrix(setting()).cell("stream", "stream")
-    assert (cell.meeting.conflict, cell.apart.survives) == (Conflict.TRANSACTION, True)
+    assert (cell.overlapping.conflict, cell.separate.succeeds) == (Conflict.TRANSACTION, True)
 
 
 @pytest.mark.parametrize("where", EVERYWHERE)
 def test_who_keeps_apart_fares_no_worse(where: ConflictContext) -> None:
     for cell in matrix(where).cells:
-        unknown = cell.apart.result is ConflictResult.UNKNOWN  # whether to keep apart helps is not documented either
-        assert unknown or cell.apart.rank <= cell.meeting.rank, cell
+        unknown = cell.separate.result is ConflictResult.UNKNOWN  # whether to keep apart helps is not documented either
+        assert unknown or cell.separate.rank <= cell.overlapping.rank, cell
 
 
 @pytest.mark.parametrize("where", EVERYWHERE)
 def test_every_cell_has_a_reason_and_a_source_and_a_failure_its_class(where: ConflictContext) -> None:
     for cell in matrix(where).cells:
-        for outcome in (cell.meeting, cell.apart):
+        for outcome in (cell.overlapping, cell.separate):
             assert outcome.reason
             assert outcome.source
-            assert (outcome.conflict is None) or not outcome.survives
+            assert (outcome.conflict is None) or not outcome.succeeds
             assert outcome.conflict or outcome.result is not ConflictResult.FAILS
 
 
@@ -160,11 +163,11 @@ def test_every_operation_is_somewhere() -> None:
 def test_a_comparison_counts_what_stays() -> None:
     before, after = matrix(setting()), matrix(setting(partitioned=True))
     different, equal = compare(before, after)
-    changed = {(each.cell.loser.key, each.cell.winner.key) for each in different}
+    changed = {(each.cell.current.key, each.cell.committed.key) for each in different}
     assert ("update", "insert") in changed
     assert ("insert", "update") not in changed
-    gone = next(each for each in different if each.cell.loser.key == "cluster")
+    gone = next(each for each in different if each.cell.current.key == "cluster")
     assert gone.before is not None
     assert gone.after is None
-    assert equal + len(different) == len({(c.loser.key, c.winner.key) for c in (*before.cells, *after.cells)})
+    assert equal + len(different) == len({(c.current.key, c.committed.key) for c in (*before.cells, *after.cells)})
     assert compare(before, before) == ((), len(before.cells))

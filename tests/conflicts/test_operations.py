@@ -24,7 +24,7 @@ def test_keys_and_names_are_their_own() -> None:
 def test_partitions_have_as_many_values_as_the_table_has_columns(where: ConflictContext) -> None:
     for each in operations_of(where):
         for made in each.transactions(where, "a"):
-            files = (*made.winner.added, *made.winner.removed)
+            files = (*made.committed.added, *made.committed.removed)
             assert {len(file.partition) for file in files} <= {1 if where.partitioned else 0}, each.key
 
 
@@ -32,7 +32,7 @@ def test_partitions_have_as_many_values_as_the_table_has_columns(where: Conflict
 def test_whoever_removes_a_file_has_read_it_or_its_partition(where: ConflictContext) -> None:
     for each in operations_of(where):
         for made in each.transactions(where, "b"):
-            for file in made.winner.removed:
+            for file in made.committed.removed:
                 known = made.reads.whole or file.path in made.reads.files
                 assert known or made.reads.admit(file, partitioned=where.partitioned), each.key
 
@@ -40,7 +40,7 @@ def test_whoever_removes_a_file_has_read_it_or_its_partition(where: ConflictCont
 @pytest.mark.parametrize("where", EVERYWHERE)
 def test_only_what_rearranges_files_changes_no_row(where: ConflictContext) -> None:
     for each in operations_of(where):
-        changes = [made.winner.data_change for made in each.transactions(where, "a")]
+        changes = [made.committed.data_change for made in each.transactions(where, "a")]
         if each.group is OperationGroup.ROWS:
             assert all(changes)
         elif each.group in {OperationGroup.FILES, OperationGroup.SETTINGS}:
@@ -50,7 +50,7 @@ def test_only_what_rearranges_files_changes_no_row(where: ConflictContext) -> No
 def test_what_tablectl_sends_is_what_it_says_elsewhere() -> None:
     where = setting()
     said = commits_of(effect_of(SetProperties((("delta.enableDeletionVectors", "true"),)), where.basis), where.basis)
-    assert tuple(made.winner for made in operation("vectors-on").transactions(where, "a")) == said
+    assert tuple(made.committed for made in operation("vectors-on").transactions(where, "a")) == said
 
 
 def test_a_table_is_offered_what_changes_it() -> None:
@@ -68,17 +68,17 @@ def test_a_table_is_offered_what_changes_it() -> None:
 def test_to_drop_deletion_vectors_takes_several_commits() -> None:
     protocol = Protocol(3, 7, frozenset({"deletionVectors"}), frozenset({"deletionVectors"}))
     made = operation("drop-feature").transactions(setting(protocol=protocol, properties=VECTORS), "a")
-    assert [each.winner.kind for each in made] == [Kind.UNSET_PROPERTIES, Kind.REORG, Kind.DROP_FEATURE]
+    assert [each.committed.kind for each in made] == [Kind.UNSET_PROPERTIES, Kind.REORG, Kind.DROP_FEATURE]
     (last,) = operation("drop-feature").transactions(setting(protocol=protocol), "a")
-    assert last.winner.protocol
-    assert last.winner.protocol.removes == ("deletionVectors",)
+    assert last.committed.protocol
+    assert last.committed.protocol.removes == ("deletionVectors",)
 
 
 def test_a_loser_takes_all_that_its_commit_would_hold() -> None:
     where = setting(partitioned=True, properties=VECTORS)
     (merge,) = operation("merge").transactions(where, "b")
-    loser = merge.loser(where)
-    assert (loser.kind, loser.removes, loser.reads.partitions) == (Kind.MERGE, ("b",), (("b",),))
-    assert (loser.metadata, loser.protocol, loser.partitioned) == (False, False, True)
+    current = merge.current(where)
+    assert (current.kind, current.removes, current.reads.partitions) == (Kind.MERGE, ("b",), (("b",),))
+    assert (current.metadata, current.protocol, current.partitioned) == (False, False, True)
     (constraint,) = operation("add-constraint").transactions(setting(protocol=Protocol(1, 1)), "a")
-    assert (constraint.loser(where).metadata, constraint.loser(where).protocol) == (True, True)
+    assert (constraint.current(where).metadata, constraint.current(where).protocol) == (True, True)

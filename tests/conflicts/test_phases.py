@@ -206,9 +206,9 @@ def test_the_casualties_are_named_with_their_exceptions(effect: CommitEffect, ba
 def test_a_forecast_names_each_writer_of_each_client() -> None:
     basis = _basis("delta-spark 4.4.0", "kernel 4.4.0", identity=True)
     found = {
-        (each.writer.loser.client.engine, each.writer.name): each.outcome for each in forecast(_VECTORS, basis, "oss")
+        (each.writer.current.client.engine, each.writer.name): each.outcome for each in forecast(_VECTORS, basis, "oss")
     }
-    assert found["delta-spark", "MERGE"].survives
+    assert found["delta-spark", "MERGE"].succeeds
     assert found["delta-spark", "INSERT that draws identity values"].conflict is Conflict.METADATA_CHANGED
     assert found["kernel", "MERGE"].conflict is Conflict.PROTOCOL_CHANGED
     assert all(outcome.reason and outcome.source for outcome in found.values())

@@ -20,6 +20,6 @@ def test_every_case_was_measured_and_the_matrix_says_the_same() -> None:
     for case in CASES:
         found, outcome = cell_of(case), known.get(case.id, {}).get("4.4")
         if found and outcome is not None:
-            cell, meeting = found
-            expected = cell.meeting if meeting else cell.apart
+            cell, overlapping = found
+            expected = cell.overlapping if overlapping else cell.separate
             assert outcome == (expected.conflict or ""), case.id

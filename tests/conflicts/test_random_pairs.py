@@ -81,7 +81,7 @@ class Statement:
             case _:
                 return "ALTER TABLE $t SET TBLPROPERTIES ('owner.team' = 'x')"
 
-    def loser(self, layout: Layout, log: Log) -> CurrentTransaction:
+    def current(self, layout: Layout, log: Log) -> CurrentTransaction:
         """The same as the rules take it, on a table that nobody changed yet."""
         paths = live_files(log)
         partitions: tuple[Partition, ...] | None = None
@@ -113,8 +113,8 @@ class Statement:
 
 
 _LOSING = (Kind.APPEND, Kind.READING_INSERT, Kind.UPDATE, Kind.DELETE, Kind.MERGE, Kind.OVERWRITE)
-_LOSERS = st.builds(Statement, st.sampled_from(_LOSING), _wheres())
-_WINNERS = st.builds(Statement, st.sampled_from((*_LOSING, Kind.OPTIMIZE, Kind.SET_PROPERTIES)), _wheres())
+_CURRENT = st.builds(Statement, st.sampled_from(_LOSING), _wheres())
+_COMMITTED = st.builds(Statement, st.sampled_from((*_LOSING, Kind.OPTIMIZE, Kind.SET_PROPERTIES)), _wheres())
 _LAYOUTS = st.sampled_from(["plain", "partitioned", "weak", "weak partitioned"])
 _NUMBERS = count()
 
@@ -124,17 +124,19 @@ def lake(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return Lake(spark, tmp_path_factory.mktemp("layouts"))
 
 
-def _check(spark: Any, lake: Lake, place: Path, layout_name: str, loser: Statement, winners: list[Statement]) -> None:
+def _check(
+    spark: Any, lake: Lake, place: Path, layout_name: str, current: Statement, all_committed: list[Statement]
+) -> None:
     layout, log = lake.copy(layout_name, place), Log(place)
-    described, read = loser.loser(layout, log), log.newest()
-    with Writer(spark, loser.sql.replace("$t", f"delta.`{place}`"), Hold.AT_COMMIT) as writer:
+    described, read = current.current(layout, log), log.newest()
+    with Writer(spark, current.sql.replace("$t", f"delta.`{place}`"), Hold.AT_COMMIT) as writer:
         writer.wait_inside()
-        for winner in winners:
-            spark.sql(winner.sql.replace("$t", f"delta.`{place}`"))
-        made = [log.winner(version) for version in range(read + 1, log.newest() + 1)]
+        for committed in all_committed:
+            spark.sql(committed.sql.replace("$t", f"delta.`{place}`"))
+        made = [log.committed(version) for version in range(read + 1, log.newest() + 1)]
         happened = writer.release().condition.partition(".")[0]
     expected = decide_all(made, described)
-    assert happened == (expected.conflict or ""), f"{expected}\nafter {made}\nfor {described}\n{loser.sql}"
+    assert happened == (expected.conflict or ""), f"{expected}\nafter {made}\nfor {described}\n{current.sql}"
     shutil.rmtree(place)
 
 
@@ -150,17 +152,17 @@ def _settings(examples: int) -> settings:
 
 
 @_settings(12)
-@given(layout=_LAYOUTS, loser=_LOSERS, winners=st.lists(_WINNERS, min_size=1, max_size=2))
+@given(layout=_LAYOUTS, current=_CURRENT, all_committed=st.lists(_COMMITTED, min_size=1, max_size=2))
 def test_the_rules_know_what_delta_does(
-    spark: Any, lake: Lake, tmp_path: Path, layout: str, loser: Statement, winners: list[Statement]
+    spark: Any, lake: Lake, tmp_path: Path, layout: str, current: Statement, all_committed: list[Statement]
 ) -> None:
-    _check(spark, lake, tmp_path / f"t{next(_NUMBERS)}", layout, loser, winners)
+    _check(spark, lake, tmp_path / f"t{next(_NUMBERS)}", layout, current, all_committed)
 
 
 @pytest.mark.slow
 @_settings(150)
-@given(layout=_LAYOUTS, loser=_LOSERS, winners=st.lists(_WINNERS, min_size=1, max_size=3))
+@given(layout=_LAYOUTS, current=_CURRENT, all_committed=st.lists(_COMMITTED, min_size=1, max_size=3))
 def test_the_rules_know_what_delta_does_more_often(
-    spark: Any, lake: Lake, tmp_path: Path, layout: str, loser: Statement, winners: list[Statement]
+    spark: Any, lake: Lake, tmp_path: Path, layout: str, current: Statement, all_committed: list[Statement]
 ) -> None:
-    _check(spark, lake, tmp_path / f"t{next(_NUMBERS)}", layout, loser, winners)
+    _check(spark, lake, tmp_path / f"t{next(_NUMBERS)}", layout, current, all_committed)

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from tablectl.conflicts.streaming_readers import ReaderEffect, stream_reader
-from tests.conflicts.interleavings import WINNERS, Lake
+from tests.conflicts.interleavings import COMMITTED, Lake
 from tests.conflicts.log_records import Log
 
 pytestmark = pytest.mark.spark
 
 _CONDITION = re.compile(r"\[?((?:DELTA|DIFFERENT_DELTA)_[A-Z_]+)")
 _STATEMENTS = {
-    **{name: each[0] for name, each in WINNERS.items() if len(each) == 1},
+    **{name: each[0] for name, each in COMMITTED.items() if len(each) == 1},
     "replace": "CREATE OR REPLACE TABLE $t (id BIGINT, p STRING, v BIGINT) USING delta",
 }
 
@@ -87,7 +87,7 @@ def test_what_a_stream_does_is_what_the_rules_say(spark: Any, lake: Lake, tmp_pa
     assert stream.read() == ""
     try:
         spark.sql(_STATEMENTS[name].replace("$t", table))
-        made = [log.winner(version) for version in range(read + 1, log.newest() + 1)]
+        made = [log.committed(version) for version in range(read + 1, log.newest() + 1)]
         expected = stream_reader(made, "oss")
         spark.sql(f"INSERT INTO {table} (id, p, v) VALUES (10, 'a', 10)")  # a stream looks up when there are rows
         first = stream.read()

@@ -132,7 +132,7 @@ def test_row_tracking_on_is_three_commits_and_two_where_the_protocol_has_it() ->
     assert (backfill.kind, backfill.data_change) == (Kind.BACKFILL, False)
     assert last.metadata is not None
     assert (last.metadata.tag, last.protocol) == ("row tracking", ProtocolChange(adds=("deletionVectors",)))
-    assert [winner.kind for winner in commits_of(CommitEffect(sets=on.sets), _BASIS)] == [
+    assert [committed.kind for committed in commits_of(CommitEffect(sets=on.sets), _BASIS)] == [
         Kind.BACKFILL,
         Kind.SET_PROPERTIES,
     ]

@@ -10,7 +10,7 @@ from tests.conflicts.settings import VECTORS, setting
 
 def stop(key: str, dialect: str = "oss", *, tracked: bool = False, **more: object) -> ReaderStop:
     where = setting(**more)  # type: ignore[arg-type]
-    made = [each.winner for each in operation(key).transactions(where, "a")]
+    made = [each.committed for each in operation(key).transactions(where, "a")]
     return stream_reader(made, dialect, tracked=tracked)
 
 
@@ -34,7 +34,7 @@ def test_a_stream_goes_on_where_only_rows_were_added_or_properties_changed(key: 
 def test_what_stops_it(key: str, effect: ReaderEffect, condition: str) -> None:
     found = stop(key)
     assert (found.effect, found.condition) == (effect, condition)
-    assert found.way_out
+    assert found.fix
 
 
 def test_identity_values_that_are_drawn_change_no_schema_that_it_reads() -> None:
@@ -59,7 +59,7 @@ def test_nothing_stops_nobody() -> None:
 
 
 def stopped(key: str) -> tuple[str, ...]:
-    return stopped_readers([each.winner for each in operation(key).transactions(setting(), "a")])
+    return stopped_readers([each.committed for each in operation(key).transactions(setting(), "a")])
 
 
 def test_a_plan_says_which_streams_stop() -> None:

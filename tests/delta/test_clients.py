@@ -253,7 +253,7 @@ class _Fate:
 
 
 @pytest.mark.parametrize(
-    "fate",
+    "pair_outcome",
     [
         _Fate("clustering", "never"),
         _Fate("deletionVectors", "with history"),
@@ -265,8 +265,8 @@ class _Fate:
         _Fate("neverHeardOf", "never"),
     ],
 )
-def test_how_a_feature_leaves(fate: _Fate) -> None:
-    assert leaves(fate.feature) == fate.leaves
+def test_how_a_feature_leaves(pair_outcome: _Fate) -> None:
+    assert leaves(pair_outcome.feature) == pair_outcome.leaves
 
 
 def test_what_a_numbered_protocol_implies_is_not_added() -> None:

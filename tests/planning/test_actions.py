@@ -45,5 +45,5 @@ def test_every_refusal_is_given_at_once(live: Live) -> None:
     changes = diff(Policy(isolation="WriteSerializable", clustering=("id",)), table)
     found = refusals_for(changes, table, "oss")
     assert [refusal.change for refusal in found] == ["isolation", "clustering"]
-    assert all(refusal.reason and refusal.way_out for refusal in found)
+    assert all(refusal.reason and refusal.fix for refusal in found)
     assert [refusal.change for refusal in refusals_for(changes, table, "databricks")] == ["clustering"]

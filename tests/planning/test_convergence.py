@@ -86,7 +86,7 @@ clients = st.lists(
 counted = st.integers(0, 5)
 parts = st.builds(FileGroup, columns=st.none() | columns, files=counted, bytes=counted)
 every_marks = st.lists(parts, max_size=3, unique_by=lambda part: part.columns).map(
-    lambda each: ClusteringState(parts=tuple(each), older=ClusteringState(parts=tuple(each)).loose())
+    lambda each: ClusteringState(parts=tuple(each), older=ClusteringState(parts=tuple(each)).unclustered())
 )
 options = st.builds(
     TableOptions,
@@ -198,7 +198,7 @@ def operate(table: LiveTable, operation: Operation) -> LiveTable:
         case UnsetProperties(keys):
             return replace(table, properties={key: text for key, text in properties.items() if key not in keys})
         case ClusterBy(paths):
-            marks = table.marks and replace(table.marks, older=table.marks.loose())
+            marks = table.marks and replace(table.marks, older=table.marks.unclustered())
             return replace(table, clustering=paths, marks=marks)
         case Purge():
             return replace(table, vectors=0)

@@ -50,7 +50,7 @@ def test_a_write_that_names_the_columns_is_a_refusal_that_names_it(live: Callabl
         "9, names the partition columns"
     )
     assert refusal.condition == "DELTA_METADATA_MISMATCH"
-    assert "`allow: [partition_writers]`" in refusal.way_out
+    assert "`allow: [partition_writers]`" in refusal.fix
 
 
 def test_of_a_stream_the_log_does_not_tell_and_it_is_a_refusal_all_the_same(live: Callable[..., LiveTable]) -> None:

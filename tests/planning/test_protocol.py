@@ -77,7 +77,7 @@ def test_a_client_that_is_locked_out_is_a_refusal_at_the_change_that_does_it(liv
         "(source: trino.io: table features of the Delta Lake connector, and release notes, by release; "
         "as of 2025-11-30)"
     )
-    assert refusal.way_out.startswith("upgrade it to 454 and change its version under `clients`")
+    assert refusal.fix.startswith("upgrade it to 454 and change its version under `clients`")
     assert plan.statements == ()
     assert plan.protocol_after == plan.basis.protocol
     assert {"P001", "P002"} <= {each.code for each in plan.findings}, "what was asked for is told"
@@ -137,8 +137,8 @@ def test_a_change_that_locks_out_the_only_writer_is_refused(
     assert refusal.reason.startswith("it locks out delta-rs ")
     assert "the only client that recently wrote the table" in refusal.reason
     assert "1.6.6 was tried" in refusal.reason
-    assert "`allow: [lockout]`" in refusal.way_out
-    assert lost in refusal.reason or lost in refusal.way_out or lost == "rowTracking"
+    assert "`allow: [lockout]`" in refusal.fix
+    assert lost in refusal.reason or lost in refusal.fix or lost == "rowTracking"
     assert plan.statements == ()
     assert "P004" not in {each.code for each in plan.findings}, "the refusal says it already"
 
@@ -222,7 +222,7 @@ def test_vectors_that_remain_when_they_are_turned_off_for_trino_are_a_refusal(
     assert refusal.change == "deletion_vectors"
     assert refusal.reason.startswith("trino 470 would read wrong rows: it ignores the deletion vectors")
     assert "trinodb/trino/issues/30685" in refusal.reason
-    assert refusal.way_out.startswith("purge first")
+    assert refusal.fix.startswith("purge first")
 
 
 def test_vectors_in_an_old_checkpoint_are_a_finding_for_trino_and_nothing_for_spark(

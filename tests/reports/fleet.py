@@ -27,7 +27,9 @@ def fleet(planned: Planned, count: int, distinct: int) -> Plan:
     """A plan of ``count`` tables with ``distinct`` different changes, named so that text order is not natural order."""
     models = [_model(planned, index) for index in range(min(distinct, count))]
     tables = tuple(renamed(models[index % len(models)], index + 1) for index in range(count))
-    return Plan(format=1, tool="0.1.0", dialect="oss", policies="0" * 64, tables=tables, unchanged=("lake.sales.other",))
+    return Plan(
+        format=1, tool="0.1.0", dialect="oss", policies="0" * 64, tables=tables, unchanged=("lake.sales.other",)
+    )
 
 
 def _model(planned: Planned, index: int) -> TablePlan:

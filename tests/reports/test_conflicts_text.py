@@ -92,13 +92,13 @@ def test_no_policy_and_nothing_to_change(live: Live) -> None:
 def test_for_machines(found: ConflictReport, databricks: ConflictReport) -> None:
     plain = json.loads(json.dumps(conflicts_json(found)))
     (view,) = plain["views"]
-    pairs = {(each["loser"], each["winner"]): each for each in view["pairs"]}
+    pairs = {(each["current"], each["committed"]): each for each in view["pairs"]}
     assert pairs["update", "insert"]["meeting"]["condition"] == "DELTA_CONCURRENT_APPEND"
     assert pairs["update", "insert"]["meeting"]["exception"] == "ConcurrentAppendException"
     assert pairs["update", "insert"]["verdict"] == "fails"
     assert pairs["insert", "update"]["avoid"] == []
     assert view["policy"]["equal"] + len(view["policy"]["different"]) > 900
-    assert {each["winner"]: each["effect"] for each in view["streaming_readers"]}["update"] == "stops"
+    assert {each["committed"]: each["effect"] for each in view["streaming_readers"]}["update"] == "stops"
     (row_level, *_) = conflicts_json(databricks)["views"][0]["row_level"]
     assert row_level == {"statement": "update", "holds": False, "sources": "D43", "why_not": "deletion vectors are off"}
     assert set(pairs) <= {(a, b) for a in plain["operations"] for b in plain["operations"]}

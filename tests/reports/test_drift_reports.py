@@ -111,7 +111,7 @@ def test_junit(drift: Drift) -> None:
 def test_html(drift: Drift) -> None:
     page = Read(rendered(drift, ReportFormat.HTML))
     said = " ".join(" ".join(page.text).split())
-    assert page.loose == []
+    assert page.unclustered == []
     assert "isolation default Serializable p.yaml:2" in said
     assert "since version 13, 2026-11-18 11:06:40 UTC: WRITE; before that it was Serializable" in said
     assert "before version 4, the oldest one in the history" in said
@@ -151,6 +151,6 @@ def test_nothing_of_others_means_anything(text: str) -> None:
     assert set(page.tags) <= OURS
     assert page.links == []
     assert printable(text) in page.code
-    assert Read(rendered(evil, ReportFormat.HTML)).loose == []
+    assert Read(rendered(evil, ReportFormat.HTML)).unclustered == []
     assert len(run_of(rendered(evil, ReportFormat.SARIF))["results"]) == 3
     assert len(cases(rendered(evil, ReportFormat.JUNIT))) == 4

@@ -90,7 +90,7 @@ def test_every_refusal_comes_with_its_fix(plan: Plan) -> None:
     said = [each.text for each in refused.effects]
     for refusal in refused.first.refusals:
         assert any(refusal.reason in text for text in said)
-        assert f"fix: {refusal.way_out}" in said
+        assert f"fix: {refusal.fix}" in said
 
 
 def test_tables_that_cannot_be_read_for_one_reason_are_one_group() -> None:

@@ -31,9 +31,9 @@ class Read(HTMLParser):
         self.found: list[tuple[str, dict[str, str | None]]] = []
         self.text: list[str] = []
         self.inside: list[str] = []
-        self.loose: list[str] = []
+        self.unclustered: list[str] = []
         self.feed(page)
-        self.loose += self.inside
+        self.unclustered += self.inside
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found.append((tag, dict(attrs)))
@@ -45,7 +45,7 @@ class Read(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         if not self.inside or self.inside.pop() != tag:
-            self.loose.append(tag)
+            self.unclustered.append(tag)
 
     def handle_data(self, data: str) -> None:
         if self.inside and self.inside[-1] not in {"style", "script"}:
@@ -73,7 +73,7 @@ KINDS = pytest.mark.parametrize("kind", ["plan", "run", "nothing", "nothing run"
 def test_it_is_well_formed(pages: dict[str, str], kind: str) -> None:
     page = Read(pages[kind])
     ids = [attrs["id"] for _, attrs in page.found if "id" in attrs]
-    assert page.loose == []
+    assert page.unclustered == []
     assert len(set(ids)) == len(ids)
     targets = {str(attrs["href"])[1:] for attrs in page.all("a") if str(attrs["href"]).startswith("#")}
     labels = {str(attrs["aria-labelledby"]) for _, attrs in page.found if "aria-labelledby" in attrs}
@@ -159,7 +159,7 @@ def test_nothing_of_others_means_anything(plan: Plan, run_report: RunReport, tex
         name=text, outcome=RunOutcome.FAILED, message=text, commits=(commit,), foreign=(commit,), notes=(text,)
     )
     page = Read(run_html(replace(run_report, run=text, tables=(run, run_report.tables[0]), proceed=text), Context()))
-    assert page.loose == []
+    assert page.unclustered == []
     assert not [name for _, attrs in page.found for name in attrs if name.startswith("on")]
 
 

@@ -18,7 +18,7 @@ def test_the_page_is_that_of_the_rules() -> None:
 def test_every_code_has_a_page(code: str) -> None:
     rule = RULES[code]
     text = code_text(rule, rule.severity, "", Style(width=10_000))
-    for part in (rule.breaks, rule.why, rule.way_out, rule.source, rule.title, code):
+    for part in (rule.breaks, rule.why, rule.fix, rule.source, rule.title, code):
         assert part in text
     assert f"## {code}\n" in codes_page()
     assert all(len(line) <= 80 for line in code_text(rule, rule.severity, "", Style(width=80)).splitlines())

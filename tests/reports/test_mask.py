@@ -130,10 +130,10 @@ def test_an_attribute_that_speaks_for_a_masked_key_is_hidden(
 def test_a_short_value_is_hidden_where_it_is_a_word(plan: Plan, table_planned: Callable[..., TablePlan]) -> None:
     table = table_planned("lake.s.t", {"properties": {"pin.password": "42"}}, {"properties": {"pin.password": "7"}})
     refused = replace(
-        table, refusals=(Refusal(change="properties.pin.password", reason="7 is not 42, 742 is", way_out="not 42"),)
+        table, refusals=(Refusal(change="properties.pin.password", reason="7 is not 42, 742 is", fix="not 42"),)
     )
     shown = MASK.plan(replace(plan, tables=(refused,))).tables[0].refusals[0]
-    assert (shown.reason, shown.way_out) == (f"{HIDDEN} is not {HIDDEN}, 742 is", f"not {HIDDEN}")
+    assert (shown.reason, shown.fix) == (f"{HIDDEN} is not {HIDDEN}, 742 is", f"not {HIDDEN}")
 
 
 def test_a_finding_about_a_masked_key_is_its_title_alone() -> None:

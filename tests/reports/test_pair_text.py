@@ -26,7 +26,7 @@ _MERGE = """MERGE INTO lake.sales.orders AS t
 _DELETE = "DELETE FROM lake.sales.orders WHERE order_date = '2026-01-02' AND customer_id = 7"
 
 
-def meeting(live: Callable[..., LiveTable], first: str = _MERGE, second: str = _DELETE, **facts: Any) -> Comparison:
+def overlapping(live: Callable[..., LiveTable], first: str = _MERGE, second: str = _DELETE, **facts: Any) -> Comparison:
     return compare_statements(
         live("lake.sales.orders", **{"partition_columns": ("order_date",), **facts}), first, second, "oss"
     )
@@ -36,7 +36,7 @@ def meeting(live: Callable[..., LiveTable], first: str = _MERGE, second: str = _
 def test_two_statements_that_meet(
     width: int, live: Callable[..., LiveTable], golden: Callable[[str, str], None]
 ) -> None:
-    text = between_text(meeting(live), Style(width=width))
+    text = between_text(overlapping(live), Style(width=width))
     assert all(len(line) <= width for line in text.splitlines())
     golden(f"between-{width}.txt", text)
 
@@ -44,24 +44,26 @@ def test_two_statements_that_meet(
 def test_two_statements_for_two_clients(live: Callable[..., LiveTable], golden: Callable[[str, str], None]) -> None:
     clients = (Client("delta-spark", (3, 2, 0)), Client("delta-spark", (4, 4, 0)), Client("databricks", (15, 4)))
     second = _DELETE.replace("=", ">", 1)
-    text = between_text(meeting(live, second, "INSERT OVERWRITE lake.sales.orders TABLE x", clients=clients), Style())
+    text = between_text(
+        overlapping(live, second, "INSERT OVERWRITE lake.sales.orders TABLE x", clients=clients), Style()
+    )
     golden("between-clients.txt", text)
 
 
 def test_statements_that_keep_apart(live: Callable[..., LiveTable], golden: Callable[[str, str], None]) -> None:
     other = "UPDATE lake.sales.orders SET customer_id = 8 WHERE order_date < '2026-01-02'"
-    golden("between-apart.txt", between_text(meeting(live, other), Style()))
+    golden("between-apart.txt", between_text(overlapping(live, other), Style()))
 
 
 def test_partitions_that_would_help(live: Callable[..., LiveTable]) -> None:
     other = "UPDATE lake.sales.orders SET customer_id = 8 WHERE order_date < '2026-01-02'"
-    found = meeting(live, other, partition_columns=(), clustering=(("order_id",),))
+    found = overlapping(live, other, partition_columns=(), clustering=(("order_id",),))
     text = between_text(found, Style())
     assert "PARTITIONED BY (order_date) instead of clustering: both would" in text
 
 
 def test_who_stands_for_clients_that_run_no_sql(live: Callable[..., LiveTable]) -> None:
-    found = meeting(live, clients=(Client("kernel"), Client("delta-rs", (1, 6))))
+    found = overlapping(live, clients=(Client("kernel"), Client("delta-rs", (1, 6))))
     assert found.assumed
     assert "this answer assumes the newest Delta Spark" in " ".join(between_text(found, Style()).split())
     with pytest.raises(StatementError, match="Delta Kernel runs no SQL statements"):
@@ -69,18 +71,20 @@ def test_who_stands_for_clients_that_run_no_sql(live: Callable[..., LiveTable]) 
 
 
 def test_control_characters_of_a_statement_are_shown_not_sent(live: Callable[..., LiveTable]) -> None:
-    found = meeting(live, "DELETE FROM lake.sales.orders WHERE order_date = '\x1b[31m' OR order_date = '2026-01-01'")
+    found = overlapping(
+        live, "DELETE FROM lake.sales.orders WHERE order_date = '\x1b[31m' OR order_date = '2026-01-01'"
+    )
     assert "\x1b" not in between_text(found, Style())
 
 
 def test_colours_change_no_letter(live: Callable[..., LiveTable]) -> None:
-    painted = between_text(meeting(live), Style(colour=True))
+    painted = between_text(overlapping(live), Style(colour=True))
     assert "\x1b[" in painted
-    assert re.sub(r"\x1b\[[0-9;]*m", "", painted) == between_text(meeting(live), Style())
+    assert re.sub(r"\x1b\[[0-9;]*m", "", painted) == between_text(overlapping(live), Style())
 
 
 def test_the_same_for_machines(live: Callable[..., LiveTable]) -> None:
-    found = json.loads(json.dumps(between_json(meeting(live))))
+    found = json.loads(json.dumps(between_json(overlapping(live))))
     assert found["apart"] is False
     assert [each["operation"] for each in found["statements"]] == ["MERGE", "DELETE"]
     (view,) = found["views"]
@@ -94,4 +98,4 @@ def test_the_page_about_it_shows_what_is_said(live: Callable[..., LiveTable]) ->
     page = (Path(__file__).parents[2] / "docs" / "between.md").read_text(encoding="utf-8")
     command, said = re.findall(r"```(?:console|text)\n(.*?)```", page, re.DOTALL)
     first, second = re.findall(r"\"\n(.*?)\n  \"", command, re.DOTALL)
-    assert between_text(meeting(live, first, second), Style()) == said
+    assert between_text(overlapping(live, first, second), Style()) == said

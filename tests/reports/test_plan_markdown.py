@@ -111,7 +111,7 @@ def hostile_plan(plan: Plan, text: str) -> Plan:
     statement = replace(first.statements[0], sql=f"SET ('{text}')", reason=text, fails=text, undo=(text,))
     tables = (
         replace(first, name=text, changes=(change,), statements=(statement,)),
-        replace(refused, refusals=(replace(refused.refusals[0], change=text, reason=text, way_out=text),)),
+        replace(refused, refusals=(replace(refused.refusals[0], change=text, reason=text, fix=text),)),
         last,
     )
     failure = TableFailure(name=text, message=text, hint=text)

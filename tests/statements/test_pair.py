@@ -54,7 +54,7 @@ def pair(
 def results(
     first: str, second: str, subject: StatementTable = _ORDERS, setting: ConflictContext = _SPARK
 ) -> tuple[ConflictResult, ConflictResult]:
-    one, two = pair(first, second, subject, setting).fates
+    one, two = pair(first, second, subject, setting).outcomes
     return one.result, two.result
 
 
@@ -130,9 +130,9 @@ def test_pairs_on_a_partitioned_table(first: str, second: str, said: tuple[Confl
         ("country = 'de' AND id = 1", True),
     ],
 )
-def test_conditions_that_keep_out_of_a_country(condition: str, apart: bool) -> None:
+def test_conditions_that_keep_out_of_a_country(condition: str, separate: bool) -> None:
     other = "UPDATE lake.orders SET amount = 0 WHERE country = 'fr'"
-    assert pair(f"UPDATE lake.orders SET amount = 1 WHERE {condition}", other).apart is apart
+    assert pair(f"UPDATE lake.orders SET amount = 1 WHERE {condition}", other).separate is separate
 
 
 _TYPED = [
@@ -165,17 +165,17 @@ _TYPED = [
 
 
 @pytest.mark.parametrize(("kind", "one", "other", "apart"), _TYPED)
-def test_each_type_of_partition_column(kind: str, one: str, other: str, apart: bool) -> None:
+def test_each_type_of_partition_column(kind: str, one: str, other: str, separate: bool) -> None:
     subject = replace(_ORDERS, schema=Schema((*_FIELDS, Field("k", kind))), partition_columns=("k",))
     update = "UPDATE lake.orders SET amount = 0 WHERE "
-    assert pair(update + one, update + other, subject).apart is apart
+    assert pair(update + one, update + other, subject).separate is separate
 
 
 def test_texts_of_a_char_column_are_padded_so_nothing_is_proven() -> None:
     subject = replace(_ORDERS, schema=Schema((Field("k", "string", bytewise=False),)), partition_columns=("k",))
     update = "UPDATE lake.orders SET amount = 0 WHERE "
-    assert not pair(f"{update} k = 'a'", f"{update} k = 'b'", subject).apart
-    assert pair(f"{update} k IS NULL", f"{update} k IS NOT NULL", subject).apart
+    assert not pair(f"{update} k = 'a'", f"{update} k = 'b'", subject).separate
+    assert pair(f"{update} k IS NULL", f"{update} k IS NOT NULL", subject).separate
 
 
 def test_an_empty_text_is_stored_as_null() -> None:
@@ -187,8 +187,8 @@ def test_an_empty_text_is_stored_as_null() -> None:
 
 def test_without_partitions_every_added_file_is_read() -> None:
     found = pair(DAY_1, DAY_2, _FLAT)
-    assert [fate.result for fate in found.fates] == [_MAY, _FAILS]
-    assert found.fates[1].conflicts == (Conflict.APPEND,)
+    assert [pair_outcome.result for pair_outcome in found.outcomes] == [_MAY, _FAILS]
+    assert found.outcomes[1].conflicts == (Conflict.APPEND,)
     assert results(DAY_1, "INSERT INTO lake.orders VALUES (1, '2026-01-02', 'de', 1)", _FLAT) == (_FAILS, _COMMITS)
 
 
@@ -206,13 +206,13 @@ def test_identity_values_drawn_by_both() -> None:
     subject = replace(_ORDERS, schema=Schema((*_FIELDS, Field("n", "long", identity=True))))
     insert = "INSERT INTO lake.orders (id, date, country) VALUES (1, '2026-01-01', 'de')"
     found = pair(insert, insert, subject, replace(_SPARK, identity=True))
-    assert found.fates[0].result is _MAY
-    assert found.fates[0].conflicts == (Conflict.METADATA_CHANGED,)
+    assert found.outcomes[0].result is _MAY
+    assert found.outcomes[0].conflicts == (Conflict.METADATA_CHANGED,)
 
 
 def test_schema_evolution() -> None:
     evolving = "MERGE WITH SCHEMA EVOLUTION" + merge(on="AND t.date = '2026-01-02'").removeprefix("MERGE")
-    assert Conflict.METADATA_CHANGED in pair(DAY_1, evolving).fates[0].conflicts
+    assert Conflict.METADATA_CHANGED in pair(DAY_1, evolving).outcomes[0].conflicts
 
 
 def test_databricks_by_its_documented_facts() -> None:
@@ -230,8 +230,8 @@ def test_row_level_concurrency_falls_back_for_subqueries() -> None:
     runtime = replace(_SPARK, client=Client("databricks", (15, 4))).with_property(VECTORS, "true")
     plain = pair(DAY_1, DAY_2, _FLAT, runtime)
     queried = pair("DELETE FROM lake.orders WHERE id IN (SELECT id FROM gone)", DAY_2, _FLAT, runtime)
-    assert "D51" in plain.fates[0].source
-    assert "D44" in queried.fates[0].source
+    assert "D51" in plain.outcomes[0].source
+    assert "D44" in queried.outcomes[0].source
 
 
 def test_parts_that_narrow_nothing_are_named_with_the_reason() -> None:
@@ -297,9 +297,9 @@ def test_where_the_rows_of_an_insert_lie(query: str, adds: str) -> None:
 def test_a_text_from_a_source_may_be_padded() -> None:
     source = "INSERT INTO lake.orders SELECT id, date, country, 1 FROM u WHERE country = 'de'"
     update = "UPDATE lake.orders SET amount = 0 WHERE country "
-    assert pair(source, f"{update} = 'fr'").apart
-    assert not pair(source, f"{update} = 'de   '").apart
-    assert not pair(source, f"{update} > 'de'").apart
+    assert pair(source, f"{update} = 'fr'").separate
+    assert not pair(source, f"{update} = 'de   '").separate
+    assert not pair(source, f"{update} > 'de'").separate
 
 
 # Ways to keep them apart
@@ -365,7 +365,7 @@ def test_a_rewritten_statement_does_what_it_is_told_for(first: str, second: str)
     texts = [first, second]
     for each, day in zip(found.rewrites, ("2026-02-01", "2026-02-02"), strict=False):
         texts[each.index] = each.sql.replace("<its date>", day)
-    assert pair(texts[0], texts[1]).apart is bool(found.rewrites)
+    assert pair(texts[0], texts[1]).separate is bool(found.rewrites)
 
 
 def test_long_statements_are_not_written_anew() -> None:
@@ -395,5 +395,5 @@ def test_statements_that_are_said_to_commit_touch_no_common_partition(
 ) -> None:
     found = between(parse_statement(one.format(mine)), parse_statement(two.format(theirs)), SUBJECT, _SPARK)
     touched = [{row[:-1] for row in _ROWS.satisfying(condition)} for condition in (mine, theirs)]
-    if any(fate.result is _COMMITS for fate in found.fates):
+    if any(pair_outcome.result is _COMMITS for pair_outcome in found.outcomes):
         assert not touched[0] & touched[1]

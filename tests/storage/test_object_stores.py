@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tablectl.model.store_options import CONNECTION, OPTIONS, SECRETS
-from tablectl.storage.object_stores import BucketError, Patience, StoreOptions, open_bucket
+from tablectl.storage.object_stores import BucketError, RetryLimits, StoreOptions, open_bucket
 
 PLACES = {"s3": ("s3", "bucket"), "gs": ("gs", "bucket"), "az": ("abfss", "c@account.dfs.core.windows.net")}
 SWITCHES = CONNECTION & {
@@ -43,7 +43,7 @@ FILES = {"application_credentials", "service_account"}
 
 def opened(family: str, options: dict[str, str]) -> object:
     scheme, authority = PLACES[family]
-    return open_bucket(scheme, authority, StoreOptions(families={family: options}), Patience(0, 1))
+    return open_bucket(scheme, authority, StoreOptions(families={family: options}), RetryLimits(0, 1))
 
 
 @pytest.mark.parametrize(("family", "option"), [(family, option) for family in OPTIONS for option in OPTIONS[family]])
@@ -79,8 +79,8 @@ def test_a_secret_is_never_an_option() -> None:
 
 def test_kinds_of_stores() -> None:
     with pytest.raises(BucketError, match="unknown kind of store 'ftp'"):
-        open_bucket("ftp", "host", StoreOptions(), Patience(0, 1))
+        open_bucket("ftp", "host", StoreOptions(), RetryLimits(0, 1))
     for scheme in ("abfs", "abfss", "az", "azure"):
         authority = "c@account.dfs.core.windows.net" if scheme.startswith("abfs") else "c"
         options = StoreOptions(families={"az": {"account_name": "account"}})
-        assert open_bucket(scheme, authority, options, Patience(0, 1)) is not None
+        assert open_bucket(scheme, authority, options, RetryLimits(0, 1)) is not None

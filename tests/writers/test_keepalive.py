@@ -86,7 +86,7 @@ def test_a_store_that_hangs_is_waited_for_in_bounds_and_cleaned_up_when_it_answe
     attendant = GuardThread("t", guard.ttl)
     attendant.keep(guard)
     with pytest.raises(WindowError, match=r"did not answer within 0.05 s"):
-        attendant.ask(guard.knock)
+        attendant.ask(guard.read_gate)
     attendant.fail("it hangs")
     monkeypatch.setattr("tablectl.writers.keepalive.SHORT_ANSWER", 0.01)
     with pytest.raises(WindowError, match=r"did not answer within 0.01 s"):
@@ -102,7 +102,7 @@ def test_a_long_write_is_renewed() -> None:
     guard = stored(store, ttl=0.06)
     attendant = GuardThread("t", guard.ttl)
     attendant.keep(guard)
-    attendant.ask(guard.knock)
+    attendant.ask(guard.read_gate)
     for _ in range(5):
         assert store.puts.acquire(timeout=60)
     attendant.ask(guard.withdraw)
@@ -115,7 +115,7 @@ def test_a_renewal_that_fails_is_told_once_and_tried_again(caplog: pytest.LogCap
     guard = stored(store, ttl=0.06)
     attendant = GuardThread("sales.orders", guard.ttl)
     attendant.keep(guard)
-    attendant.ask(guard.knock)
+    attendant.ask(guard.read_gate)
     store.faults.extend([Fault.REFUSED] * 3)
     for _ in range(6):
         assert store.puts.acquire(timeout=60)

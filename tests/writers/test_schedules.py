@@ -104,7 +104,7 @@ def put_and_do_not_read(guard: StoredGuard) -> LeaseRecord | None:
 def test_otherwise_some_schedule_harms_the_writer(
     wrong: Callable[[StoredGuard], LeaseRecord | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(StoredGuard, "knock", wrong)
+    monkeypatch.setattr(StoredGuard, "read_gate", wrong)
     assert any(ran.harmed for ran in schedules(GuardMode.APPEND, _CLOSED))
 
 

@@ -58,28 +58,28 @@ _GROUPS = {
 }
 
 
-def decide_databricks(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome:
+def decide_databricks(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome:
     """The outcome of a Databricks transaction after one committed transaction."""
-    return _metadata(winner, loser) or _streams(winner, loser) or _pair(winner, loser)
+    return _metadata(committed, current) or _streams(committed, current) or _pair(committed, current)
 
 
-def row_level(loser: CurrentTransaction) -> tuple[bool | None, str]:
+def row_level(current: CurrentTransaction) -> tuple[bool | None, str]:
     """Whether row-level concurrency applies to a transaction, and the facts that say so; ``None`` is unknown."""
-    asked = _conditions(loser)
+    asked = _conditions(current)
     sources = dict.fromkeys(source for _, source in asked if source)
-    return _all(loser.platform.plain, *(answer for answer, _ in asked)), ", ".join(sources)
+    return _all(current.platform.plain, *(answer for answer, _ in asked)), ", ".join(sources)
 
 
-def row_level_limits(loser: CurrentTransaction) -> tuple[str, ...]:
+def row_level_limits(current: CurrentTransaction) -> tuple[str, ...]:
     """The facts that prevent it, or that are not known to be fulfilled; empty if it applies."""
-    asked = (*_conditions(loser), (loser.platform.plain, "D44"))
+    asked = (*_conditions(current), (current.platform.plain, "D44"))
     return tuple(dict.fromkeys(source for answer, source in asked if answer is not True))
 
 
-def _conditions(loser: CurrentTransaction) -> tuple[tuple[bool | None, str], ...]:
+def _conditions(current: CurrentTransaction) -> tuple[tuple[bool | None, str], ...]:
     """Each condition: whether it is met, and the fact that states it."""
-    facts, runtime = loser.platform, loser.client.version[:2]
-    if loser.partitioned:
+    facts, runtime = current.platform, current.client.version[:2]
+    if current.partitioned:
         return ((False, "D42"),)
     if facts.vectors is False:
         return ((False, "D43"),)
@@ -87,7 +87,7 @@ def _conditions(loser: CurrentTransaction) -> tuple[tuple[bool | None, str], ...
         return ((False, "D44"),)
     if not runtime:
         return ((None, "D41"),)
-    return (_enabled(facts, runtime), _possible(loser, runtime))
+    return (_enabled(facts, runtime), _possible(current, runtime))
 
 
 def _enabled(facts: Platform, runtime: Version) -> tuple[bool | None, str]:
@@ -103,14 +103,14 @@ def _enabled(facts: Platform, runtime: Version) -> tuple[bool | None, str]:
     return facts.vectors, source
 
 
-def _possible(loser: CurrentTransaction, runtime: Version) -> tuple[bool | None, str]:
+def _possible(current: CurrentTransaction, runtime: Version) -> tuple[bool | None, str]:
     """Whether this compute and this statement support it (D45, D50, D99)."""
     if runtime >= _WITHOUT_PHOTON:
         return True, ""
     if runtime >= _GENERAL:
-        merge = loser.kind in (Kind.MERGE, Kind.READING_INSERT)  # it has the concurrency of MERGE (D36)
-        return (_all(loser.platform.photon, loser.platform.filtered), "D45") if merge else (True, "")
-    return (True, "") if loser.kind is Kind.DELETE else (loser.platform.photon, "D99")
+        merge = current.kind in (Kind.MERGE, Kind.READING_INSERT)  # it has the concurrency of MERGE (D36)
+        return (_all(current.platform.photon, current.platform.filtered), "D45") if merge else (True, "")
+    return (True, "") if current.kind is Kind.DELETE else (current.platform.photon, "D99")
 
 
 def _all(*answers: bool | None) -> bool | None:
@@ -120,41 +120,41 @@ def _all(*answers: bool | None) -> bool | None:
     return None if None in answers else True
 
 
-def _metadata(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome | None:
-    if winner.protocol is not None and winner.metadata is None:
+def _metadata(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome | None:
+    if committed.protocol is not None and committed.metadata is None:
         return fails(
             Conflict.PROTOCOL_CHANGED, "on Databricks every protocol change fails all concurrent writes (D15)", "D15"
         )
-    if winner.metadata is not None:
+    if committed.metadata is not None:
         reason = "on Databricks every metadata change fails all concurrent writes (D15)"
         return fails(Conflict.METADATA_CHANGED, reason, "D15, D67")
-    if set(winner.domains) - {ROW_TRACKING_DOMAIN}:
+    if set(committed.domains) - {ROW_TRACKING_DOMAIN}:
         return ConflictOutcome(
             ConflictResult.UNKNOWN, "nothing is documented for CLUSTER BY on Databricks: it may fail", NOT_DOCUMENTED
         )
-    if loser.platform.identity:
+    if current.platform.identity:
         return fails(Conflict.METADATA_CHANGED, "tables with identity columns take no concurrent transactions", "D23")
     return None
 
 
-def _streams(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome | None:
-    shared = sorted(set(winner.app_ids) & set(loser.app_ids))
+def _streams(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome | None:
+    shared = sorted(set(committed.app_ids) & set(current.app_ids))
     if not shared:
         return None
     return fails(Conflict.TRANSACTION, f"two runs of one stream at the same time: {', '.join(shared)}", "D68")
 
 
-def _pair(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome:
-    won, lost = _GROUPS.get(winner.kind, StatementGroup.OTHER), _GROUPS.get(loser.kind, StatementGroup.OTHER)
+def _pair(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome:
+    won, lost = _GROUPS.get(committed.kind, StatementGroup.OTHER), _GROUPS.get(current.kind, StatementGroup.OTHER)
     if StatementGroup.OTHER in (won, lost):
-        return _undocumented(winner, loser)
+        return _undocumented(committed, current)
     if lost is StatementGroup.INSERT:
         return _insert(won)
     if won is StatementGroup.INSERT:
-        return _beside_insert(winner, loser, lost)
+        return _beside_insert(committed, current, lost)
     if StatementGroup.OPTIMIZE in (won, lost):
-        return _beside_optimize(winner, loser, won, lost)
-    return _changes(winner, loser)
+        return _beside_optimize(committed, current, won, lost)
+    return _changes(committed, current)
 
 
 def _insert(won: StatementGroup) -> ConflictOutcome:
@@ -166,62 +166,64 @@ def _insert(won: StatementGroup) -> ConflictOutcome:
     return commits("it reads and removes nothing that a concurrent write could touch", source)
 
 
-def _beside_insert(winner: CommittedTransaction, loser: CurrentTransaction, lost: StatementGroup) -> ConflictOutcome:
+def _beside_insert(
+    committed: CommittedTransaction, current: CurrentTransaction, lost: StatementGroup
+) -> ConflictOutcome:
     if lost is StatementGroup.OPTIMIZE:
         return commits("OPTIMIZE and INSERT never conflict", "D27, D33")
-    if loser.level is Level.WRITE_SERIALIZABLE and winner.blind and not loser.metadata:
+    if current.level is Level.WRITE_SERIALIZABLE and committed.blind and not current.metadata:
         return commits("under WriteSerializable an INSERT conflicts with nothing (but see D57)", "D25, D31, D55")
-    holds, source = row_level(loser)
+    holds, source = row_level(current)
     if holds:
-        return _can(winner, loser, "rows that it would have matched were inserted", f"D25, D94, {source}")
-    return _can(winner, loser, "rows were inserted in the range it reads", f"D31, {source}")
+        return _can(committed, current, "rows that it would have matched were inserted", f"D25, D94, {source}")
+    return _can(committed, current, "rows were inserted in the range it reads", f"D31, {source}")
 
 
-def _changes(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome:
-    holds, source = row_level(loser)
+def _changes(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome:
+    holds, source = row_level(current)
     if holds:
-        return _can(winner, loser, "both change a row", f"D26, {source}")
-    return _can(winner, loser, "both touch the same files", f"D32, {source}")
+        return _can(committed, current, "both change a row", f"D26, {source}")
+    return _can(committed, current, "both touch the same files", f"D32, {source}")
 
 
 def _beside_optimize(
-    winner: CommittedTransaction, loser: CurrentTransaction, won: StatementGroup, lost: StatementGroup
+    committed: CommittedTransaction, current: CurrentTransaction, won: StatementGroup, lost: StatementGroup
 ) -> ConflictOutcome:
     both = won is lost
-    if winner.zorder or loser.zorder:
-        return _can(winner, loser, "ZORDER BY moves rows that both touch", "D29, D35" if both else "D28, D34")
+    if committed.zorder or current.zorder:
+        return _can(committed, current, "ZORDER BY moves rows that both touch", "D29, D35" if both else "D28, D34")
     # Whether rows or files count depends on the statement that changes rows, whichever of the two it is.
-    holds, source = row_level(replace(loser, kind=winner.kind) if won is StatementGroup.CHANGE else loser)
+    holds, source = row_level(replace(current, kind=committed.kind) if won is StatementGroup.CHANGE else current)
     if holds:
         return commits("with row-level concurrency OPTIMIZE conflicts with no other write", "D29" if both else "D28")
-    if loser.platform.vectors:
+    if current.platform.vectors:
         return commits("with deletion vectors OPTIMIZE conflicts with no other write", "D35" if both else "D34")
-    return _can(winner, loser, "both touch the same files", f"{'D35' if both else 'D34'}, {source}")
+    return _can(committed, current, "both touch the same files", f"{'D35' if both else 'D34'}, {source}")
 
 
-def _can(winner: CommittedTransaction, loser: CurrentTransaction, reason: str, source: str) -> ConflictOutcome:
+def _can(committed: CommittedTransaction, current: CurrentTransaction, reason: str, source: str) -> ConflictOutcome:
     """An outcome documented as "can": it commits if the two share no file (D39, D58), else it depends."""
-    conflict = _shared(winner, loser)
+    conflict = _shared(committed, current)
     if conflict is None:
         return commits("they touch no common file", "D39, D58, D63")
     return ConflictOutcome(ConflictResult.MAY_FAIL, reason, source, conflict)
 
 
-def _shared(winner: CommittedTransaction, loser: CurrentTransaction) -> Conflict | None:
-    if any(loser.reads.admit(file, partitioned=loser.partitioned) for file in winner.added):
+def _shared(committed: CommittedTransaction, current: CurrentTransaction) -> Conflict | None:
+    if any(current.reads.admit(file, partitioned=current.partitioned) for file in committed.added):
         return Conflict.APPEND
-    removed = {file.path for file in winner.removed}
-    if removed & set(loser.reads.files) or (removed and loser.reads.whole):
+    removed = {file.path for file in committed.removed}
+    if removed & set(current.reads.files) or (removed and current.reads.whole):
         return Conflict.DELETE_READ
-    return Conflict.DELETE_DELETE if removed & set(loser.removes) else None
+    return Conflict.DELETE_DELETE if removed & set(current.removes) else None
 
 
-def _undocumented(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome:
-    kind = loser.kind if winner.kind in _GROUPS else winner.kind
+def _undocumented(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome:
+    kind = current.kind if committed.kind in _GROUPS else committed.kind
     # "The OSS rules, marked not documented" (D98): a failure under them is a warning, a commit is no promise.
-    oss = decide_spark([winner], replace(loser, client=RELEASES[-1]))
+    oss = decide_spark([committed], replace(current, client=RELEASES[-1]))
     source = f"{NOT_DOCUMENTED}, {oss.source}"
-    if oss.survives:
+    if oss.succeeds:
         reason = f"nothing is documented for {kind} on Databricks; open-source Delta lets it commit"
         return ConflictOutcome(ConflictResult.UNKNOWN, reason, source)
     reason = f"nothing is documented for {kind} on Databricks; in open-source Delta {oss.reason}"

@@ -14,27 +14,27 @@ from tablectl.delta.protocol import Client
 _ANY = (RELEASES[0], Client("kernel"), Client("delta-rs"), Client("databricks"))
 
 
-def decide(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome:
+def decide(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome:
     """The outcome of the current transaction after one committed transaction."""
-    return decide_all([winner], loser)
+    return decide_all([committed], current)
 
 
-def decide_all(winners: Sequence[CommittedTransaction], loser: CurrentTransaction) -> ConflictOutcome:
+def decide_all(all_committed: Sequence[CommittedTransaction], current: CurrentTransaction) -> ConflictOutcome:
     """The outcome of the current transaction after several committed ones, in the order of their versions.
 
     A client of unknown kind gets the worst outcome of all known clients.
     """
-    match loser.client.engine:
+    match current.client.engine:
         case "delta-spark":
-            return decide_spark(winners, loser)
+            return decide_spark(all_committed, current)
         case "kernel":
-            return _worst([decide_kernel(winner, loser) for winner in winners])
+            return _worst([decide_kernel(committed, current) for committed in all_committed])
         case "delta-rs":
-            return _worst([decide_delta_rs(winner, loser) for winner in winners])
+            return _worst([decide_delta_rs(committed, current) for committed in all_committed])
         case "databricks":
-            return _worst([decide_databricks(winner, loser) for winner in winners])
+            return _worst([decide_databricks(committed, current) for committed in all_committed])
         case _:
-            return _worst([decide_all(winners, replace(loser, client=client)) for client in _ANY])
+            return _worst([decide_all(all_committed, replace(current, client=client)) for client in _ANY])
 
 
 def _worst(outcomes: Sequence[ConflictOutcome]) -> ConflictOutcome:

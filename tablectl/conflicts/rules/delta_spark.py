@@ -77,25 +77,25 @@ _REARRANGING = frozenset({Kind.OPTIMIZE, Kind.REORG, Kind.BACKFILL, Kind.UNBACKF
 _BACKFILLS = frozenset({Kind.BACKFILL, Kind.UNBACKFILL})
 
 
-def decide_spark(winners: Sequence[CommittedTransaction], loser: CurrentTransaction) -> ConflictOutcome:
+def decide_spark(all_committed: Sequence[CommittedTransaction], current: CurrentTransaction) -> ConflictOutcome:
     """The outcome of a Delta Spark transaction after these committed ones, in the order of their versions."""
-    if winners and loser.kind in _LARGE:
-        return fails(Conflict.WRITE, f"{loser.kind} takes the next version, or it fails", "delta-2.5")
-    for index, winner in enumerate(winners):
-        seen = _as_seen(winner, winners[:index])
-        outcome = next((outcome for check in _CHECKS if (outcome := check(seen, loser))), None)
+    if all_committed and current.kind in _LARGE:
+        return fails(Conflict.WRITE, f"{current.kind} takes the next version, or it fails", "delta-2.5")
+    for index, committed in enumerate(all_committed):
+        seen = _as_seen(committed, all_committed[:index])
+        outcome = next((outcome for check in _CHECKS if (outcome := check(seen, current))), None)
         if outcome is not None:
-            return _after_retry(winners, loser, outcome)
-    return _why_it_commits(winners, loser)
+            return _after_retry(all_committed, current, outcome)
+    return _why_it_commits(all_committed, current)
 
 
-def level_used(loser: CurrentTransaction) -> Level:
+def level_used(current: CurrentTransaction) -> Level:
     """The level at which a commit is checked: Delta lowers it for commits that change no row (delta-2.4)."""
-    other_domains = set(loser.domains) - {ROW_TRACKING_DOMAIN}
-    if loser.data_change or loser.metadata or loser.protocol or loser.app_ids or other_domains:
-        return loser.level
-    if loser.level is Level.WRITE_SERIALIZABLE and loser.kind not in _REARRANGING:
-        return loser.level
+    other_domains = set(current.domains) - {ROW_TRACKING_DOMAIN}
+    if current.data_change or current.metadata or current.protocol or current.app_ids or other_domains:
+        return current.level
+    if current.level is Level.WRITE_SERIALIZABLE and current.kind not in _REARRANGING:
+        return current.level
     return Level.SNAPSHOT
 
 
@@ -109,7 +109,7 @@ def metadata_failure(change: MetadataChange, version: Version) -> str:
         return ""
     if change.tag == "row tracking" and _BACKFILL <= version < _IDENTICAL:
         return ""
-    never = _never_survived(change)
+    never = _always_fails(change)
     if never:
         return never
     since = max([_TOLERATED[key.lower()][0] for key, _ in change.sets] or [_IDENTICAL])
@@ -118,7 +118,7 @@ def metadata_failure(change: MetadataChange, version: Version) -> str:
     return ""
 
 
-def _never_survived(change: MetadataChange) -> str:
+def _always_fails(change: MetadataChange) -> str:
     """Why no version adopts a metadata change."""
     if change.beyond:
         return "a new table id, name, description or partitioning conflicts with every concurrent write"
@@ -144,99 +144,99 @@ def _adoptable(key: str, value: str, change: MetadataChange) -> bool:
     return values is None or value in values or (value.lower() == "true" and "true" in values)
 
 
-def _as_seen(winner: CommittedTransaction, before: Sequence[CommittedTransaction]) -> CommittedTransaction:
+def _as_seen(committed: CommittedTransaction, before: Sequence[CommittedTransaction]) -> CommittedTransaction:
     """The committed transaction as it differs from what the current one adopted of those before it.
 
     An identity-only change is skipped without being adopted, so the next metadata appears to change the schema.
     """
     moved = any(each.metadata is not None and each.metadata.tag == "identity" for each in before)
-    if not moved or winner.metadata is None:
-        return winner
-    return replace(winner, metadata=replace(winner.metadata, schema="other"))
+    if not moved or committed.metadata is None:
+        return committed
+    return replace(committed, metadata=replace(committed.metadata, schema="other"))
 
 
-def _protocol(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome | None:
+def _protocol(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome | None:
     source = "delta-2.1 (1)"
-    change = winner.protocol
+    change = committed.protocol
     if change is not None:
-        unknown = [each for each in change.adds if loser.client.version < _KNOWN_SINCE.get(each, ())]
+        unknown = [each for each in change.adds if current.client.version < _KNOWN_SINCE.get(each, ())]
         if unknown:
-            return fails(Conflict.UNSUPPORTED, f"{loser.client.text()} cannot write {', '.join(unknown)}", source)
-        if loser.protocol:
+            return fails(Conflict.UNSUPPORTED, f"{current.client.text()} cannot write {', '.join(unknown)}", source)
+        if current.protocol:
             return fails(Conflict.PROTOCOL_CHANGED, "both change the protocol", source)
         if change.removes:
             reason = "dropping a protocol feature conflicts with every concurrent transaction"
             return fails(Conflict.PROTOCOL_CHANGED, reason, source)
-    used = sorted(set(loser.drops) & set(winner.traces) - {"rowTracking"})
+    used = sorted(set(current.drops) & set(committed.traces) - {"rowTracking"})
     if used:
         return fails(Conflict.REVALIDATION, f"the other commit used {', '.join(used)}, which this one drops", source)
     return None
 
 
-def _metadata(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome | None:
-    change = winner.metadata
+def _metadata(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome | None:
+    change = committed.metadata
     if change is None:
         return None
     source = "delta-2.2"
-    if loser.metadata:
+    if current.metadata:
         return fails(Conflict.METADATA_CHANGED, "two metadata changes always conflict", source)
-    why = metadata_failure(change, loser.client.version)
+    why = metadata_failure(change, current.client.version)
     return fails(Conflict.METADATA_CHANGED, why, source) if why else None
 
 
-def _domains(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome | None:
-    shared = sorted(set(winner.domains) & set(loser.domains) - {ROW_TRACKING_DOMAIN})
+def _domains(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome | None:
+    shared = sorted(set(committed.domains) & set(current.domains) - {ROW_TRACKING_DOMAIN})
     if not shared:
         return None
     what = "the clustering columns" if shared == [CLUSTERING_DOMAIN] else f"the domain {', '.join(shared)}"
     return fails(Conflict.TRANSACTION, f"both write {what}", "delta-2.3")
 
 
-def _app_ids(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome | None:
-    shared = sorted(set(winner.app_ids) & set(loser.app_ids))
+def _app_ids(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome | None:
+    shared = sorted(set(committed.app_ids) & set(current.app_ids))
     if not shared:
         return None
     reason = f"two runs of one stream, or of one idempotent write, at the same time: {', '.join(shared)}"
     return fails(Conflict.TRANSACTION, reason, "delta-2.1 (4)")
 
 
-def _backfills(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome | None:
-    if loser.kind is Kind.UNBACKFILL and winner.kind is Kind.BACKFILL:
+def _backfills(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome | None:
+    if current.kind is Kind.UNBACKFILL and committed.kind is Kind.BACKFILL:
         reason = "row tracking is being enabled and dropped at the same time"
         return fails(Conflict.BACKFILL, reason, "ConflictChecker.scala 551")
     return None
 
 
-def _added(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome | None:
-    if _skips_added(winner, loser):
+def _added(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome | None:
+    if _skips_added(committed, current):
         return None
-    level = level_used(loser)
-    if level is Level.SNAPSHOT or (level is Level.WRITE_SERIALIZABLE and winner.blind and not loser.metadata):
+    level = level_used(current)
+    if level is Level.SNAPSHOT or (level is Level.WRITE_SERIALIZABLE and committed.blind and not current.metadata):
         return None
-    file = next((file for file in winner.added if loser.reads.admit(file, partitioned=loser.partitioned)), None)
+    file = next((file for file in committed.added if current.reads.admit(file, partitioned=current.partitioned)), None)
     if file is None:
         return None
-    where = "in a partition that it reads" if loser.partitioned else "to a table without partitions that it reads"
+    where = "in a partition that it reads" if current.partitioned else "to a table without partitions that it reads"
     return fails(Conflict.APPEND, f"files were added {where}", "delta-3")
 
 
-def _skips_added(winner: CommittedTransaction, loser: CurrentTransaction) -> bool:
-    known = loser.client.version >= _BACKFILL
-    return known and (winner.kind in _BACKFILLS or loser.kind in _BACKFILLS)
+def _skips_added(committed: CommittedTransaction, current: CurrentTransaction) -> bool:
+    known = current.client.version >= _BACKFILL
+    return known and (committed.kind in _BACKFILLS or current.kind in _BACKFILLS)
 
 
-def _removed_read(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome | None:
-    if loser.kind in _BACKFILLS:
+def _removed_read(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome | None:
+    if current.kind in _BACKFILLS:
         return None  # backfill skips files that were removed concurrently
-    read = set(loser.reads.files)
-    if any(file.path in read for file in winner.removed) or (winner.removed and loser.reads.whole):
+    read = set(current.reads.files)
+    if any(file.path in read for file in committed.removed) or (committed.removed and current.reads.whole):
         return fails(Conflict.DELETE_READ, "a file that it read was removed or rewritten", "delta-3")
     return None
 
 
-def _removed_twice(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome | None:
-    removes = set(loser.removes)
-    if any(file.path in removes for file in winner.removed):
+def _removed_twice(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome | None:
+    removes = set(current.removes)
+    if any(file.path in removes for file in committed.removed):
         return fails(Conflict.DELETE_DELETE, "both remove or rewrite the same file", "delta-3")
     return None
 
@@ -255,32 +255,36 @@ _CHECKS: tuple[Callable[[CommittedTransaction, CurrentTransaction], ConflictOutc
 
 
 def _after_retry(
-    winners: Sequence[CommittedTransaction], loser: CurrentTransaction, outcome: ConflictOutcome
+    all_committed: Sequence[CommittedTransaction], current: CurrentTransaction, outcome: ConflictOutcome
 ) -> ConflictOutcome:
     """OPTIMIZE and REORG retry after any conflict, and commit if all their input files are still in the table
     (delta-2.5).
     """
-    if loser.kind not in _RETRIED or outcome.conflict is Conflict.UNSUPPORTED:
+    if current.kind not in _RETRIED or outcome.conflict is Conflict.UNSUPPORTED:
         return outcome
-    inputs = {*loser.reads.files, *loser.removes}
-    gone = any(file.path in inputs for winner in winners for file in winner.removed)
-    if gone or any(winner.repartitions for winner in winners):
+    inputs = {*current.reads.files, *current.removes}
+    gone = any(file.path in inputs for committed in all_committed for file in committed.removed)
+    if gone or any(committed.repartitions for committed in all_committed):
         return outcome
     return commits("it retries by itself: all files that it rewrites still exist", "delta-2.5")
 
 
-def _why_it_commits(winners: Sequence[CommittedTransaction], loser: CurrentTransaction) -> ConflictOutcome:
-    if any(winner.metadata is not None for winner in winners):
+def _why_it_commits(all_committed: Sequence[CommittedTransaction], current: CurrentTransaction) -> ConflictOutcome:
+    if any(committed.metadata is not None for committed in all_committed):
         return commits("it adopts the change and continues", "delta-2.2")
-    added = any(winner.added for winner in winners)
-    if added and any(_skips_added(winner, loser) for winner in winners):
+    added = any(committed.added for committed in all_committed)
+    if added and any(_skips_added(committed, current) for committed in all_committed):
         return commits("a row tracking backfill only commits files again", "delta-1.6")
-    if added and loser.reads.nothing:
+    if added and current.reads.nothing:
         return commits("it reads nothing of the table, so added files do not conflict", "delta-3")
-    if added and level_used(loser) is Level.SNAPSHOT:
+    if added and level_used(current) is Level.SNAPSHOT:
         return commits("it changes no row, so added files do not conflict", "delta-2.4")
-    if added and level_used(loser) is Level.WRITE_SERIALIZABLE and all(winner.blind for winner in winners):
+    if (
+        added
+        and level_used(current) is Level.WRITE_SERIALIZABLE
+        and all(committed.blind for committed in all_committed)
+    ):
         return commits("under WriteSerializable a blind append conflicts with nothing", "delta-3")
-    if added or any(winner.removed for winner in winners):
+    if added or any(committed.removed for committed in all_committed):
         return commits("the other commit touched no file that it reads or writes", "delta-3")
     return commits("the other commit changed nothing that it reads or writes", "delta-2.1")

@@ -18,52 +18,52 @@ _KERNEL = "delta-2.2, Kernel"
 _DELTA_RS = "delta-2.2, delta-rs"
 
 
-def decide_kernel(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome:
+def decide_kernel(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome:
     """Delta Kernel does not resolve metadata or protocol changes, and does not check added files at all."""
-    if winner.protocol is not None:
+    if committed.protocol is not None:
         return fails(Conflict.PROTOCOL_CHANGED, "it fails on every change of the protocol", _KERNEL)
-    if winner.metadata is not None:
+    if committed.metadata is not None:
         return fails(Conflict.METADATA_CHANGED, "it fails on every metadata change", _KERNEL)
-    if set(winner.app_ids) & set(loser.app_ids):
+    if set(committed.app_ids) & set(current.app_ids):
         return fails(Conflict.TRANSACTION, "two runs of one idempotent write at the same time", _KERNEL)
-    if set(winner.domains) & set(loser.domains) - {ROW_TRACKING_DOMAIN}:
+    if set(committed.domains) & set(current.domains) - {ROW_TRACKING_DOMAIN}:
         return fails(Conflict.WRITE, "both write the same metadata domain", _KERNEL)
-    if {file.path for file in winner.removed} & set(loser.removes):
+    if {file.path for file in committed.removed} & set(current.removes):
         return fails(Conflict.WRITE, "both remove or rewrite the same file", _KERNEL)
     return commits("the other commit removed no file that it removes too", _KERNEL)
 
 
-def decide_delta_rs(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome:
+def decide_delta_rs(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome:
     """``deltalake`` has no domain metadata, never merges metadata, and treats a write without a predicate as a read of
     everything.
 
     Measured with 1.6.6: an append commits after appends and OPTIMIZE, and fails after a commit that removes rows.
     """
-    if winner.protocol is not None:
+    if committed.protocol is not None:
         return fails(Conflict.PROTOCOL_CHANGED, "it fails on every change of the protocol", _DELTA_RS)
-    if winner.metadata is not None:
+    if committed.metadata is not None:
         return fails(Conflict.METADATA_CHANGED, "it fails on every metadata change", _DELTA_RS)
-    if set(winner.domains) - {ROW_TRACKING_DOMAIN}:
+    if set(committed.domains) - {ROW_TRACKING_DOMAIN}:
         return ConflictOutcome(ConflictResult.UNKNOWN, "it knows no metadata domains and may fail on them", _DELTA_RS)
-    return _delta_rs_files(winner, loser) or _delta_rs_ids(winner, loser)
+    return _delta_rs_files(committed, current) or _delta_rs_ids(committed, current)
 
 
-def _delta_rs_files(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome | None:
-    harmless = winner.blind and loser.level is Level.WRITE_SERIALIZABLE and not loser.metadata
-    removed = {file.path for file in winner.removed} if winner.data_change else set()
-    lost = bool(removed and (loser.reads.nothing or loser.reads.whole or removed & set(loser.reads.files)))
-    if not harmless and any(loser.reads.admit(file, partitioned=loser.partitioned) for file in winner.added):
+def _delta_rs_files(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome | None:
+    harmless = committed.blind and current.level is Level.WRITE_SERIALIZABLE and not current.metadata
+    removed = {file.path for file in committed.removed} if committed.data_change else set()
+    lost = bool(removed and (current.reads.nothing or current.reads.whole or removed & set(current.reads.files)))
+    if not harmless and any(current.reads.admit(file, partitioned=current.partitioned) for file in committed.added):
         # It first reads the statistics of the added files, which are not in the records.
         result = ConflictResult.FAILS if lost else ConflictResult.MAY_FAIL
         return ConflictOutcome(result, "files were added to what it reads", _DELTA_RS, Conflict.APPEND)
     if lost:
         return fails(Conflict.DELETE_READ, "rows that count as read were removed", _DELTA_RS)
-    if removed & set(loser.removes):
+    if removed & set(current.removes):
         return fails(Conflict.DELETE_DELETE, "both remove or rewrite the same file", _DELTA_RS)
     return None
 
 
-def _delta_rs_ids(winner: CommittedTransaction, loser: CurrentTransaction) -> ConflictOutcome:
-    if set(winner.app_ids) & set(loser.app_ids):
+def _delta_rs_ids(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome:
+    if set(committed.app_ids) & set(current.app_ids):
         return fails(Conflict.TRANSACTION, "two runs of one idempotent write at the same time", _DELTA_RS)
     return commits("the other commit touched nothing that it reads or removes", _DELTA_RS)

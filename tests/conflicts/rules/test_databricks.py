@@ -44,9 +44,9 @@ VECTORS = Platform(vectors=True, plain=False)
 
 
 def on(
-    loser: CurrentTransaction, level: Level = WS, platform: Platform = ROWS, runtime: str = "16.4", **more: Any
+    current: CurrentTransaction, level: Level = WS, platform: Platform = ROWS, runtime: str = "16.4", **more: Any
 ) -> CurrentTransaction:
-    return replace(loser, client=client(f"databricks {runtime}".strip()), level=level, platform=platform, **more)
+    return replace(current, client=client(f"databricks {runtime}".strip()), level=level, platform=platform, **more)
 
 
 INSERT, CHANGE, SELECTING = append(), reader(Kind.UPDATE), reader(Kind.READING_INSERT)
@@ -56,7 +56,7 @@ WON_ZORDER = replace(WON_OPTIMIZE, zorder=True)
 
 
 @pytest.mark.parametrize(
-    ("winner", "loser", "weak", "strong", "fact"),
+    ("committed", "current", "weak", "strong", "fact"),
     [
         (WON_INSERT, INSERT, CANNOT, CANNOT, "D24"),
         (WON_INSERT, CHANGE, CANNOT, CAN, "D25"),
@@ -73,16 +73,20 @@ WON_ZORDER = replace(WON_OPTIMIZE, zorder=True)
     ],
 )
 def test_the_matrix_with_row_level_concurrency(
-    winner: CommittedTransaction, loser: CurrentTransaction, weak: ConflictResult, strong: ConflictResult, fact: str
+    committed: CommittedTransaction,
+    current: CurrentTransaction,
+    weak: ConflictResult,
+    strong: ConflictResult,
+    fact: str,
 ) -> None:
     for level, result in ((WS, weak), (S, strong)):
-        outcome = decide(winner, on(loser, level))
+        outcome = decide(committed, on(current, level))
         assert outcome.result is result, level
         assert fact in outcome.source.split(", ")
 
 
 @pytest.mark.parametrize(
-    ("winner", "loser", "weak", "strong", "vectors", "fact"),
+    ("committed", "current", "weak", "strong", "vectors", "fact"),
     [
         (WON_INSERT, INSERT, CANNOT, CANNOT, CANNOT, "D30"),
         (WON_INSERT, CHANGE, CANNOT, CAN, CAN, "D31"),
@@ -96,29 +100,29 @@ def test_the_matrix_with_row_level_concurrency(
     ],
 )
 def test_the_matrix_without_row_level_concurrency(
-    winner: CommittedTransaction,
-    loser: CurrentTransaction,
+    committed: CommittedTransaction,
+    current: CurrentTransaction,
     weak: ConflictResult,
     strong: ConflictResult,
     vectors: ConflictResult,
     fact: str,
 ) -> None:
     for level, platform, result in ((WS, FILES, weak), (S, FILES, strong), (S, VECTORS, vectors)):
-        outcome = decide(winner, on(loser, level, platform))
+        outcome = decide(committed, on(current, level, platform))
         assert outcome.result is result, (level, platform)
         assert fact in outcome.source.split(", ")
 
 
 def test_partitions_that_do_not_meet_never_conflict() -> None:
-    loser = on(in_partition("a"), S, FILES)
-    assert decide(rewritten(A), loser).conflict is Conflict.APPEND
-    outcome = decide(rewritten(B), loser)
-    assert outcome.survives
+    current = on(in_partition("a"), S, FILES)
+    assert decide(rewritten(A), current).conflict is Conflict.APPEND
+    outcome = decide(rewritten(B), current)
+    assert outcome.succeeds
     assert outcome.source == "D39, D58, D63"
 
 
 @pytest.mark.parametrize(
-    ("winner", "conflict", "fact"),
+    ("committed", "conflict", "fact"),
     [
         (VECTORS_ON, Conflict.METADATA_CHANGED, "D15"),
         (alter(), Conflict.METADATA_CHANGED, "D15"),
@@ -126,9 +130,11 @@ def test_partitions_that_do_not_meet_never_conflict() -> None:
         (CommittedTransaction(kind=Kind.UPGRADE_PROTOCOL, protocol=ProtocolChange()), Conflict.PROTOCOL_CHANGED, "D15"),
     ],
 )
-def test_every_metadata_change_fails_every_write(winner: CommittedTransaction, conflict: Conflict, fact: str) -> None:
-    for loser in (INSERT, CHANGE, OPTIMIZE):
-        outcome = decide(winner, on(loser))
+def test_every_metadata_change_fails_every_write(
+    committed: CommittedTransaction, conflict: Conflict, fact: str
+) -> None:
+    for current in (INSERT, CHANGE, OPTIMIZE):
+        outcome = decide(committed, on(current))
         assert outcome.result is ConflictResult.FAILS
         assert outcome.conflict is conflict
         assert fact in outcome.source
@@ -147,7 +153,7 @@ def test_one_stream_twice_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("winner", "loser", "in_open_source"),
+    ("committed", "current", "in_open_source"),
     [
         (RECLUSTER, INSERT, None),
         (rewritten(A, Kind.OVERWRITE), INSERT, None),
@@ -157,12 +163,12 @@ def test_one_stream_twice_at_once() -> None:
     ],
 )
 def test_what_nobody_documents_may_fail_as_open_source_delta_does(
-    winner: CommittedTransaction, loser: CurrentTransaction, in_open_source: Conflict | None
+    committed: CommittedTransaction, current: CurrentTransaction, in_open_source: Conflict | None
 ) -> None:
-    outcome = decide(winner, on(loser))
+    outcome = decide(committed, on(current))
     assert outcome.conflict is in_open_source
     assert outcome.result is (ConflictResult.MAY_FAIL if in_open_source else ConflictResult.UNKNOWN)
-    assert not outcome.survives
+    assert not outcome.succeeds
     assert outcome.source.split(", ")[0] == "D98"
 
 

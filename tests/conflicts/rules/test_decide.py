@@ -54,7 +54,7 @@ metadata = st.one_of(
     st.just(MetadataChange(sets=(("delta.enableRowTracking", "true"),), tag="row tracking")),
 )
 protocol = st.builds(ProtocolChange, adds=some(st.just("inCommitTimestamp")), removes=some(st.just("deletionVectors")))
-winners = st.builds(
+all_committed = st.builds(
     CommittedTransaction,
     kind=st.sampled_from(Kind),
     metadata=st.none() | metadata,
@@ -74,7 +74,7 @@ reads = st.builds(
     files=some(st.sampled_from(_PATHS)),
     whole=st.booleans(),
 )
-losers = st.builds(
+all_current = st.builds(
     CurrentTransaction,
     kind=st.sampled_from(Kind),
     client=st.sampled_from(_CLIENTS),
@@ -91,35 +91,35 @@ losers = st.builds(
 )
 
 
-@given(st.lists(winners, max_size=3), st.integers(0, 3), winners, losers)
+@given(st.lists(all_committed, max_size=3), st.integers(0, 3), all_committed, all_current)
 def test_one_winner_more_never_saves_anybody(
-    before: list[CommittedTransaction], at: int, more: CommittedTransaction, loser: CurrentTransaction
+    before: list[CommittedTransaction], at: int, more: CommittedTransaction, current: CurrentTransaction
 ) -> None:
-    outcome = decide_all(before, loser)
-    worse = decide_all([*before[:at], more, *before[at:]], loser)
-    assert outcome.survives or not worse.survives
+    outcome = decide_all(before, current)
+    worse = decide_all([*before[:at], more, *before[at:]], current)
+    assert outcome.succeeds or not worse.succeeds
 
 
-@given(winners, losers)
+@given(all_committed, all_current)
 def test_an_outcome_names_a_conflict_where_it_fails_and_none_where_it_commits(
-    winner: CommittedTransaction, loser: CurrentTransaction
+    committed: CommittedTransaction, current: CurrentTransaction
 ) -> None:
-    outcome = decide(winner, loser)
+    outcome = decide(committed, current)
     assert outcome.reason
     assert outcome.source
-    if outcome.survives:
+    if outcome.succeeds:
         assert outcome.conflict is None
     elif outcome.result is not ConflictResult.UNKNOWN:
         assert outcome.conflict is not None
 
 
-@given(winners, losers)
+@given(all_committed, all_current)
 def test_a_blind_append_loses_to_no_commit_of_data_alone(
-    winner: CommittedTransaction, loser: CurrentTransaction
+    committed: CommittedTransaction, current: CurrentTransaction
 ) -> None:
-    data = replace(winner, metadata=None, protocol=None, domains=(), app_ids=())
+    data = replace(committed, metadata=None, protocol=None, domains=(), app_ids=())
     append = replace(
-        loser,
+        current,
         kind=Kind.APPEND,
         client=RELEASES[-1],
         reads=NOTHING,
@@ -129,31 +129,33 @@ def test_a_blind_append_loses_to_no_commit_of_data_alone(
         metadata=False,
         protocol=False,
     )
-    assert decide(data, append).survives
+    assert decide(data, append).succeeds
 
 
-@given(winners, losers)
-def test_reading_and_removing_less_is_never_worse(winner: CommittedTransaction, loser: CurrentTransaction) -> None:
-    spark = replace(loser, client=RELEASES[-1])
+@given(all_committed, all_current)
+def test_reading_and_removing_less_is_never_worse(committed: CommittedTransaction, current: CurrentTransaction) -> None:
+    spark = replace(current, client=RELEASES[-1])
     less = replace(spark, reads=NOTHING, removes=())
-    assert decide(winner, less).survives or not decide(winner, spark).survives
+    assert decide(committed, less).succeeds or not decide(committed, spark).succeeds
 
 
-@given(winners, losers)
-def test_a_newer_delta_survives_what_an_older_one_does(winner: CommittedTransaction, loser: CurrentTransaction) -> None:
-    survives = [decide(winner, replace(loser, client=release)).survives for release in RELEASES]
-    assert survives == sorted(survives)
-
-
-@given(st.lists(winners, max_size=2), losers)
-def test_an_unknown_client_survives_nothing_that_a_known_one_may_not(
-    before: list[CommittedTransaction], loser: CurrentTransaction
+@given(all_committed, all_current)
+def test_a_newer_delta_survives_what_an_older_one_does(
+    committed: CommittedTransaction, current: CurrentTransaction
 ) -> None:
-    unknown = decide_all(before, replace(loser, client=Client("unknown")))
-    known = [decide_all(before, replace(loser, client=client)) for client in _CLIENTS]
-    assert not unknown.survives or all(outcome.survives for outcome in known)
+    succeeds = [decide(committed, replace(current, client=release)).succeeds for release in RELEASES]
+    assert succeeds == sorted(succeeds)
 
 
-@given(losers)
-def test_nothing_in_between_harms_nobody(loser: CurrentTransaction) -> None:
-    assert decide_all([], loser).survives
+@given(st.lists(all_committed, max_size=2), all_current)
+def test_an_unknown_client_survives_nothing_that_a_known_one_may_not(
+    before: list[CommittedTransaction], current: CurrentTransaction
+) -> None:
+    unknown = decide_all(before, replace(current, client=Client("unknown")))
+    known = [decide_all(before, replace(current, client=client)) for client in _CLIENTS]
+    assert not unknown.succeeds or all(outcome.succeeds for outcome in known)
+
+
+@given(all_current)
+def test_nothing_in_between_harms_nobody(current: CurrentTransaction) -> None:
+    assert decide_all([], current).succeeds

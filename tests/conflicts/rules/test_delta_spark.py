@@ -56,7 +56,7 @@ FIRST_CLUSTER = replace(
 
 
 @pytest.mark.parametrize(
-    ("winner", "since"),
+    ("committed", "since"),
     [
         (IDENTITY_DRAWN, "3.3"),
         (ROW_TRACKING_ON, "3.3"),
@@ -72,13 +72,13 @@ FIRST_CLUSTER = replace(
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_data_writes_adopt_and_since_when(winner: CommittedTransaction, since: str) -> None:
+def test_what_data_writes_adopt_and_since_when(committed: CommittedTransaction, since: str) -> None:
     first = tuple(map(int, since.split(".")))
     for text in RELEASES:
-        loser = append(client=client(text))
-        outcome = decide(winner, loser)
-        assert outcome.survives is (loser.client.version >= first), text
-        if not outcome.survives and loser.client.version:
+        current = append(client=client(text))
+        outcome = decide(committed, current)
+        assert outcome.succeeds is (current.client.version >= first), text
+        if not outcome.succeeds and current.client.version:
             assert outcome.conflict is Conflict.METADATA_CHANGED
 
 
@@ -88,7 +88,7 @@ def test_a_version_that_is_not_known_counts_as_one_that_knows_no_new_feature() -
 
 
 @pytest.mark.parametrize(
-    "winner",
+    "committed",
     [
         PROPERTY,
         alter(sets(delta_isolationLevel="Serializable")),
@@ -110,15 +110,15 @@ def test_a_version_that_is_not_known_counts_as_one_that_knows_no_new_feature() -
     ],
 )
 @pytest.mark.parametrize("text", RELEASES)
-def test_what_no_write_survives(winner: CommittedTransaction, text: str) -> None:
-    outcome = decide(winner, append(client=client(text)))
+def test_what_no_write_survives(committed: CommittedTransaction, text: str) -> None:
+    outcome = decide(committed, append(client=client(text)))
     assert outcome.conflict is Conflict.METADATA_CHANGED
     assert outcome.source == "delta-2.2"
 
 
 def test_vectors_may_have_been_off_by_name_before() -> None:
     again = alter(replace(sets(delta_enableDeletionVectors="true"), renews=("delta.enableDeletionVectors",)))
-    assert decide(again, append()).survives
+    assert decide(again, append()).succeeds
 
 
 def test_the_protocol_is_looked_at_before_the_metadata() -> None:
@@ -138,34 +138,34 @@ def test_two_changes_of_the_protocol_or_of_metadata_never_merge() -> None:
 
 
 def test_a_client_that_cannot_write_the_new_features_fails_on_that() -> None:
-    winner = alter(protocol=ProtocolChange(adds=("inCommitTimestamp",)))
-    assert decide(winner, append(client=client("delta-spark 3.2.1"))).conflict is Conflict.UNSUPPORTED
-    assert decide(winner, append(client=client("delta-spark 3.3.0"))).conflict is Conflict.METADATA_CHANGED
+    committed = alter(protocol=ProtocolChange(adds=("inCommitTimestamp",)))
+    assert decide(committed, append(client=client("delta-spark 3.2.1"))).conflict is Conflict.UNSUPPORTED
+    assert decide(committed, append(client=client("delta-spark 3.3.0"))).conflict is Conflict.METADATA_CHANGED
 
 
 def test_dropping_a_feature_fails_where_the_winner_used_it() -> None:
     drop = append(kind=Kind.DROP_FEATURE, metadata=True, protocol=True, drops=("deletionVectors",), adds=False)
-    assert decide(appended(), drop).survives
+    assert decide(appended(), drop).succeeds
     used = replace(rewritten(A, Kind.DELETE), traces=("deletionVectors",))
     assert decide(used, drop).conflict is Conflict.REVALIDATION
     tracking = replace(drop, drops=("rowTracking",))
-    assert decide(replace(appended(), traces=("rowTracking",)), tracking).survives
+    assert decide(replace(appended(), traces=("rowTracking",)), tracking).succeeds
 
 
 def test_a_domain_conflicts_with_itself_alone() -> None:
     cluster = append(kind=Kind.CLUSTER_BY, adds=False, data_change=False, domains=("delta.clustering",))
     assert decide(RECLUSTER, cluster).conflict is Conflict.TRANSACTION
-    assert decide(RECLUSTER, append()).survives
-    assert decide(RECLUSTER, reader(Kind.OPTIMIZE)).survives
+    assert decide(RECLUSTER, append()).succeeds
+    assert decide(RECLUSTER, reader(Kind.OPTIMIZE)).succeeds
     tracking = replace(appended(), domains=("delta.rowTracking",))
-    assert decide(tracking, append(domains=("delta.rowTracking",))).survives
+    assert decide(tracking, append(domains=("delta.rowTracking",))).succeeds
 
 
 def test_one_stream_twice_at_once() -> None:
     batch = append(kind=Kind.STREAMING_APPEND, app_ids=("q",))
-    winner = replace(appended(), kind=Kind.STREAMING_APPEND, app_ids=("q",))
-    assert decide(winner, batch).conflict is Conflict.TRANSACTION
-    assert decide(winner, replace(batch, app_ids=("other",))).survives
+    committed = replace(appended(), kind=Kind.STREAMING_APPEND, app_ids=("q",))
+    assert decide(committed, batch).conflict is Conflict.TRANSACTION
+    assert decide(committed, replace(batch, app_ids=("other",))).succeeds
 
 
 DELETED_A = CommittedTransaction(kind=Kind.DELETE, removed=(A,))
@@ -173,7 +173,7 @@ WEAK: dict[str, Any] = {"level": Level.WRITE_SERIALIZABLE}
 
 
 @pytest.mark.parametrize(
-    ("winner", "loser", "conflict"),
+    ("committed", "current", "conflict"),
     [
         # Serializable, without partitions: any added file counts (delta-3).
         (appended(), append(), OK),
@@ -208,12 +208,14 @@ WEAK: dict[str, Any] = {"level": Level.WRITE_SERIALIZABLE}
         (appended(), append(kind=Kind.SET_PROPERTIES, metadata=True, adds=False, data_change=False), OK),
     ],
 )  # fmt: skip
-def test_data_against_data(winner: CommittedTransaction, loser: CurrentTransaction, conflict: Conflict | None) -> None:
-    assert decide(winner, loser).conflict is conflict
+def test_data_against_data(
+    committed: CommittedTransaction, current: CurrentTransaction, conflict: Conflict | None
+) -> None:
+    assert decide(committed, current).conflict is conflict
 
 
 @pytest.mark.parametrize(
-    ("loser", "level"),
+    ("current", "level"),
     [
         (reader(Kind.UPDATE), Level.SERIALIZABLE),
         (reader(Kind.UPDATE, data_change=False), Level.SNAPSHOT),
@@ -225,62 +227,62 @@ def test_data_against_data(winner: CommittedTransaction, loser: CurrentTransacti
         (reader(Kind.OPTIMIZE, data_change=False, app_ids=("q",)), Level.SERIALIZABLE),
     ],
 )
-def test_commits_that_change_no_row_are_checked_less(loser: CurrentTransaction, level: Level) -> None:
-    assert level_used(loser) is level
+def test_commits_that_change_no_row_are_checked_less(current: CurrentTransaction, level: Level) -> None:
+    assert level_used(current) is level
 
 
 @pytest.mark.parametrize("kind", [Kind.OPTIMIZE, Kind.REORG])
 def test_optimize_and_reorg_begin_again(kind: Kind) -> None:
-    loser = reader(kind, A, data_change=False)
-    assert decide(PROPERTY, loser).survives
-    assert decide(alter(protocol=ProtocolChange(removes=("deletionVectors",))), loser).survives
-    assert decide_all([PROPERTY, rewritten(B)], loser).survives
-    assert decide_all([PROPERTY, rewritten(A)], loser).conflict is Conflict.METADATA_CHANGED
+    current = reader(kind, A, data_change=False)
+    assert decide(PROPERTY, current).succeeds
+    assert decide(alter(protocol=ProtocolChange(removes=("deletionVectors",))), current).succeeds
+    assert decide_all([PROPERTY, rewritten(B)], current).succeeds
+    assert decide_all([PROPERTY, rewritten(A)], current).conflict is Conflict.METADATA_CHANGED
     repartitioned = CommittedTransaction(
         kind=Kind.REPLACE_TABLE, metadata=MetadataChange(beyond=True), repartitions=True
     )
-    assert decide(repartitioned, loser).conflict is Conflict.METADATA_CHANGED
+    assert decide(repartitioned, current).conflict is Conflict.METADATA_CHANGED
 
 
 @pytest.mark.parametrize("kind", [Kind.RESTORE, Kind.CLONE])
 def test_restore_and_clone_take_the_next_version_or_fail(kind: Kind) -> None:
-    loser = append(kind=kind)
-    assert decide(appended(), loser).conflict is Conflict.WRITE
-    assert decide(CommittedTransaction(kind=Kind.APPEND), loser).conflict is Conflict.WRITE
-    assert decide_all([], loser).survives
+    current = append(kind=kind)
+    assert decide(appended(), current).conflict is Conflict.WRITE
+    assert decide(CommittedTransaction(kind=Kind.APPEND), current).conflict is Conflict.WRITE
+    assert decide_all([], current).succeeds
 
 
 def test_a_row_tracking_backfill_is_in_nobodys_way() -> None:
     backfill = CommittedTransaction(kind=Kind.BACKFILL, added=(A, B), data_change=False)
-    assert decide(backfill, reader()).survives
+    assert decide(backfill, reader()).succeeds
     assert decide(backfill, reader(client=client("delta-spark 3.2.0"))).conflict is Conflict.APPEND
     filling = append(kind=Kind.BACKFILL, reads=Reads(partitions=None, files=("a0",)), data_change=False)
-    assert decide(rewritten(A), filling).survives
+    assert decide(rewritten(A), filling).succeeds
     assert decide(backfill, replace(filling, kind=Kind.UNBACKFILL)).conflict is Conflict.BACKFILL
 
 
 def test_identity_marks_are_passed_over_and_never_adopted() -> None:
     update = in_partition("a")
-    assert decide(IDENTITY_DRAWN, update).survives
-    assert decide_all([IDENTITY_DRAWN, IDENTITY_DRAWN], update).survives
-    assert decide_all([VECTORS_ON, IDENTITY_DRAWN], update).survives
+    assert decide(IDENTITY_DRAWN, update).succeeds
+    assert decide_all([IDENTITY_DRAWN, IDENTITY_DRAWN], update).succeeds
+    assert decide_all([VECTORS_ON, IDENTITY_DRAWN], update).succeeds
     # The next metadata carries the marks, which the loser has not.
     assert decide_all([IDENTITY_DRAWN, VECTORS_ON], update).conflict is Conflict.METADATA_CHANGED
     assert decide_all([IDENTITY_DRAWN, ROW_TRACKING_ON], update).conflict is Conflict.METADATA_CHANGED
     # Before 4.1 the tags decide, and nothing is compared.
     older = replace(update, client=client("delta-spark 4.0.1"))
-    assert decide_all([IDENTITY_DRAWN, ROW_TRACKING_ON], older).survives
+    assert decide_all([IDENTITY_DRAWN, ROW_TRACKING_ON], older).succeeds
 
 
 def test_winners_count_in_their_order() -> None:
-    loser = in_partition("a")
-    assert decide_all([VECTORS_ON, appended(B), RECLUSTER], loser).survives
-    assert decide_all([appended(A), PROPERTY], loser).conflict is Conflict.APPEND
-    assert decide_all([PROPERTY, appended(A)], loser).conflict is Conflict.METADATA_CHANGED
+    current = in_partition("a")
+    assert decide_all([VECTORS_ON, appended(B), RECLUSTER], current).succeeds
+    assert decide_all([appended(A), PROPERTY], current).conflict is Conflict.APPEND
+    assert decide_all([PROPERTY, appended(A)], current).conflict is Conflict.METADATA_CHANGED
 
 
 @pytest.mark.parametrize(
-    ("winner", "loser", "why"),
+    ("committed", "current", "why"),
     [
         (VECTORS_ON, append(), "adopts the change"),
         (RECLUSTER, append(), "changed nothing that it reads or writes"),
@@ -292,9 +294,9 @@ def test_winners_count_in_their_order() -> None:
         (CommittedTransaction(kind=Kind.BACKFILL, added=(File("x"),)), reader(), "backfill"),
     ],
 )
-def test_a_commit_says_why(winner: CommittedTransaction, loser: CurrentTransaction, why: str) -> None:
-    outcome = decide(winner, loser)
-    assert outcome.survives
+def test_a_commit_says_why(committed: CommittedTransaction, current: CurrentTransaction, why: str) -> None:
+    outcome = decide(committed, current)
+    assert outcome.succeeds
     assert why in outcome.reason
 
 
@@ -307,7 +309,7 @@ ALTER: dict[str, Any] = {"metadata": True, "adds": False, "data_change": False, 
 
 
 @pytest.mark.parametrize(
-    ("loser", "by_append", "by_vectors_on", "by_property", "by_recluster", "by_overwrite"),
+    ("current", "by_append", "by_vectors_on", "by_property", "by_recluster", "by_overwrite"),
     [
         (append(kind=Kind.SET_PROPERTIES, **ALTER), OK, MC, MC, OK, OK),
         (append(kind=Kind.SET_PROPERTIES, protocol=True, **ALTER), OK, PC, MC, OK, OK),
@@ -325,7 +327,7 @@ ALTER: dict[str, Any] = {"metadata": True, "adds": False, "data_change": False, 
     ids=lambda value: value.kind.value if isinstance(value, CurrentTransaction) else "",
 )
 def test_statements_and_overwrites_as_losers(
-    loser: CurrentTransaction,
+    current: CurrentTransaction,
     by_append: Conflict | None,
     by_vectors_on: Conflict | None,
     by_property: Conflict | None,
@@ -333,6 +335,6 @@ def test_statements_and_overwrites_as_losers(
     by_overwrite: Conflict | None,
 ) -> None:
     """The table of delta-2.7."""
-    winners = (appended(), VECTORS_RAISED, PROPERTY, RECLUSTER, OVERWRITTEN)
+    all_committed = (appended(), VECTORS_RAISED, PROPERTY, RECLUSTER, OVERWRITTEN)
     expected = [by_append, by_vectors_on, by_property, by_recluster, by_overwrite]
-    assert [decide(winner, loser).conflict for winner in winners] == expected
+    assert [decide(committed, current).conflict for committed in all_committed] == expected

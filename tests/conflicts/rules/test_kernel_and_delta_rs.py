@@ -43,7 +43,7 @@ RAISED = CommittedTransaction(kind=Kind.UPGRADE_PROTOCOL, protocol=ProtocolChang
 
 
 @pytest.mark.parametrize(
-    ("winner", "loser", "conflict"),
+    ("committed", "current", "conflict"),
     [
         (alter(), append(**KERNEL), Conflict.METADATA_CHANGED),
         (RAISED, append(**KERNEL), Conflict.PROTOCOL_CHANGED),
@@ -62,15 +62,15 @@ RAISED = CommittedTransaction(kind=Kind.UPGRADE_PROTOCOL, protocol=ProtocolChang
     ],
 )
 def test_kernel_merges_no_metadata_and_looks_at_no_added_file(
-    winner: CommittedTransaction, loser: CurrentTransaction, conflict: Conflict | None
+    committed: CommittedTransaction, current: CurrentTransaction, conflict: Conflict | None
 ) -> None:
-    assert decide(winner, loser).conflict is conflict
+    assert decide(committed, current).conflict is conflict
 
 
 def test_delta_rs_knows_no_domains() -> None:
     outcome = decide(RECLUSTER, append(**DELTA_RS))
     assert outcome.result is ConflictResult.UNKNOWN
-    assert not outcome.survives
+    assert not outcome.succeeds
 
 
 def test_delta_rs_may_be_lucky_with_added_files_and_never_with_removed_ones() -> None:
@@ -78,11 +78,11 @@ def test_delta_rs_may_be_lucky_with_added_files_and_never_with_removed_ones() ->
     assert decide(rewritten(A, Kind.OPTIMIZE), reader(**DELTA_RS)).result is ConflictResult.MAY_FAIL
     assert decide(rewritten(A), reader(**DELTA_RS)).result is ConflictResult.FAILS
     assert decide(rewritten(A), append(**DELTA_RS)).conflict is Conflict.DELETE_READ
-    assert decide(rewritten(A, Kind.OPTIMIZE), append(**DELTA_RS)).survives
+    assert decide(rewritten(A, Kind.OPTIMIZE), append(**DELTA_RS)).succeeds
 
 
 @pytest.mark.parametrize(
-    ("winner", "loser", "survives"),
+    ("committed", "current", "survives"),
     [
         (rewritten(A, Kind.OPTIMIZE), append(client=client("unknown")), True),
         (rewritten(A, Kind.UPDATE), append(client=client("unknown")), False),
@@ -93,9 +93,9 @@ def test_delta_rs_may_be_lucky_with_added_files_and_never_with_removed_ones() ->
     ],
 )
 def test_an_unknown_client_fares_as_the_worst_of_the_known(
-    winner: CommittedTransaction, loser: CurrentTransaction, survives: bool
+    committed: CommittedTransaction, current: CurrentTransaction, succeeds: bool
 ) -> None:
-    assert decide(winner, loser).survives is survives
+    assert decide(committed, current).succeeds is succeeds
 
 
 # The real deltalake, one process and two handles: the second commits while the first still holds the older version.
@@ -140,7 +140,7 @@ def _optimize(path: Path) -> None:
     DeltaTable(path).optimize.compact()
 
 
-_RS_WINNERS: list[Callable[[Path], None]] = [_alter, _same, _raise, _txn, _write, _delete_a, _optimize]
+_RS_COMMITTED: list[Callable[[Path], None]] = [_alter, _same, _raise, _txn, _write, _delete_a, _optimize]
 
 
 def _rs_append(table: DeltaTable) -> None:
@@ -184,9 +184,9 @@ def _stream(log: Log) -> CurrentTransaction:
 
 
 @pytest.mark.parametrize("level", list(Level)[:2])
-@pytest.mark.parametrize("winner", _RS_WINNERS, ids=lambda winner: winner.__name__)
+@pytest.mark.parametrize("committed", _RS_COMMITTED, ids=lambda committed: committed.__name__)
 @pytest.mark.parametrize(
-    ("loser", "describe"),
+    ("current", "describe"),
     [
         (_rs_append, _blind),
         (_rs_stream, _stream),
@@ -197,8 +197,8 @@ def _stream(log: Log) -> CurrentTransaction:
 )
 def test_delta_rs_does_what_the_rules_say(
     tmp_path: Path,
-    winner: Callable[[Path], None],
-    loser: Callable[[DeltaTable], None],
+    committed: Callable[[Path], None],
+    current: Callable[[DeltaTable], None],
     describe: Callable[[Log], CurrentTransaction],
     level: Level,
 ) -> None:
@@ -208,20 +208,20 @@ def test_delta_rs_does_what_the_rules_say(
         write_deltalake(tmp_path, rows, mode="append", partition_by=["p"], configuration=configuration)
     handle, log = DeltaTable(tmp_path), Log(tmp_path)
     described = describe(log)
-    winner(tmp_path)
-    outcome = decide(log.winner(log.newest()), described)
-    happened = _condition_of(loser, handle)
+    committed(tmp_path)
+    outcome = decide(log.committed(log.newest()), described)
+    happened = _condition_of(current, handle)
     if happened:
-        assert not outcome.survives
+        assert not outcome.succeeds
         assert outcome.conflict == happened
     else:
         # Where it asks the statistics of the files, it may be luckier than the records can tell.
         assert outcome.result in {ConflictResult.COMMITS, ConflictResult.MAY_FAIL}
 
 
-def _condition_of(loser: Callable[[DeltaTable], None], handle: DeltaTable) -> str:
+def _condition_of(current: Callable[[DeltaTable], None], handle: DeltaTable) -> str:
     try:
-        loser(handle)
+        current(handle)
     except CommitFailedError as error:
         return engine_error(error).condition
     return ""

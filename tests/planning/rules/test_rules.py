@@ -296,4 +296,4 @@ def test_how_grave_it_is_the_repository_says(live: Live) -> None:
     ]
     (refusal,) = refused_by(findings, changes)
     assert (refusal.change, refusal.condition) == (f"properties.{_LOG}", "L005")
-    assert refusal.way_out == "keep the log at least as long as deleted files"
+    assert refusal.fix == "keep the log at least as long as deleted files"
