@@ -23,10 +23,10 @@ from urllib.request import Request, urlopen
 from _report import machine, ratio_text, say, table, time_text
 
 import tablectl
-from tablectl.applying.acquire import Claim, Held, try_acquire
-from tablectl.applying.clock import SystemClock
-from tablectl.applying.lease import Lease
-from tablectl.applying.owner import current_owner
+from tablectl.leases.acquire import Claim, Held, try_acquire
+from tablectl.leases.clock import SystemClock
+from tablectl.leases.lease import Lease
+from tablectl.leases.owner import current_owner
 from tablectl.storage.records import open_records
 
 _AIM = 0.002

@@ -7,7 +7,7 @@ compared with its policy before a run (``check_declared``), and planned again fr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from threading import Lock
 
@@ -20,7 +20,7 @@ from tablectl.delta.names import NameSyntaxError, TableName, canonical_location,
 from tablectl.log.reader import LOOK_BACK, Depth, ReadRequest, read_many
 from tablectl.model.errors import LiveError, PlanFileError
 from tablectl.model.lint_rules import DEFAULT_SEVERITIES, Severities
-from tablectl.model.plan import Change, Plan, TablePlan
+from tablectl.model.plan import Change, Plan, Statement, TablePlan
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
 from tablectl.planning.limits import rewritten_bytes
@@ -150,7 +150,9 @@ class Approval:
             message = f"`version`: the plan says {plan.version}, and the table's newest is {live.version}"
             raise StopTableError(RunOutcome.REFUSED, message, _PLAN_AGAIN)
         if spec is not None:
-            _compare(plan, plan_table(spec.policy, live, self.dialect, spec.options, self.severities))
+            fresh = plan_table(spec.policy, live, self.dialect, spec.options, self.severities)
+            _compare(plan, fresh)
+            _check_needed(missing, fresh)
         if self.max_bytes is not None:
             self._check_size(plan.name, rewritten_bytes(missing), self.max_bytes)
 
@@ -171,6 +173,13 @@ class Approval:
         what = "an unknown amount" if size is None else f"up to {size:,} bytes"
         message = f"this table rewrites {what}, others {others:,}, and at most {limit:,} bytes may be rewritten"
         raise StopTableError(RunOutcome.REFUSED, message, "raise `--max-bytes`, or apply fewer tables at a time")
+
+
+def _check_needed(missing: Sequence[Statement], fresh: TablePlan | None) -> None:
+    """Refuses a statement for a change that the policy does not require of the table as it is now."""
+    needed = {change.id for change in fresh.changes} if fresh is not None else set()
+    for each in (change for statement in missing for change in statement.serves if change not in needed):
+        raise StopTableError(RunOutcome.REFUSED, f"{each}: the policies do not ask for it any more", _PLAN_AGAIN)
 
 
 def _compare(plan: TablePlan, fresh: TablePlan | None) -> None:

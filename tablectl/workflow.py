@@ -14,13 +14,10 @@ from threading import Event
 from typing import Any
 from uuid import uuid4
 
-from tablectl.applying.acquire import Claim
-from tablectl.applying.clock import Clock, SystemClock
 from tablectl.applying.context import Approve, RunContext, WindowSettings, approve_all
 from tablectl.applying.events import Notify, no_progress
 from tablectl.applying.hook_process import CommandRunner
 from tablectl.applying.owed_hooks import OwedHookTable
-from tablectl.applying.owner import current_owner
 from tablectl.applying.run import Schedule, run_plan
 from tablectl.applying.run_report import RunReport
 from tablectl.applying.stamp import LONGEST_REASON, Stamp, read_stamp
@@ -28,8 +25,10 @@ from tablectl.approval import Approval, check_declared
 from tablectl.delta.names import NameSyntaxError, TableName, canonical_location, parse_table
 from tablectl.delta.protocol import Client
 from tablectl.engine.port import Engine
+from tablectl.leases.acquire import Claim
+from tablectl.leases.clock import Clock, SystemClock
+from tablectl.leases.owner import current_owner
 from tablectl.log.blame import MOST_COMMITS, BlameQuery, blame_many
-from tablectl.log.disk import free_bytes
 from tablectl.log.reader import LOOK_BACK, Depth, ReadRequest, read_commits, read_many, read_table
 from tablectl.model.errors import EngineError, ExitCode, LiveError, PlanFileError, one_line
 from tablectl.model.lint_rules import DEFAULT_SEVERITIES, Severities
@@ -50,6 +49,7 @@ from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.mask import Mask
 from tablectl.selection import LocatedTable, OpenCatalog, Selection, depth_for, failure_of, locate
+from tablectl.storage.disk_log import free_bytes
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.records import RecordStore, open_records, real_place
 from tablectl.version import __version__

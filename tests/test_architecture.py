@@ -52,7 +52,7 @@ def _importers(module: str) -> set[str]:
         ("pyarrow", {"log"}),
         ("typer", {"cli"}),
         ("rich", {"cli"}),
-        ("obstore", {"log", "storage"}),
+        ("obstore", {"storage"}),
         ("jinja2", {"reports"}),
         ("sqlglot", {"statements"}),
     ],

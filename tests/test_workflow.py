@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.applying.clock import SystemClock
 from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import RunOutcome
 from tablectl.attributes.policy import Policy
 from tablectl.delta.names import parse_table
+from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import EngineError, LiveError, PlanFileError
 from tablectl.model.plan import Plan
 from tablectl.planning.plan_file import digest_of, dump_plan

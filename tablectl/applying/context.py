@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from threading import Event as Flag
 from typing import Protocol
 
-from tablectl.applying.clock import Clock
 from tablectl.applying.events import Notify
 from tablectl.applying.hook_process import RunHook, run_nothing
 from tablectl.applying.run_report import RunOutcome
@@ -16,6 +15,7 @@ from tablectl.applying.together import Together
 from tablectl.applying.turns import Turns
 from tablectl.delta.names import TableName
 from tablectl.engine.port import Engine
+from tablectl.leases.clock import Clock
 from tablectl.model.calendar import ALWAYS, Calendar
 from tablectl.model.plan import TablePlan
 from tablectl.model.table import Commit, LiveTable

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tablectl.applying.clock import Clock
-from tablectl.applying.guards import HERE, GuardRecord, delete_dead_guard, newest_beats, read_guard
-from tablectl.applying.lease import LeaseLost
-from tablectl.applying.lease_log import PATIENCE, Gate
+from tablectl.leases.clock import Clock
+from tablectl.leases.guards import HERE, GuardRecord, delete_dead_guard, newest_beats, read_guard
+from tablectl.leases.lease import LeaseLost
+from tablectl.leases.lease_log import PATIENCE, Gate
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import RecordStore
 

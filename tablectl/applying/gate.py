@@ -9,17 +9,17 @@ from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
 
-from tablectl.applying.clock import milliseconds, pause_briefly
 from tablectl.applying.context import RunContext, StopTableError, interrupted
 from tablectl.applying.drain import DrainWait, drain
 from tablectl.applying.events import RunEvent
-from tablectl.applying.guards import newest_beats
 from tablectl.applying.hooks import TableHooks
-from tablectl.applying.lease import RELEASE_PAUSES, Lease, LeaseLost
-from tablectl.applying.lease_log import Gate
 from tablectl.applying.run_report import Casualty, GateRun, RunOutcome
 from tablectl.applying.together import Together, WindowStep
 from tablectl.applying.turns import SHORT_DRAIN, lane_of
+from tablectl.leases.clock import milliseconds, pause_briefly
+from tablectl.leases.guards import newest_beats
+from tablectl.leases.lease import RELEASE_PAUSES, Lease, LeaseLost
+from tablectl.leases.lease_log import Gate
 from tablectl.model.errors import WindowError
 from tablectl.model.plan import Phase, Statement
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 
 from tablectl.applying.context import RunContext, StopTableError, interrupted
 from tablectl.applying.events import RunEvent
-from tablectl.applying.lease import Lease
 from tablectl.applying.run_report import RunOutcome
+from tablectl.leases.lease import Lease
 from tablectl.model.errors import WindowError
 
 UNFINISHED = "unfinished"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from tablectl.applying.acquire import LONGEST_PAUSE, Blocked, Claim, Sighting, acquire_all
 from tablectl.applying.context import RunContext, StopTableError
 from tablectl.applying.hooks import TableHooks
-from tablectl.applying.lease import Renewer
-from tablectl.applying.lease_log import tail
 from tablectl.applying.retry import longest_watch
 from tablectl.applying.run_report import RunOutcome, TableRun
 from tablectl.applying.scheduler import Job, Later, Rules, Scheduler
+from tablectl.leases.acquire import LONGEST_PAUSE, Blocked, Claim, Sighting, acquire_all
+from tablectl.leases.lease import Renewer
+from tablectl.leases.lease_log import tail
 from tablectl.model.errors import TablectlError
 from tablectl.storage.records import RecordStore
 

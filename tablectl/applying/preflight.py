@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tablectl.applying.context import StopTableError
 from tablectl.applying.run_report import RunOutcome
+from tablectl.delta.dialects import dialect_of
 from tablectl.engine.port import Engine
 
 _S3 = frozenset({"s3", "s3a", "s3n"})
@@ -27,7 +28,7 @@ def check_commits(engine: Engine, location: str, *, exclusive: bool) -> bool:
     """
     # As the engine sees it, because the scheme selects the log store: s3a and s3 are two schemes.
     scheme = _DISK if location.startswith("/") else location.partition(":")[0].lower()
-    if scheme not in _S3 | {_DISK} or exclusive or engine.dialect == "databricks":
+    if scheme not in _S3 | {_DISK} or exclusive or dialect_of(engine.dialect).exclusive_commits:
         return False
     # A session passed in may be any session. On S3, where a commit could be lost, the caller must state that it is the
     # writers' own.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tablectl.applying.clock import StoppedError
 from tablectl.applying.context import RunContext
 from tablectl.applying.events import RunEvent
 from tablectl.applying.observed_writers import expected, is_writer, name_of
 from tablectl.applying.run_report import TableRun
+from tablectl.leases.clock import StoppedError
 from tablectl.model.errors import TablectlError
 from tablectl.model.plan import TablePlan
 

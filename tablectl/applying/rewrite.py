@@ -9,13 +9,13 @@ from __future__ import annotations
 import logging
 
 from tablectl.applying.context import StopTableError
-from tablectl.applying.lease import LeaseLost
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.stamp import read_stamp
 from tablectl.applying.statement import target
 from tablectl.applying.table_session import TableSession
 from tablectl.delta.columns import columns_of, differences
 from tablectl.delta.names import column_sql
+from tablectl.leases.lease import LeaseLost
 from tablectl.model.errors import EngineError, LiveError, WindowError
 from tablectl.model.plan import Statement, TablePlan
 from tablectl.model.table import Commit, LiveTable

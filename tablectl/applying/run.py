@@ -15,11 +15,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 
-from tablectl.applying.acquire import Blocked, Claim, Sighting, acquire_all
-from tablectl.applying.clock import StoppedError
 from tablectl.applying.context import RunContext, StopTableError
 from tablectl.applying.events import RunEvent, Tally
-from tablectl.applying.lease import Lease, Renewer
 from tablectl.applying.owed_hooks import OwedHookTable, run_owed_hooks
 from tablectl.applying.preflight import check_commits
 from tablectl.applying.retry import RETRIED, LeaseWait, judge, next_try
@@ -31,6 +28,9 @@ from tablectl.applying.scheduler import STOPPED, Job, Later, Rules, Scheduler
 from tablectl.applying.statement import may_renew
 from tablectl.applying.together import Together
 from tablectl.delta.names import canonical_location, matches
+from tablectl.leases.acquire import Blocked, Claim, Sighting, acquire_all
+from tablectl.leases.clock import StoppedError
+from tablectl.leases.lease import Lease, Renewer
 from tablectl.model.errors import EngineError, PlanFileError, WindowError
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.storage.records import RecordStore, real_place

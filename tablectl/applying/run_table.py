@@ -14,9 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tablectl.applying.calendar_check import outside
-from tablectl.applying.clock import StoppedError, milliseconds
 from tablectl.applying.context import RunContext, StopTableError, interrupted
-from tablectl.applying.lease import Lease, LeaseLost
 from tablectl.applying.remaining import (
     check_allowed,
     check_landed,
@@ -46,6 +44,8 @@ from tablectl.applying.statement import (
 )
 from tablectl.applying.table_session import TableSession, ended, lease_lost, verified, was_reached
 from tablectl.delta.columns import own_metadata
+from tablectl.leases.clock import StoppedError, milliseconds
+from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.model.errors import EngineError, TablectlError, is_conflict
 from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.table import Commit, LiveTable

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from threading import Event as Flag
 from typing import Generic, TypeVar
 
-from tablectl.applying.clock import Clock, StoppedError
 from tablectl.applying.events import Progress
+from tablectl.leases.clock import Clock, StoppedError
 
 TICK = 1.0
 """Seconds after which a scheduler that waits reports its waits again."""

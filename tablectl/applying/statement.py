@@ -14,15 +14,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from uuid import uuid4
 
-from tablectl.applying.clock import StoppedError
 from tablectl.applying.context import RunContext, StopTableError, interrupted
-from tablectl.applying.lease import Lease, LeaseLost
-from tablectl.applying.lease_log import PATIENCE, Gate, RunningStatement
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.stamp import read_stamp
 from tablectl.applying.table_session import TableSession
+from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName, canonical_location
 from tablectl.engine.port import Engine
+from tablectl.leases.clock import StoppedError
+from tablectl.leases.lease import Lease, LeaseLost
+from tablectl.leases.lease_log import PATIENCE, Gate, RunningStatement
 from tablectl.model.errors import EngineError, LiveError, TablectlError, WindowError
 from tablectl.model.plan import Statement, TablePlan
 from tablectl.model.table import Commit
@@ -89,10 +90,10 @@ def new_tag(run: str) -> str:
 
 
 def target(window: RunContext, plan: TablePlan) -> TableName:
-    """The planned table by location, which no rename changes. On Databricks by name: it accepts no paths of tables in
+    """The planned table by location, which no rename changes. By name, if the dialect accepts no paths of tables in
     its catalog.
     """
-    by_name = plan.table.is_path or window.engine.dialect == "databricks"
+    by_name = plan.table.is_path or not dialect_of(window.engine.dialect).path_names
     return plan.table if by_name else TableName("", (plan.location,))
 
 

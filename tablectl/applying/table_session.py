@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from tablectl.applying.calendar_check import outside
-from tablectl.applying.clock import milliseconds
 from tablectl.applying.context import RunContext, StopTableError
 from tablectl.applying.events import RunEvent
 from tablectl.applying.gate import GateKeeper
 from tablectl.applying.hooks import TableHooks
-from tablectl.applying.lease import Lease, LeaseLost
 from tablectl.applying.observed_writers import LOOK_BACK, active_near, name_of, writers_seen
 from tablectl.applying.run_report import Casualty, CommitRun, RunOutcome, StatementRun, TableRun, WriterRun
 from tablectl.applying.stamp import read_stamp
 from tablectl.attributes.policy import CLUSTERED_DATA, needs_size, needs_truncation, needs_vectors, rewrites
+from tablectl.leases.clock import milliseconds
+from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.model.errors import LiveError, TablectlError, WindowError
 from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.table import Commit, LiveTable

@@ -25,7 +25,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from tablectl.applying.clock import Clock
+from tablectl.leases.clock import Clock
 from tablectl.model.plan import Statement
 
 SHORT_DRAIN = 2.0

@@ -11,6 +11,7 @@ from typing import Literal, get_args
 
 from tablectl.attributes.base import Action, ChangeTarget, Step, put_back
 from tablectl.attributes.value_types import ValueType
+from tablectl.delta.dialects import dialect_of
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
 from tablectl.model.table import LiveTable
@@ -53,11 +54,12 @@ class Isolation:
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
         """Open-source Delta honours a stored WriteSerializable but rejects setting it (delta-1.2)."""
-        if target.dialect == "oss" and change.after == "WriteSerializable":
+        dialect = dialect_of(target.dialect)
+        if change.after not in {*dialect.settable_levels, "default"}:
             return Refusal(
                 change=change.id,
-                reason="open-source Delta can set only the isolation level Serializable; "
-                "it honours a WriteSerializable that another engine stored",
+                reason=f"{dialect.title} can set only the isolation level Serializable; "
+                f"it honours a {change.after} that another engine stored",
                 fix="declare `isolation: Serializable` or `default`; "
                 "or set the level from Databricks, after which this policy holds",
             )

@@ -12,6 +12,7 @@ from tablectl.attributes.base import Action, ChangeTarget, Step
 from tablectl.attributes.rewrite_limits import why_too_large
 from tablectl.attributes.value_types import ValueType
 from tablectl.delta.columns import Column, columns_of
+from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import NameSyntaxError, column_text, parse_column
 from tablectl.delta.schema import Schema
 from tablectl.model.operations import ClusterBy, Repartition
@@ -106,7 +107,7 @@ def _problems(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator
     large = why_too_large(change.id, "another partitioning", live, target)
     if large is not None:
         yield large.reason, large.fix, large.condition
-    if target.dialect == "databricks":
+    if not dialect_of(target.dialect).rewrite_measured:
         yield (
             "what a rewrite preserves was tested on open-source Delta only",
             f"{_HARMLESS}, or rewrite it yourself",

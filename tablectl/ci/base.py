@@ -6,28 +6,35 @@ import base64
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from tablectl.model.errors import UsageError
 from tablectl.policies.config import FILE
 
 _TIMEOUT = 120
 _MOST = 1 << 20
+_SHORT = 80
 _FILES = ("100644", "100755")
 """The modes of regular files. A symbolic link would lead to any file on the runner."""
 
 
-def base_file(commit: str, environ: Mapping[str, str]) -> bytes:
-    """The contents of ``tablectl.yaml`` for the current directory in a commit; empty if the commit has none.
+def base_file(base: str, environ: Mapping[str, str]) -> bytes:
+    """The contents of ``tablectl.yaml`` for the current directory in a commit, or in the newest one of
+    ``refs/heads/BRANCH``; empty if the commit has none.
 
     A checkout of a single commit does not contain the base. Then that commit alone is fetched, with the job's token.
     Raises ``UsageError`` if it cannot be read.
     """
-    if _git(("cat-file", "-e", f"{commit}^{{commit}}"), environ) is None:
-        _git(("fetch", "--quiet", "--no-tags", "--depth=1", "origin", commit), environ)
-    listed = _git(("ls-tree", commit, "--", FILE), environ)
+    commit = base
+    if base.startswith("refs/"):
+        fetched = _fetch(base, environ) is not None
+        commit = (_git(("rev-parse", "FETCH_HEAD"), environ) or b"").decode().strip() if fetched else ""
+    elif _git(("cat-file", "-e", f"{commit}^{{commit}}"), environ) is None:
+        _fetch(commit, environ)
+    listed = _git(("ls-tree", commit, "--", FILE), environ) if commit else None
     if listed is None:
         raise UsageError(
-            f"the base commit {commit[:10]} is not in this checkout and cannot be fetched, so it is not known what the "
+            f"the base {base[:_SHORT]} is not in this checkout and cannot be fetched, so it is not known what the "
             "branch may decide",
             "check out with `actions/checkout` before, and give this step INPUT_TOKEN: ${{ github.token }}",
         )
@@ -36,14 +43,21 @@ def base_file(commit: str, environ: Mapping[str, str]) -> bytes:
     mode = listed.split(b" ", 1)[0].decode(errors="replace")
     data = _git(("cat-file", "blob", f"{commit}:./{FILE}"), environ) if mode in _FILES else None
     if data is None or len(data) > _MOST:
-        raise UsageError(f"{FILE} of the base commit {commit[:10]} is no file of a usual size", "make it one")
+        raise UsageError(f"{FILE} of the base {base[:_SHORT]} is no file of a usual size", "make it one")
     return data
+
+
+def _fetch(what: str, environ: Mapping[str, str]) -> bytes | None:
+    return _git(("fetch", "--quiet", "--no-tags", "--depth=1", "origin", what), environ)
 
 
 def _git(args: Sequence[str], environ: Mapping[str, str]) -> bytes | None:
     """The output of a Git command; ``None`` if it fails."""
+    root = _checkout()
+    if root is None:
+        return None
     own = {key: value for key, value in os.environ.items() if key != "INPUT_TOKEN"}
-    own |= {"GIT_TERMINAL_PROMPT": "0", **_header(environ)}
+    own |= {"GIT_TERMINAL_PROMPT": "0", "GIT_DIR": str(root / ".git"), "GIT_WORK_TREE": str(root), **_header(environ)}
     try:
         ran = subprocess.run(  # noqa: S603
             ["git", "--no-replace-objects", *args],  # noqa: S607
@@ -55,6 +69,16 @@ def _git(args: Sequence[str], environ: Mapping[str, str]) -> bytes | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return ran.stdout if ran.returncode == 0 else None
+
+
+def _checkout() -> Path | None:
+    """The directory of the checkout.
+
+    Git itself would take a directory of the branch that looks like a bare repository for the repository, and run what
+    its ``config`` says. No branch can contain a file named ``.git``.
+    """
+    here = Path.cwd()
+    return next((each for each in (here, *here.parents) if os.path.lexists(each / ".git")), None)
 
 
 def _header(environ: Mapping[str, str]) -> dict[str, str]:

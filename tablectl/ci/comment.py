@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tablectl.ci.github import GitHub
@@ -13,6 +14,23 @@ DEFAULT = "tablectl"
 """The default name; omitted from output."""
 _DIGEST = re.compile(r"\n\nplan digest: `([0-9a-f]{64})`\n\n<!--")
 _LONGEST_DIGEST = 100
+_QUERY = """query($ids: [ID!]!) { nodes(ids: $ids) { ... on IssueComment {
+  databaseId body createdAt lastEditedAt viewerDidAuthor author { __typename login } editor { __typename login }
+} } }"""
+_MOST_NODES = 100
+"""The maximum number of nodes in one query."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """A comment that the identity of the token wrote."""
+
+    number: int
+    body: str
+    written: str
+    """The time of the last edit, or of the creation: ISO 8601, in UTC."""
+    by_us: bool
+    """Whether the last edit is by the author. Everyone with write access to a repository may edit every comment."""
 
 
 def marker(subject: str, name: str) -> str:
@@ -62,20 +80,39 @@ def put_comment(github: GitHub, number: int, body: str, mark: str) -> str:
     """
     ours = find_comment(github, number, mark)
     if ours:
-        done = github.patch(f"issues/comments/{ours['id']}", body=body)
+        done = github.patch(f"issues/comments/{ours.number}", body=body)
     else:
         done = github.post(f"issues/{number}/comments", body=body)
     return str(done.get("html_url", "")) if isinstance(done, dict) else ""
 
 
-def find_comment(github: GitHub, number: int, mark: str) -> Mapping[str, Any] | None:
-    """The first comment with a marker by the identity of the token. Raises ``GitHubError``."""
-    author = github.identity()
+def find_comment(github: GitHub, number: int, mark: str) -> Comment | None:
+    """The first comment with a marker by the identity of the token. Raises ``GitHubError``.
+
+    GraphQL's ``viewerDidAuthor`` knows that identity for every kind of token; REST's ``/user`` only that of a person's.
+    Logins do not show it: GraphQL calls an App's account ``NAME`` as an author and ``NAME[bot]`` as the viewer.
+    """
     comments = github.pages(f"issues/{number}/comments")
-    return next((each for each in comments if _is_ours(each, mark, author)), None)
+    ids = [str(each.get("node_id")) for each in comments if _ends_with(each.get("body"), mark)]
+    some = (ids[start : start + _MOST_NODES] for start in range(0, len(ids), _MOST_NODES))
+    return next((each for part in some for each in _ours(github, part, mark)), None)
 
 
-def _is_ours(comment: Mapping[str, Any], mark: str, author: int) -> bool:
-    user, body = comment.get("user"), comment.get("body")
-    same = isinstance(user, dict) and user.get("id") == author
-    return same and isinstance(body, str) and body.rstrip().endswith(mark) and isinstance(comment.get("id"), int)
+def _ours(github: GitHub, ids: Sequence[str], mark: str) -> Iterator[Comment]:
+    """Those of some comments that the identity of the token wrote, in order."""
+    nodes = github.query(_QUERY, ids=ids).get("nodes")
+    for node in nodes if isinstance(nodes, list) else ():
+        if (
+            not isinstance(node, dict)
+            or node.get("viewerDidAuthor") is not True
+            or not _ends_with(node.get("body"), mark)
+        ):
+            continue
+        number, edited = node.get("databaseId"), node.get("lastEditedAt")
+        if isinstance(number, int) and not isinstance(number, bool):
+            by_us = edited is None or (isinstance(node.get("editor"), dict) and node["editor"] == node.get("author"))
+            yield Comment(number, str(node["body"]), str(edited or node.get("createdAt")), by_us)
+
+
+def _ends_with(body: Any, mark: str) -> bool:
+    return isinstance(body, str) and body.rstrip().endswith(mark)

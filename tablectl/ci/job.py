@@ -18,6 +18,7 @@ from tablectl.model.errors import UsageError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}\Z")
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?\Z")
+_BRANCH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/-]*\Z")
 _NUMBER = re.compile(r"[0-9]{1,19}\Z")
 _REPOSITORY = re.compile(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+\Z")
 
@@ -79,8 +80,13 @@ class CiJob:
 
     @property
     def folder(self) -> Path:
-        """The directory of this job's files, outside of the repository and otherwise empty."""
-        return Path(self.environ.get("RUNNER_TEMP") or ".tablectl-ci") / "tablectl-jobs" / self.name
+        """The directory of this job's files, outside of the repository and otherwise empty. Raises ``UsageError``
+        outside of GitHub Actions: a branch can put links anywhere into the checkout.
+        """
+        temporary = self.environ.get("RUNNER_TEMP", "")
+        if not Path(temporary).is_absolute():
+            raise UsageError("RUNNER_TEMP names no directory", "this runs in a job of GitHub Actions")
+        return Path(temporary) / "tablectl-jobs" / self.name
 
     @property
     def repository(self) -> str:
@@ -98,22 +104,27 @@ class CiJob:
 
     @property
     def base(self) -> str:
-        """The base commit of a pull request or of a merge queue group; empty for other events.
+        """What a pull request or a merge queue group is merged into: a commit, or ``refs/heads/BRANCH``; empty for
+        other events.
 
-        Raises ``UsageError`` if the event does not name it: then it is unknown what the branch may decide.
+        It is the base commit if that is of the branch from which plans are applied. Everyone with write access can
+        push another branch and open a pull request into it, so any other base decides nothing: then it is the newest
+        commit of that branch. Raises ``UsageError`` if the event does not name the base: then it is unknown what the
+        branch may decide.
         """
         event = self._event
         about = next((event[key] for key in ("pull_request", "merge_group") if key in event), None)
         if about is None:
             return ""
-        found = about if isinstance(about, dict) else {}
-        base = found.get("base") if isinstance(found.get("base"), dict) else {}
-        commit = str(found.get("base_sha") or (base or {}).get("sha"))
-        if not _COMMIT.match(commit):
+        found = _map(about)
+        base = _map(found.get("base"))
+        commit, ref = str(found.get("base_sha") or base.get("sha")), str(found.get("base_ref") or base.get("ref"))
+        applied = self.given("branch") or str(_map(event.get("repository")).get("default_branch"))
+        if not _COMMIT.match(commit) or not _BRANCH.match(applied):
             raise UsageError(
                 "the event names no base commit, whose tablectl.yaml would count", "run this for a pull request"
             )
-        return commit
+        return commit if ref.removeprefix("refs/heads/") == applied else f"refs/heads/{applied}"
 
     @property
     def workflow(self) -> str:
@@ -188,19 +199,22 @@ class CiJob:
 
     @property
     def _pull(self) -> Mapping[str, Any]:
-        pull = self._event.get("pull_request")
-        return pull if isinstance(pull, dict) else {}
+        return _map(self._event.get("pull_request"))
 
     @property
     def _event(self) -> Mapping[str, Any]:
         try:
             event = json.loads(Path(self.environ["GITHUB_EVENT_PATH"]).read_bytes())
-        except (KeyError, OSError, ValueError):
+        except (KeyError, OSError, ValueError, RecursionError):
             return {}
-        return event if isinstance(event, dict) else {}
+        return _map(event)
 
     def _append(self, variable: str, text: str) -> None:
         file = self.environ.get(variable)
         if file:
             with Path(file).open("a", encoding="utf-8", errors="backslashreplace") as stream:
                 stream.write(text)
+
+
+def _map(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

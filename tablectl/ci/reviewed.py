@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ BY_HAND = (
 CHOSEN = "chosen by hand"
 """Used instead of a digest if a person named the run whose plan is applied."""
 _SHORT = 10
+_COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,8 @@ class ReviewedPlan:
     """An artifact with a plan."""
 
     run: int
-    artifact: str
+    artifact: int
+    """The id of the artifact. A later artifact of the same run and name has another one."""
     pull_request: int | None
     digest: str = CHOSEN
     """The digest of the reviewed plan."""
@@ -73,7 +76,16 @@ def _of_run(github: GitHub, origin: ArtifactOrigin, number: int) -> ReviewedPlan
     if run.get("event") != "workflow_dispatch" or run.get("head_branch") != origin.branch:
         made = f"{run.get('event')} on {run.get('head_branch')}"
         raise PlanFileError(f"{what} was made by {made}, and not by hand on {origin.branch}", BY_HAND)
-    return ReviewedPlan(number, wanted, None)
+    _check_history(github, run, origin, what)
+    return ReviewedPlan(number, int(chosen["id"]), None)
+
+
+def _check_history(github: GitHub, run: Mapping[str, Any], origin: ArtifactOrigin, what: str) -> None:
+    """Check that a run's commit is in the history of the applied one. A tag may have the name of the branch."""
+    head = str(run.get("head_sha"))
+    compared = github.get(f"compare/{head}...{origin.commit}") if _COMMIT.match(head) else None
+    if not isinstance(compared, dict) or compared.get("status") not in {"ahead", "identical"}:
+        raise PlanFileError(f"{what} was made of {head[:_SHORT]}, which is not in the history of this commit", BY_HAND)
 
 
 def _of_merge(github: GitHub, origin: ArtifactOrigin) -> ReviewedPlan:
@@ -95,11 +107,13 @@ def _of_merge(github: GitHub, origin: ArtifactOrigin) -> ReviewedPlan:
             BY_HAND,
         )
     what = f"the plan of #{number}"
-    before = [each for each in of_head if str(each.get("created_at")) < str(pull["merged_at"])]
+    merged = str(pull["merged_at"])
+    before = [each for each in of_head if str(each.get("created_at")) < merged]
     if not before:
         raise PlanFileError(f"{what} was made after the merge, so nobody reviewed it", BY_HAND)
     chosen = _of_workflow(github, origin, [each for each in before if _is_own(each)] or before, what)
-    return ReviewedPlan(int(_run_of(chosen)["id"]), wanted, number, _digest(github, origin, number))
+    digest = _digest(github, origin, number, merged)
+    return ReviewedPlan(int(_run_of(chosen)["id"]), int(chosen["id"]), number, digest)
 
 
 def _of_workflow(
@@ -122,15 +136,20 @@ def _of_workflow(
     raise refused
 
 
-def _digest(github: GitHub, origin: ArtifactOrigin, number: int) -> str:
+def _digest(github: GitHub, origin: ArtifactOrigin, number: int, merged: str) -> str:
+    """The digest in the comment. Everyone with write access may edit it, so its last edit counts, too."""
     mark = marker("plan", origin.name)
     comment = find_comment(github, number, mark)
-    digest = digest_in(str(comment.get("body")), mark) if comment else ""
-    if not digest:
+    digest = digest_in(comment.body, mark) if comment else ""
+    if comment is None or not digest:
         raise PlanFileError(
             f"no comment of #{number} by the account of this token carries the digest of a plan, so none was reviewed",
             f"plan with the same kind of token and `comment: true`; or {BY_HAND}",
         )
+    if not comment.by_us:
+        raise PlanFileError(f"the comment with the plan of #{number} was edited by another account", BY_HAND)
+    if comment.written >= merged:
+        raise PlanFileError(f"the comment with the plan of #{number} was written after the merge", BY_HAND)
     return digest
 
 

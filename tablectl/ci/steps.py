@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tablectl.api import read_plan
 from tablectl.ci.annotations import annotate_plan
+from tablectl.ci.artifact import ARCHIVE_BYTES, PLAN, unpack
 from tablectl.ci.base import base_file
 from tablectl.ci.comment import DEFAULT, body_of, digest_in, find_comment, marker, put_comment
 from tablectl.ci.github import GitHub, GitHubError
@@ -153,18 +154,17 @@ def _added(job: CiJob, report: str, github: GitHub, number: int, mark: str) -> s
 
 
 def find_step(job: CiJob) -> int:
-    """Find the artifact with the reviewed plan. Raises ``PlanFileError``, with what to do, if there is none."""
+    """Download the reviewed plan. Raises ``PlanFileError``, with what to do, if there is none."""
     origin = ArtifactOrigin(
         job.name, job.environ.get("GITHUB_SHA", ""), job.workflow, job.environ.get("GITHUB_REF_NAME", "")
     )
-    found = find_reviewed(GitHub.of(job.environ, job.repository), origin, job.number("plan_run"))
-    job.output(
-        run=found.run,
-        artifact=found.artifact,
-        pull_request=found.pull_request or "",
-        digest=found.digest,
-        folder=_new_folder(job, "reviewed"),
-    )
+    github = GitHub.of(job.environ, job.repository)
+    found = find_reviewed(github, origin, job.number("plan_run"))
+    archive = github.download(f"actions/artifacts/{found.artifact}/zip", ARCHIVE_BYTES)
+    folder = _new_folder(job, "reviewed")
+    for name, data in unpack(archive, f"the plan of run {found.run}").items():
+        (folder / name).write_bytes(data)
+    job.output(run=found.run, pull_request=found.pull_request or "", digest=found.digest)
     of = f" of #{found.pull_request}" if found.pull_request else ""
     job.tell("notice", f"applying the plan{of} that run {found.run} made")
     return ExitCode.DONE
@@ -172,9 +172,9 @@ def find_step(job: CiJob) -> int:
 
 def apply_step(job: CiJob) -> int:
     """Apply the downloaded plan, if it is the reviewed one and matches the current policies."""
-    plan_file = job.folder / "reviewed" / "plan.json"
+    plan_file = job.folder / "reviewed" / PLAN
     if not plan_file.is_file() or plan_file.is_symlink():
-        raise PlanFileError("the run that was to plan made a report and no plan: it says why", BY_HAND)
+        raise PlanFileError("there is no plan: the step `find` downloads it", BY_HAND)
     if any(each.partition("=")[0].startswith("--without") for each in job.arguments):
         raise UsageError("`arguments` has --without-policies", "a job has the policies: the plan is compared with them")
     required = job.flag("require_signature")

@@ -15,10 +15,6 @@ from types import FrameType
 from typing import Any
 
 from tablectl.api import Engines, config_of, plan_bytes, policies_of_plan, read_plan, required_signers
-from tablectl.applying.acquire import break_lease
-from tablectl.applying.clock import SystemClock
-from tablectl.applying.lease_log import UNREADABLE, LeaseRecord, tail
-from tablectl.applying.owner import current_owner
 from tablectl.applying.run_report import RunReport
 from tablectl.cli.origin import with_origin
 from tablectl.cli.output import Format, Output, write_file
@@ -28,9 +24,13 @@ from tablectl.conflicts.glossary import find_term, term_names
 from tablectl.conflicts.operations import OPERATIONS
 from tablectl.delta.names import NameSyntaxError, parse_table
 from tablectl.engine.port import Engine
+from tablectl.leases.acquire import break_lease
+from tablectl.leases.clock import SystemClock
+from tablectl.leases.lease_log import UNREADABLE, LeaseRecord, tail
+from tablectl.leases.owner import current_owner
 from tablectl.log.reader import newest_version
 from tablectl.model.errors import ExitCode, LimitError, TablectlError, UsageError
-from tablectl.model.json_codec import plain
+from tablectl.model.plain import plain
 from tablectl.model.plan import Plan
 from tablectl.planning.explain_term import explain_term
 from tablectl.planning.limits import PlanLimits

@@ -104,7 +104,13 @@ def operations(incomplete: str) -> list[str]:
 
 def clients(incomplete: str) -> list[str]:
     """For ``conflicts --client``; versions are not completed."""
-    return _starting(incomplete, lambda: ("delta-spark", "databricks", "kernel", "delta-rs"))
+
+    def known() -> Iterable[str]:
+        from tablectl.delta.client_families import FAMILIES  # noqa: PLC0415
+
+        return (each.name for each in FAMILIES)
+
+    return _starting(incomplete, known)
 
 
 def _starting(incomplete: str, names: Callable[[], Iterable[str]]) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tablectl.api import Engines
 from tablectl.cli.output import Output, write_file
+from tablectl.delta.dialects import DEFAULT_DIALECT
 from tablectl.delta.sql import quote_name
 from tablectl.engine.port import Engine
 from tablectl.model.errors import ExitCode, UsageError
@@ -134,7 +135,7 @@ def _show_case(specs: Specs, engines: Engines, root: Path, out: Output) -> ExitC
 
 
 def _plan(specs: Specs, engines: Engines) -> Plan:
-    return make_plan(specs, Selection(), "oss", engines.start)
+    return make_plan(specs, Selection(), DEFAULT_DIALECT, engines.start)
 
 
 def _say(out: Output, command: str, text: str) -> None:

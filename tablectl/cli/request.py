@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tablectl.applying.stamp import LONGEST_REASON
+from tablectl.delta.client_families import find_family
 from tablectl.delta.protocol import Client
 from tablectl.model.errors import UsageError
 from tablectl.model.table_options import parse_size
@@ -124,17 +125,6 @@ class ConflictOptions:
     """Two statements to compare, instead of the matrix."""
 
 
-_ENGINES = {
-    "delta-spark": "delta-spark",
-    "spark": "delta-spark",
-    "delta": "delta-spark",
-    "databricks": "databricks",
-    "dbr": "databricks",
-    "kernel": "kernel",
-    "delta-rs": "delta-rs",
-    "deltalake": "delta-rs",
-    "unknown": "unknown",
-}
 _CLIENT = re.compile(r"([a-z-]+)(?:[ /:-]*(\d{1,4}(?:\.\d{1,4}){0,2})(?:\.x)?)?(?:[ -]+(photon))?\Z")
 
 
@@ -144,8 +134,8 @@ def client(text: str) -> tuple[Client, bool | None]:
     Raises ``UsageError`` for an unknown client.
     """
     match = _CLIENT.match(text.strip().lower())
-    engine = _ENGINES.get(match.group(1).rstrip("-")) if match else None
-    if match is None or engine is None or (match.group(3) and engine != "databricks"):
+    family = find_family(match.group(1).rstrip("-")) if match else None
+    if match is None or family is None or (match.group(3) and not family.photon):
         raise UsageError(
             f"--client {text!r} is not a client",
             "for example --client 'delta-spark 4.0', --client 'databricks 14.2 photon', --client kernel, "
@@ -153,6 +143,6 @@ def client(text: str) -> tuple[Client, bool | None]:
         )
     version = tuple(map(int, match.group(2).split("."))) if match.group(2) else ()
     photon = None
-    if engine == "databricks" and version:
+    if family.photon and version:
         photon = bool(match.group(3))
-    return Client(engine, version), photon
+    return Client(family.name, version), photon

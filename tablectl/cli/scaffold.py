@@ -154,18 +154,12 @@ jobs:
           distribution: temurin
           java-version: "17"
       - run: pip install "tablectl[spark]${TABLECTL}"
-      - name: find the plan that was reviewed
+      - name: download the plan that was reviewed
         id: find
         env:
           INPUT_PLAN_RUN: ${{ inputs.plan-run }}
           INPUT_TOKEN: ${{ github.token }}
         run: python -P -m tablectl.ci find
-      - uses: actions/download-artifact@d3f86a106a0bac45b974a628896c90dbdf5c8093 # v4.3.0
-        with:
-          name: ${{ steps.find.outputs.artifact }}
-          path: ${{ steps.find.outputs.folder }}
-          run-id: ${{ steps.find.outputs.run }}
-          github-token: ${{ github.token }}
       - name: apply
         id: apply
         env:

@@ -12,7 +12,7 @@ from tablectl.cli.output import Output, ValidateFormat, problems_json
 from tablectl.cli.report_files import below_root
 from tablectl.cli.request import CommandRequest
 from tablectl.model.errors import ExitCode, InputError, Problem
-from tablectl.model.json_codec import plain
+from tablectl.model.plain import plain
 from tablectl.planning.lint import Linted, LintedTable, lint
 from tablectl.planning.lint_rules.linted_state import LintedState
 from tablectl.policies.config import Config, load_config

@@ -28,9 +28,6 @@ from tablectl.model.table import NOTHING_SET, LiveTable
 
 VECTORS = "delta.enableDeletionVectors"
 LEVEL = "delta.isolationLevel"
-_NEVER_SAY_BLIND = frozenset({"kernel", "delta-rs"})
-"""Their appends are not recorded as blind, so WriteSerializable does not protect other writers from them (delta-0,
-delta-2.2)."""
 _PLAIN = Protocol(1, 2)
 
 
@@ -61,7 +58,7 @@ class ConflictContext:
             partitioned=bool(live.partition_columns),
             clustered=live.clustering is not None,
             identity=live.schema.has_identity(),
-            blind=not any(each.engine in _NEVER_SAY_BLIND for each in live.clients),
+            blind=all(each.family.records_blind_appends for each in live.clients),
             photon=photon,
         )
 
@@ -77,9 +74,8 @@ class ConflictContext:
 
     @property
     def level(self) -> Level:
-        """The level that the client uses. Only Databricks reads an unset level as WriteSerializable (D6, delta-1.2)."""
-        default = Level.WRITE_SERIALIZABLE if self.client.engine == "databricks" else Level.SERIALIZABLE
-        return self.stored_level or default
+        """The level that the client uses. An unset level means another one to each family (D6, delta-1.2)."""
+        return self.stored_level or Level(self.client.family.unset_level)
 
     @property
     def vectors(self) -> bool | None:

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 
 from tablectl.conflicts.statement_commits import LIVE
 from tablectl.conflicts.transactions import CLUSTERING_DOMAIN, CurrentTransaction, Kind, Platform, Reads
+from tablectl.delta.client_families import UNKNOWN
+from tablectl.delta.dialects import dialect_of
 from tablectl.delta.protocol import Client
 from tablectl.model.plan import Basis
 
 _ALL = Reads(partitions=None, files=(LIVE.path,))
-_UNKNOWN = Client("unknown")
+_UNKNOWN = Client(UNKNOWN.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +31,12 @@ class ExpectedWriters:
     def of(cls, basis: Basis, dialect: str) -> ExpectedWriters:
         """The facts of a table. If the history names no client, one client of unknown kind is expected.
 
-        On the Databricks dialect, a Databricks client always comes first.
+        If the dialect has a runtime, a client of it always comes first.
         """
         clients = basis.client_list() or (_UNKNOWN,)
-        if dialect == "databricks" and not any(client.engine == dialect for client in clients):
-            clients = (Client(dialect), *clients)
+        runtime = dialect_of(dialect).runtime
+        if runtime and not any(client.family is runtime for client in clients):
+            clients = (Client(runtime.name), *clients)
         return cls(clients, basis.partitioned, basis.clustered, basis.identity, basis.schema_writers, basis.overwrites)
 
 

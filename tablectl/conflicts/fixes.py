@@ -8,8 +8,8 @@ from dataclasses import replace
 from tablectl.conflicts.context import LEVEL, VECTORS, ConflictContext
 from tablectl.conflicts.matrix import Cell, decide_pair
 from tablectl.conflicts.operations import OPERATIONS, OperationGroup, TableOperation, operation
+from tablectl.conflicts.rules import rules_of
 from tablectl.conflicts.rules.databricks import NOT_DOCUMENTED, row_level
-from tablectl.conflicts.rules.delta_spark import RELEASES
 from tablectl.conflicts.transactions import Level
 
 BY_APPLY = "run it with `tablectl apply`: guarded writers wait for it"
@@ -43,7 +43,7 @@ def _found(cell: Cell, setting: ConflictContext) -> Iterator[str]:
     if plain != (cell.committed, cell.current) and decide_pair(setting, *plain).overlapping.succeeds:
         yield "remove ZORDER BY"
     yield from _newer(cell, setting)
-    if setting.client.engine == "databricks":
+    if setting.client.family.row_level:
         yield from _on_databricks(cell, setting)
     if cell.committed.key in _BY_TABLECTL:
         yield BY_APPLY
@@ -64,9 +64,8 @@ def _without_zorder(each: TableOperation) -> TableOperation:
 
 
 def _newer(cell: Cell, setting: ConflictContext) -> Iterator[str]:
-    if setting.client.engine != "delta-spark":
-        return
-    for release in RELEASES:
+    rules = rules_of(setting.client)
+    for release in rules.releases if rules else ():
         if release.version > setting.client.version[:2]:
             then = replace(setting, client=release)
             if decide_pair(then, cell.committed, cell.current).overlapping.succeeds:

@@ -16,9 +16,6 @@ from tablectl.conflicts.operations import OperationGroup, Place, TableOperation,
 from tablectl.conflicts.rules.decide import decide_all
 from tablectl.conflicts.transactions import ConflictOutcome, ConflictResult
 
-_WRITE_ROWS_ONLY = frozenset({"kernel", "delta-rs"})
-"""Clients used to write data, not to change settings."""
-
 
 class CellVerdict(StrEnum):
     """A cell in one word, from best to worst. ``mark`` is its sign in a grid."""
@@ -102,7 +99,7 @@ def _outcome(
 
 
 def _made_by(current: TableOperation, setting: ConflictContext) -> bool:
-    return setting.client.engine not in _WRITE_ROWS_ONLY or current.group in {OperationGroup.ROWS, OperationGroup.FILES}
+    return setting.client.family.runs_sql or current.group in {OperationGroup.ROWS, OperationGroup.FILES}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from tablectl.conflicts.rules.decide import decide_all
 from tablectl.conflicts.rules.delta_spark import RELEASES
 from tablectl.conflicts.statement_commits import commits_of
 from tablectl.conflicts.transactions import CommittedTransaction, ConflictOutcome
+from tablectl.delta.client_families import UNKNOWN
+from tablectl.delta.dialects import dialect_of
 from tablectl.model.plan import Basis, CommitEffect, Phase
 
 _NO_WRITER = "the table's history names no writer, so every concurrent write may conflict"
@@ -75,7 +77,7 @@ def _why_closed(made: Sequence[CommittedTransaction], failing: Sequence[Forecast
     """The most telling failure: the dialect's, one of every client, one of this table, one of a client."""
     first = failing[0]
     client = first.writer.current.client
-    if client.engine == dialect:
+    if client.family is dialect_of(dialect).runtime:
         return first.outcome.reason
     telling = {each.writer.because: each.writer for each in reversed(failing)}
     for because in sorted(telling):
@@ -84,7 +86,7 @@ def _why_closed(made: Sequence[CommittedTransaction], failing: Sequence[Forecast
             return f"{because}: {newest.reason}" if because else newest.reason
     if not basis.clients:
         return _NO_WRITER
-    if client.engine == "unknown":
+    if client.family is UNKNOWN:
         return "an unknown client writes this table; tablectl assumes the strictest conflict checks"
     return f"{client.text()} writes this table: {first.outcome.reason}"
 

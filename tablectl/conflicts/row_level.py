@@ -50,10 +50,10 @@ class RowLevel:
 
 
 def row_levels(setting: ConflictContext) -> tuple[RowLevel, ...]:
-    """The answer for each statement on a Databricks table. Open-source Delta has no row-level concurrency (delta-3), so
-    the result is empty.
+    """The answer for each statement on a Databricks table. Clients without row-level concurrency (delta-3) get an empty
+    result.
     """
-    if setting.client.engine != "databricks":
+    if not setting.client.family.row_level:
         return ()
     asked = ((key, operation(key).transactions(setting, "a")[0].current(setting)) for key in STATEMENTS)
     return tuple(RowLevel(key, *row_level(current), row_level_limits(current)) for key, current in asked)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tablectl.conflicts.transactions import CommittedTransaction, Kind
+from tablectl.delta.dialects import DIALECTS, OPEN_SOURCE, dialect_of
 from tablectl.model.plan import ReaderKind
 
 _EVOLVES = frozenset({Kind.ADD_COLUMNS, Kind.APPEND, Kind.MERGE})
@@ -49,13 +50,16 @@ def stream_reader(made: Sequence[CommittedTransaction], dialect: str, *, tracked
 
 def stopped_readers(made: Sequence[CommittedTransaction]) -> tuple[ReaderKind, ...]:
     """The streams that stop at the commits of one statement: ``every`` stream, or kinds of them that can restart."""
-    if stream_reader(made, "oss").effect is not ReaderEffect.GOES_ON:
+    plain = OPEN_SOURCE.name
+    if stream_reader(made, plain).effect is not ReaderEffect.GOES_ON:
         return ("every",)
     stopped: list[ReaderKind] = []
-    if stream_reader(made, "oss", tracked=True).effect is not ReaderEffect.GOES_ON:
+    if stream_reader(made, plain, tracked=True).effect is not ReaderEffect.GOES_ON:
         stopped.append("with schema tracking")
-    if stream_reader(made, "databricks").effect is not ReaderEffect.GOES_ON:
-        stopped.append("on Databricks")
+    for each in DIALECTS:
+        kind = each.streams_stopped_by_metadata
+        if kind and stream_reader(made, each.name).effect is not ReaderEffect.GOES_ON:
+            stopped.append(kind)
     return tuple(stopped)
 
 
@@ -84,8 +88,9 @@ def _settings(committed: CommittedTransaction, dialect: str, *, tracked: bool) -
     if change is not None and change.schema == "other" and not change.tag and committed.kind in _EVOLVES:
         condition = "DELTA_SCHEMA_CHANGED_WITH_VERSION"
         return ReaderStop(ReaderEffect.RESTARTS, "columns were added", "delta-6", condition, "let it restart by itself")
-    if dialect == "databricks" and (change is not None or committed.protocol is not None):
-        reason = "on Databricks every change of metadata stops a streaming read"
+    kind = dialect_of(dialect).streams_stopped_by_metadata
+    if kind and (change is not None or committed.protocol is not None):
+        reason = f"{kind} every change of metadata stops a streaming read"
         return ReaderStop(ReaderEffect.RESTARTS, reason, "D22", "", "let it restart by itself")
     if tracked and _tracked(committed):
         condition = "DELTA_STREAMING_METADATA_EVOLUTION"

@@ -285,8 +285,8 @@ def judge_writer(client: Client, before: Protocol, after: Protocol) -> LockedOut
     """The effect of a protocol upgrade on a client from the history; ``None`` if it keeps working, as far as is known.
 
     The result for an unidentified client is ``Unknown`` without data. A client without a version, or with one newer
-    than the newest known, counts as the newest known version. So does delta-rs below 1.0, because that number can be
-    the version of the crate or of the Python package.
+    than the newest known, counts as the newest known version. So does a version that
+    may be that of the crate or that of the Python package.
     """
     new = _needs(after) - _needs(before)
     if not new:
@@ -295,7 +295,7 @@ def judge_writer(client: Client, before: Protocol, after: Protocol) -> LockedOut
     if data is None:
         return Unknown(client.text(), "", _shown(new))
     number = client.version
-    if not number or (client.engine == "delta-rs" and number < (1,)):
+    if not number or number < client.family.crate_versions_below:
         number = newest_version(data)
     return next(_judged(data, number, before, after), None)
 

@@ -193,6 +193,11 @@ def canonical_location(location: str) -> str:
     return f"{'s3' if scheme in {'s3a', 's3n'} else scheme}://{authority}{path}"
 
 
+def is_local(location: str) -> bool:
+    """Whether a location is on this machine's file system."""
+    return location.startswith("/") or location[:5].lower() == "file:"
+
+
 ColumnPath = tuple[str, ...]
 """A column by its logical name parts: ``("address", "city")`` is ``address.city``."""
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from tablectl.delta.dialects import DATABRICKS, DIALECTS, EVERY_DIALECT, OPEN_SOURCE
 from tablectl.delta.names import ColumnPath, fold_column, split_parts
 
 _UNIT_MICROS = {
@@ -102,7 +103,7 @@ class PropertyType:
     """Converts text to a value; texts with equal values are equal. Raises ``ValueError`` where Delta rejects
     the text.
     """
-    dialects: frozenset[str] = frozenset({"oss", "databricks"})
+    dialects: frozenset[str] = EVERY_DIALECT
     default: str | None = None
     """The value that every engine assumes if the key is not set; ``None`` if engines or sessions differ."""
     feature: str = ""
@@ -114,13 +115,12 @@ class PropertyType:
         return bool(self.feature) and isinstance(value, str) and value.lower() == self.feature_value
 
 
-_OSS_AND_DATABRICKS = (
+_OPEN_SOURCE, _DATABRICKS = frozenset({OPEN_SOURCE.name}), frozenset({DATABRICKS.name})
+_PROPERTIES = (
     PropertyType("delta.appendOnly", parse_boolean, default="false", feature="appendOnly"),
     PropertyType("delta.autoOptimize", parse_boolean),
-    PropertyType("delta.autoOptimize.autoCompact", parse_boolean, frozenset({"oss"})),
-    PropertyType(
-        "delta.autoOptimize.autoCompact", _one_of("true", "false", "auto", "legacy"), frozenset({"databricks"})
-    ),
+    PropertyType("delta.autoOptimize.autoCompact", parse_boolean, _OPEN_SOURCE),
+    PropertyType("delta.autoOptimize.autoCompact", _one_of("true", "false", "auto", "legacy"), _DATABRICKS),
     PropertyType("delta.autoOptimize.optimizeWrite", parse_boolean),
     PropertyType("delta.checkpoint.writeStatsAsJson", parse_boolean),
     PropertyType("delta.checkpoint.writeStatsAsStruct", parse_boolean),
@@ -138,20 +138,20 @@ _OSS_AND_DATABRICKS = (
     PropertyType("delta.enableFullRetentionRollback", parse_boolean),
     PropertyType("delta.enableInCommitTimestamps", parse_boolean, feature="inCommitTimestamp"),
     PropertyType("delta.enableTypeWidening", parse_boolean, feature="typeWidening"),
-    PropertyType("delta.enableVariantShredding", parse_boolean, frozenset({"oss"}), feature="variantShredding-preview"),
+    PropertyType("delta.enableVariantShredding", parse_boolean, _OPEN_SOURCE, feature="variantShredding-preview"),
     PropertyType("delta.logRetentionDuration", parse_interval),
-    PropertyType("delta.parquet.format.version", dialects=frozenset({"oss"})),
+    PropertyType("delta.parquet.format.version", dialects=_OPEN_SOURCE),
     PropertyType("delta.randomPrefixLength", _whole(1)),
     PropertyType("delta.randomizeFilePrefixes", parse_boolean),
     PropertyType("delta.sampleRetentionDuration", parse_interval),
     PropertyType("delta.setTransactionRetentionDuration", parse_interval),
-    PropertyType("delta.targetFileSize", dialects=frozenset({"databricks"})),
-    PropertyType("delta.tuneFileSizesForRewrites", parse_boolean, frozenset({"databricks"})),
-    PropertyType("delta.parquet.compression.codec", dialects=frozenset({"databricks"})),
+    PropertyType("delta.targetFileSize", dialects=_DATABRICKS),
+    PropertyType("delta.tuneFileSizesForRewrites", parse_boolean, _DATABRICKS),
+    PropertyType("delta.parquet.compression.codec", dialects=_DATABRICKS),
 )
 
 _BY_KEY: Mapping[tuple[str, str], PropertyType] = MappingProxyType(
-    {(dialect, known.key.lower()): known for known in _OSS_AND_DATABRICKS for dialect in known.dialects}
+    {(dialect, known.key.lower()): known for known in _PROPERTIES for dialect in known.dialects}
 )
 
 ALIASES: Mapping[str, str] = MappingProxyType({"delta.enablechangedatacapture": "delta.enableChangeDataFeed"})
@@ -228,13 +228,13 @@ def find_known(key: str, dialect: str) -> PropertyType | None:
 
 
 def find_anywhere(key: str) -> PropertyType | None:
-    """The entry of a key in any dialect. Open-source Delta takes precedence if both have it."""
-    return find_known(key, "oss") or find_known(key, "databricks")
+    """The entry of a key in any dialect. The first dialect that has it takes precedence."""
+    return next((known for each in DIALECTS if (known := find_known(key, each.name))), None)
 
 
 def known_keys(dialect: str) -> tuple[str, ...]:
     """Every key that policies may declare in a dialect, sorted, for suggestions."""
-    return tuple(sorted({known.key for known in _OSS_AND_DATABRICKS if dialect in known.dialects}))
+    return tuple(sorted({known.key for known in _PROPERTIES if dialect in known.dialects}))
 
 
 def feature_of(key: str, value: str) -> str | None:
@@ -278,8 +278,8 @@ def why_refused(key: str, dialect: str) -> tuple[str, str] | None:
     if folded in RESERVED:
         return f"{key} is reserved by Spark", "choose a key with a prefix of your own, for example `owner.team`"
     if folded.startswith("delta.") and find_known(key, dialect) is None:
-        other = "databricks" if dialect == "oss" else "oss"
-        if find_known(key, other):
+        other = next((each.name for each in DIALECTS if find_known(key, each.name)), "")
+        if other:
             return f"{key} exists only in the {other} dialect", "remove it, or set engine.dialect in tablectl.yaml"
         return f"{key} is not known to Delta", ""
     return None

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from tablectl.delta.client_families import ClientFamily, family_of
+
 _LEGACY_WRITER: Mapping[str, int] = MappingProxyType(
     {
         "appendOnly": 2,
@@ -126,15 +128,14 @@ class Client:
     """The writer of a commit, from ``commitInfo.engineInfo``: ``Apache-Spark/4.2.0 Delta-Lake/4.4.0``."""
 
     engine: str
-    """``delta-spark``, ``kernel``, ``databricks``, ``delta-rs`` or ``unknown``."""
+    """The name of its family: ``delta-spark``, ``kernel``, ``unknown``."""
     version: tuple[int, ...] = ()
 
     def text(self) -> str:
         """For people: ``Delta Spark 4.4.0``."""
-        names = {
-            "delta-spark": "Delta Spark",
-            "kernel": "Delta Kernel",
-            "databricks": "Databricks",
-            "delta-rs": "delta-rs",
-        }
-        return f"{names.get(self.engine, 'an unknown client')} {'.'.join(map(str, self.version))}".rstrip()
+        return f"{self.family.title} {'.'.join(map(str, self.version))}".rstrip()
+
+    @property
+    def family(self) -> ClientFamily:
+        """What holds for every version of the client."""
+        return family_of(self.engine)

@@ -17,11 +17,13 @@ from importlib import import_module
 from typing import IO, Any, TypeVar
 from urllib.parse import urlsplit
 
-from tablectl.delta.names import TableName, find_name, split_parts
+from tablectl.delta.dialects import DEFAULT_DIALECT
+from tablectl.delta.names import TableName, find_name
 from tablectl.delta.sql import quote_name, quote_text
 from tablectl.engine.connect import ConnectLink, check_answers, clone, is_connect, open_remote, shown
+from tablectl.engine.describe import describe, rows_of
 from tablectl.engine.errors import engine_error
-from tablectl.engine.facts import delta_location, described_facts, not_found, schema_name, shown_facts
+from tablectl.engine.facts import delta_location, not_found, schema_name, shown_facts
 from tablectl.engine.java import java_problem
 from tablectl.engine.port import SIMPLE_NAME
 from tablectl.model.errors import EngineError, LiveError, TablectlError
@@ -50,7 +52,7 @@ _STARTING = threading.Lock()
 class SparkOptions:
     """Where the session comes from: ``remote`` (``sc://…``), else a local session with the settings of ``conf``."""
 
-    dialect: str = "oss"
+    dialect: str = DEFAULT_DIALECT
     remote: str | None = None
     conf: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
     heartbeat: float = 5.0
@@ -261,10 +263,10 @@ class SparkEngine:
             return error
 
     def _described(self, table: TableName) -> str:
-        return self._run(lambda: _describe(self._session, table.sql, table.text))
+        return self._run(lambda: describe(self._session, table.sql, table.text))
 
     def _rows(self, sql: str) -> list[Any]:
-        return self._run(lambda: _rows(self._session, sql))
+        return self._run(lambda: rows_of(self._session, sql))
 
     def close(self) -> None:
         """Release a Connect session within a bounded time, and stop Spark if it was started here."""
@@ -300,15 +302,6 @@ def _into(done: Future[_T], work: Callable[[], _T]) -> None:
         done.set_exception(error)
 
 
-def locate(session: Any, name: str) -> str:
-    """The location of the table that a name means in a session, as its own statements would resolve it. Changes nothing
-    there.
-
-    Raises ``LiveError`` if there is no such Delta table, ``EngineError`` if the session cannot tell.
-    """
-    return _describe(session, ".".join(quote_name(part) for part in split_parts(name)), name)
-
-
 def open_spark(options: SparkOptions, stamp: str = "") -> SparkEngine:
     """An engine on a new session.
 
@@ -338,7 +331,12 @@ def open_spark(options: SparkOptions, stamp: str = "") -> SparkEngine:
 
 
 def wrap_spark(
-    session: Any, dialect: str = "oss", stamp: str = "", options: SparkOptions = _DEFAULTS, *, stated: bool = False
+    session: Any,
+    dialect: str = DEFAULT_DIALECT,
+    stamp: str = "",
+    options: SparkOptions = _DEFAULTS,
+    *,
+    stated: bool = False,
 ) -> SparkEngine:
     """An engine on a clone of a session that was passed in: the user's session gets neither the stamp nor the settings.
 
@@ -533,18 +531,3 @@ def _stderr_to(log: IO[str]) -> Iterator[None]:
         sys.stderr.flush()
         os.dup2(saved, 2)
         os.close(saved)
-
-
-def _describe(session: Any, sql: str, text: str) -> str:
-    try:
-        rows = _rows(session, f"DESCRIBE TABLE EXTENDED {sql}")
-    except EngineError as error:
-        raise not_found(text, error) or error from error
-    return delta_location(text, described_facts(rows))
-
-
-def _rows(session: Any, sql: str) -> list[Any]:
-    try:
-        return list(session.sql(sql).collect())
-    except Exception as error:  # whatever Spark, py4j or gRPC raise is the engine's answer
-        raise engine_error(error) from error

@@ -6,17 +6,18 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from tablectl.delta.names import is_local
 from tablectl.log.commits import ParsedCommit
 from tablectl.log.history import History
 from tablectl.log.listing import GapError, parse_listing, segment
 from tablectl.log.open_version import ListingGapError, read_twice
 from tablectl.log.reader import LOOK_BACK, table_of
-from tablectl.log.store import Stores, is_local
-from tablectl.log.table_log import TableLog, VanishedError
 from tablectl.model.errors import LiveError
 from tablectl.model.plan import Value
 from tablectl.model.table import Commit, LiveTable
+from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
+from tablectl.storage.table_log import TableLog, VanishedError
 
 MOST_COMMITS = 1000
 """The default maximum number of commits to walk per table."""

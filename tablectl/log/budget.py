@@ -6,8 +6,8 @@ with 10,000 columns takes a few megabytes, regardless of its number of files.
 
 from __future__ import annotations
 
-LINE_BYTES = 16 << 20
-"""The maximum size of one line of JSON, and of a file that is read whole."""
+from tablectl.storage.table_log import LINE_BYTES
+
 WIDE_BYTES = LINE_BYTES // 2
 """The maximum size of text that is not pure ASCII: Python takes up to four bytes for each of its characters."""
 VALUES = 500_000

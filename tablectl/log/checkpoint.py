@@ -33,8 +33,8 @@ from tablectl.log.budget import DOMAINS, STATE_BYTES
 from tablectl.log.checked_parquet import CheckedParquet, Spent, open_checked
 from tablectl.log.history import read_commit
 from tablectl.log.listing import Checkpoint
-from tablectl.log.table_log import TableLog
 from tablectl.model.errors import LiveError
+from tablectl.storage.table_log import TableLog
 
 _STATE = {"metaData": "metaData.id", "protocol": "protocol.minReaderVersion", "domainMetadata": "domainMetadata.domain"}
 """Each column of the state, with a leaf that every action sets. Where the leaf is null, the row holds another action.

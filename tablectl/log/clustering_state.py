@@ -14,8 +14,8 @@ from tablectl.log.checkpoint import MARKS, checkpoint_files
 from tablectl.log.commits import ParsedCommit
 from tablectl.log.history import History, read_commit
 from tablectl.log.listing import commit_name, parse_listing
-from tablectl.log.table_log import VanishedError
 from tablectl.model.table import ClusteringState, FileGroup
+from tablectl.storage.table_log import VanishedError
 
 MOST_COMMITS = 1000
 """The maximum number of commits to search for the one that set the clustering columns."""

@@ -6,7 +6,6 @@ Delta protocol, "Actions" and "Commit Provenance Information"; operation names a
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -15,6 +14,7 @@ from sys import intern
 from types import MappingProxyType
 from typing import Any
 
+from tablectl.delta.client_families import client_in
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.log.actions import (
     CLUSTERING,
@@ -48,14 +48,6 @@ there.
 _ENTRIES_LIMIT = 100
 _JOB = frozenset({"job", "notebook", "clusterId"})
 _NUMBER_LIMIT = 2**63
-_NUMBERS = r"([0-9]{1,9}(?:\.[0-9]{1,9}){0,3})"
-_CLIENTS = (
-    ("databricks", re.compile(rf"Databricks-Runtime/{_NUMBERS}?")),
-    ("delta-rs", re.compile(rf"delta-rs[:.](?:[a-z]+-)?{_NUMBERS}?")),
-    ("kernel", re.compile(rf"(?:Kernel-|delta-kernel-rs[/:.]?v?){_NUMBERS}?")),
-    ("kernel", re.compile(rf".*Delta-Kernel[/-]{_NUMBERS}?")),
-    ("delta-spark", re.compile(rf"Apache-Spark/\S+ Delta-Lake/{_NUMBERS}?")),
-)
 
 
 class CommitSyntaxError(ValueError):
@@ -274,8 +266,5 @@ def _overwrites(operation: str, parameters: object) -> bool:
 @lru_cache(maxsize=256)
 def parse_client(engine_info: str) -> Client:
     """The client of a commit, from ``engineInfo``. Versions that do not start with a number are omitted."""
-    for engine, pattern in _CLIENTS:
-        match = pattern.match(engine_info)
-        if match is not None:
-            return Client(engine, tuple(int(part) for part in match[1].split(".")) if match[1] else ())
-    return Client("unknown")
+    family, version = client_in(engine_info)
+    return Client(family.name, version)

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tablectl.delta.layout import LOG
-from tablectl.delta.names import NameSyntaxError, TableName, canonical_location, parse_table
+from tablectl.delta.names import NameSyntaxError, TableName, canonical_location, is_local, parse_table
 from tablectl.log.pattern_matches import PatternMatches
-from tablectl.log.store import Stores, is_local
-from tablectl.log.table_log import VanishedError
 from tablectl.model.errors import LiveError, TablectlError
 from tablectl.model.patterns import PathPattern, literal_text, step_matches
+from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
+from tablectl.storage.table_log import VanishedError
 
 MOST = 100_000
 """The maximum number of directories per level of one pattern. More indicate a mistake in the pattern."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from tablectl.log.checkpoint import Counts, count_files
 from tablectl.log.history import read_commit
 from tablectl.log.listing import Segment, commit_name
-from tablectl.log.table_log import TableLog
+from tablectl.storage.table_log import TableLog
 
 
 def replay(log: TableLog, segment: Segment) -> Counts:

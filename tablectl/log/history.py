@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from tablectl.log.checksum import Checksum, belongs, parse_checksum
 from tablectl.log.commits import CommitSyntaxError, ParsedCommit, parse_commit
 from tablectl.log.listing import Segment, checksum_name, commit_name, compacted_name, segment
-from tablectl.log.table_log import AHEAD, OversizeError, TableLog, VanishedError
 from tablectl.model.errors import LiveError
+from tablectl.storage.table_log import AHEAD, OversizeError, TableLog, VanishedError
 
 _Result = TypeVar("_Result")
 

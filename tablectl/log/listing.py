@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tablectl.storage.table_log import STAGED
+
 _COMMIT = re.compile(r"([0-9]{20})\.json")
 _CHECKSUM = re.compile(r"([0-9]{20})\.crc")
 _CLASSIC = re.compile(r"([0-9]{20})\.checkpoint(?:\.([0-9]{10})\.([0-9]{10}))?\.parquet")
 _V2 = re.compile(r"([0-9]{20})\.checkpoint\.[0-9A-Za-z]{8}-[0-9A-Za-z-]{27}\.(?:json|parquet)")
 _COMPACTED = re.compile(r"([0-9]{20})\.([0-9]{20})\.compacted\.json")
-STAGED = ("_staged_commits", "_commits")
-"""Directories of the log in which a catalog keeps commits that it has not published yet."""
 _STAGED = re.compile(rf"(?:{'|'.join(STAGED)})/([0-9]{{20}})\.[^/]+\.json")
 
 _LARGEST_VERSION = 2**63 - 1

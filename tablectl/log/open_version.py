@@ -21,9 +21,9 @@ from tablectl.log.listing import (
     segment,
 )
 from tablectl.log.table_facts import catalog_managed
-from tablectl.log.table_log import TableLog, VanishedError
 from tablectl.model.errors import LiveError
 from tablectl.model.text import printable
+from tablectl.storage.table_log import TableLog, VanishedError
 
 _HINT = "_last_checkpoint"
 _GAP_HINT = "a complete log has every commit since its last checkpoint: restore the file from a copy"

@@ -12,8 +12,8 @@ from tablectl.log.actions import FileAction, Partition
 from tablectl.log.checkpoint import PARTITIONS, checkpoint_files
 from tablectl.log.history import read_commit
 from tablectl.log.listing import Segment, commit_name
-from tablectl.log.table_log import TableLog
 from tablectl.model.table import PartitionLayout
+from tablectl.storage.table_log import TableLog
 
 
 def measure_layout(

@@ -8,19 +8,19 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from tablectl.delta.names import TableName
+from tablectl.delta.names import TableName, is_local
 from tablectl.log.history import History
 from tablectl.log.listing import Segment
 from tablectl.log.open_version import commits_between, read_twice, with_version
 from tablectl.log.state import State, find_state
-from tablectl.log.store import Stores, is_local
 from tablectl.log.table_facts import check_properties, check_protocol, frozen, read_clustering, read_schema
-from tablectl.log.table_log import TableLog
 from tablectl.log.truncation import find_truncation
 from tablectl.model.errors import LiveError
 from tablectl.model.table import Commit, LiveTable
 from tablectl.model.table_options import Optimize
+from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
+from tablectl.storage.table_log import TableLog
 
 MOST_FILES = 200_000
 """The maximum number of files for which a layout is measured."""

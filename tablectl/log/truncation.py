@@ -14,8 +14,8 @@ from tablectl.delta.properties import parse_interval
 from tablectl.log.commits import ParsedCommit
 from tablectl.log.history import History, read_commit
 from tablectl.log.listing import commit_name, parse_listing
-from tablectl.log.table_log import VanishedError
 from tablectl.model.table import HistoryTruncation, LiveTable
+from tablectl.storage.table_log import VanishedError
 
 VECTORS = "deletionVectors"
 PROTECTION = "checkpointProtection"

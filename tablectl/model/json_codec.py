@@ -1,14 +1,11 @@
-"""Converts records to JSON and back. Reading is strict: unknown keys, missing keys and values of other types are
-errors.
+"""Reads records from JSON, strictly: unknown keys, missing keys and values of other types are errors.
 
 The only module that needs pydantic, which takes longer to load than most commands run. It is loaded only to read a
-record, never to write one (docs/start-up.md).
+record; ``plain`` writes records without it (docs/start-up.md).
 """
 
 from __future__ import annotations
 
-from dataclasses import fields
-from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,15 +13,6 @@ if TYPE_CHECKING:  # see the module docstring
     from pydantic import TypeAdapter
 
 _Record = TypeVar("_Record")
-
-
-def plain(record: object) -> Any:
-    """The JSON-serializable form of a record (a dataclass) or a time. For the ``default`` argument of
-    ``json.dumps``.
-    """
-    if isinstance(record, datetime):
-        return record.isoformat().replace("+00:00", "Z")
-    return {field.name: getattr(record, field.name) for field in fields(record)}  # type: ignore[arg-type] # or TypeError
 
 
 def read_record(kind: type[_Record], data: bytes | str) -> _Record:

@@ -83,7 +83,7 @@ def _partition_writers_of(commit: Commit, columns: tuple[str, ...]) -> Iterator[
         yield PartitionWriter(
             client=client,
             operation=commit.operation,
-            certain=commit.client.engine != "delta-rs",
+            certain=commit.client.family.partitions_in_commits,
             who=commit.job.get("jobName") or commit.job.get("jobId") or commit.user,
             version=commit.version,
         )

@@ -8,13 +8,13 @@ from tablectl.attributes.policy import ATTRIBUTES
 from tablectl.conflicts.phases import PhaseVerdict, phase_of
 from tablectl.conflicts.rules.delta_spark import RELEASES
 from tablectl.conflicts.statement_commits import effect_of
-from tablectl.delta.properties import OWNED, OWNED_KEYS, canonical_key, find_known, needs_of, why_refused
+from tablectl.delta.dialects import DIALECTS
+from tablectl.delta.properties import OWNED, OWNED_KEYS, canonical_key, find_anywhere, find_known, needs_of, why_refused
 from tablectl.model.lint_rules import RULES
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, ProtocolFact
 from tablectl.model.writers import ClientFact
 
-_DIALECTS = ("oss", "databricks")
 _SAMPLE = "true"
 
 
@@ -44,7 +44,7 @@ class PropertyExplanation:
 def explain_property(text: str, dialect: str) -> PropertyExplanation | None:
     """The explanation of a property; ``None`` if neither Delta nor tablectl knows it."""
     owner, refused = OWNED.get(text.lower(), ""), why_refused(text, dialect)
-    known = next((found for each in (dialect, *_DIALECTS) if (found := find_known(text, each))), None)
+    known = find_known(text, dialect) or find_anywhere(text)
     if not (owner or known or refused) or (refused and not owner and refused[0].endswith("is not known to Delta")):
         return None
     spelled = next((each for each in OWNED_KEYS if each.lower() == text.lower()), text)
@@ -55,7 +55,7 @@ def explain_property(text: str, dialect: str) -> PropertyExplanation | None:
         attribute=owner,
         description=_described(owner) if owner else needs_of(key, dialect) if known else "",
         refused=None if owner else refused,
-        dialects=tuple(each for each in _DIALECTS if owner or find_known(key, each)),
+        dialects=tuple(each.name for each in DIALECTS if owner or find_known(key, each.name)),
         default=known.default if known else None,
         feature=known.feature if known else "",
         changes=changes,

@@ -10,13 +10,14 @@ from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.glossary import Term
 from tablectl.conflicts.matrix import Cell, CellVerdict, matrix
 from tablectl.conflicts.operations import OperationGroup
+from tablectl.conflicts.rules.databricks import NEWEST_DOCUMENTED
 from tablectl.conflicts.rules.delta_spark import RELEASES
 from tablectl.conflicts.transactions import Level
+from tablectl.delta.client_families import UNKNOWN
+from tablectl.delta.dialects import dialect_for
 from tablectl.delta.protocol import Client
 from tablectl.model.table import LiveTable
 from tablectl.planning.conflict_report import conflict_report
-
-_DATABRICKS = Client("databricks", (14, 3))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def explain_term(topic: Term, live: LiveTable | None, dialect: str) -> TermExpla
 
 def _of_spark(settings: Sequence[tuple[str, ConflictContext]]) -> ConflictContext:
     """The context of the example. Other clients have no level at which a DELETE and an INSERT do not conflict."""
-    found = next((setting for _, setting in settings if setting.client.engine in ("delta-spark", "databricks")), None)
+    found = next((setting for _, setting in settings if _known_sql(setting.client)), None)
     return found or replace(settings[0][1], client=RELEASES[-1], blind=True)
 
 
@@ -63,14 +64,18 @@ def _settings_of(live: LiveTable, dialect: str) -> Sequence[tuple[str, ConflictC
     return [(" and ".join(client.text() for client in view.clients), view.live.setting) for view in views]
 
 
+def _known_sql(client: Client) -> bool:
+    return client.family.runs_sql and client.family is not UNKNOWN
+
+
 def _kinds(dialect: str) -> Sequence[tuple[str, ConflictContext]]:
-    newest = RELEASES[-1]
-    oss = [
+    newest, documented = RELEASES[-1], NEWEST_DOCUMENTED
+    kinds = [
         (f"{newest.text()}, without partitions", ConflictContext(client=newest)),
         (f"{newest.text()}, partitioned", ConflictContext(client=newest, partitioned=True)),
+        (f"{documented.text()}, without partitions", ConflictContext(client=documented)),
     ]
-    databricks = [(f"{_DATABRICKS.text()}, without partitions", ConflictContext(client=_DATABRICKS))]
-    return [*databricks, *oss] if dialect == "databricks" else [*oss, *databricks]
+    return sorted(kinds, key=lambda kind: dialect_for(kind[1].client.family).name != dialect)
 
 
 def _cells(topic: Term, setting: ConflictContext) -> tuple[Cell, ...]:

@@ -11,7 +11,8 @@ from tablectl.attributes.policy import check_declarable
 from tablectl.delta.names import NameSyntaxError, canonical_location, is_environment
 from tablectl.model.errors import PlanFileError
 from tablectl.model.inert import inert
-from tablectl.model.json_codec import plain, read_record
+from tablectl.model.json_codec import read_record
+from tablectl.model.plain import plain
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.planning.plan_table import consent_refusals, derive, derive_undo, derived_findings
 from tablectl.planning.protocol import DERIVED, protocol_after

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tablectl.delta.dialects import DEFAULT_DIALECT, DIALECTS
 from tablectl.delta.names import DEFAULT_CATALOG, is_absolute, is_environment
 from tablectl.model.calendar import LONGEST, Calendar, Rule, check_cron, check_zone
 from tablectl.model.errors import InputError, PlanFileError, Problem, UsageError
@@ -49,7 +50,7 @@ class EngineConfig:
 
     catalog: str = DEFAULT_CATALOG
     """The catalog of identifiers with two parts."""
-    dialect: str = "oss"
+    dialect: str = DEFAULT_DIALECT
     """The dialect of statements: ``oss`` or ``databricks``."""
     remote: str | None = None
     """The address of a Spark Connect server; ``None`` for a Spark session in this process."""
@@ -232,7 +233,7 @@ _KEYS: Mapping[str, Takes] = {
         EngineConfig,
         {
             "catalog": text(_clean),
-            "dialect": word("oss", "databricks"),
+            "dialect": word(*(each.name for each in DIALECTS)),
             "remote": text(_remote),
             "conf": MapOf(text()),
             "exclusive_commits": flag(),

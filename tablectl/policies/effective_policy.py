@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tablectl.delta.dialects import DEFAULT_DIALECT
 from tablectl.delta.names import DEFAULT_CATALOG, NameSyntaxError, TableName, canonical_location, parse_table
 from tablectl.delta.properties import OWNED, find_known
 from tablectl.model.errors import InputError, Problem, UsageError
@@ -35,7 +36,7 @@ class Explanation:
         return tuple(name for name in SHAPES if name not in named)
 
 
-def explain(specs: Specs, text: str, catalog: str = DEFAULT_CATALOG, dialect: str = "oss") -> Explanation:
+def explain(specs: Specs, text: str, catalog: str = DEFAULT_CATALOG, dialect: str = DEFAULT_DIALECT) -> Explanation:
     """The declarations for the table of an identifier. Two parts mean schema and table in ``catalog``.
 
     The table need not exist, because a pattern applies to every name that it matches. Raises ``UsageError`` if no

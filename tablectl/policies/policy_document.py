@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from tablectl.delta.dialects import DEFAULT_DIALECT
 from tablectl.delta.names import DEFAULT_CATALOG, TableName
 from tablectl.model.errors import InputError, Problem
 from tablectl.policies.declarations import Declaration, Declarations
@@ -30,7 +31,7 @@ def load_specs(
     *,
     variables: Mapping[str, str],
     environ: Mapping[str, str],
-    dialect: str = "oss",
+    dialect: str = DEFAULT_DIALECT,
     catalog: str = DEFAULT_CATALOG,
 ) -> Specs:
     """The policies in files and directories.

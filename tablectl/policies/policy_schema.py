@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tablectl.attributes.value_types import ValueType
+from tablectl.delta.dialects import DIALECTS
 from tablectl.delta.properties import find_known, known_keys, needs_of
 from tablectl.policies.attribute_types import EXCLUSIVE, MOST_COLUMNS, SHAPES
 from tablectl.policies.entries import TAG
@@ -21,7 +22,6 @@ Schema = dict[str, Any]
 _TEXT: Schema = {"type": ["string", "integer", "boolean"]}
 """The types that count as text in a policy. YAML reads a plain 60 or true as these types."""
 _VARIABLE: Schema = {"type": "string", "pattern": VARIABLE}
-_DIALECTS = ("oss", "databricks")
 
 
 def policy_schema() -> Schema:
@@ -130,7 +130,7 @@ def _columns(shape: ValueType) -> Schema:
 
 
 def _properties() -> Schema:
-    keys = sorted({key for dialect in _DIALECTS for key in known_keys(dialect)})
+    keys = sorted({key for dialect in DIALECTS for key in known_keys(dialect.name)})
     return {
         "type": "object",
         "properties": {key: _property(key) for key in keys},
@@ -140,7 +140,7 @@ def _properties() -> Schema:
 
 
 def _property(key: str) -> Schema:
-    dialects = [dialect for dialect in _DIALECTS if find_known(key, dialect)]
+    dialects = [each.name for each in DIALECTS if find_known(key, each.name)]
     only = f" Only in the {dialects[0]} dialect." if len(dialects) == 1 else ""
     return {**_value(), "description": f"{needs_of(key, dialects[0])}{only}"}
 

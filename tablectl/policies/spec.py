@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from tablectl.attributes.policy import Policy
 from tablectl.delta.names import TableName, canonical_location
 from tablectl.model.errors import Problem
-from tablectl.model.json_codec import plain
 from tablectl.model.patterns import TablePattern
+from tablectl.model.plain import plain
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.policies.declarations import Declaration, Declarations
 from tablectl.policies.precedence import Declared

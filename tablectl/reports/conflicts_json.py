@@ -12,6 +12,7 @@ from tablectl.conflicts.operations import TableOperation
 from tablectl.conflicts.row_level import RowLevel, row_levels
 from tablectl.conflicts.streaming_readers import ReaderStop, stream_reader
 from tablectl.conflicts.transactions import ConflictOutcome
+from tablectl.delta.dialects import dialect_for
 from tablectl.planning.conflict_report import ConflictReport, ContextComparison
 
 
@@ -88,7 +89,7 @@ def _outcome(outcome: ConflictOutcome) -> dict[str, Any]:
 
 
 def _readers(found: Matrix) -> list[dict[str, Any]]:
-    dialect = "databricks" if found.setting.client.engine == "databricks" else "oss"
+    dialect = dialect_for(found.setting.client.family).name
     rows = []
     for each in found.all_committed:
         made = [transaction.committed for transaction in each.transactions(found.setting, "a")]

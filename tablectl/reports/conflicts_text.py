@@ -14,6 +14,7 @@ from tablectl.conflicts.operations import OperationGroup, TableOperation
 from tablectl.conflicts.row_level import row_levels
 from tablectl.conflicts.streaming_readers import ReaderEffect, ReaderStop, stream_reader
 from tablectl.conflicts.transactions import ConflictOutcome
+from tablectl.delta.dialects import dialect_for
 from tablectl.model.text import printable, value_text
 from tablectl.planning.conflict_report import ConflictReport, ContextComparison
 from tablectl.reports.style import Style, plural
@@ -238,7 +239,7 @@ def _who(mine: Sequence[Cell], every: Sequence[Cell], letters: Mapping[str, str]
 
 
 def _readers(found: Matrix, style: Style) -> list[str]:
-    dialect = "databricks" if found.setting.client.engine == "databricks" else "oss"
+    dialect = dialect_for(found.setting.client.family).name
     by_stop: dict[ReaderStop, list[TableOperation]] = {}
     for each in found.all_committed:
         made = [transaction.committed for transaction in each.transactions(found.setting, "a")]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tablectl.applying.stamp import read_stamp
-from tablectl.model.json_codec import plain
+from tablectl.model.plain import plain
 from tablectl.model.plan import TableFailure, Value
 from tablectl.model.table import Commit
 from tablectl.planning.drift import Difference, Drift, TableDrift

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tablectl.delta.clients import LISTS, VECTORS_OFF, ClientData, Probe, known_clients
-from tablectl.model.json_codec import plain
 from tablectl.model.lint_rules import RULES, LintRule
+from tablectl.model.plain import plain
 from tablectl.reports.conflicts_text import wrapped
 from tablectl.reports.style import Style
 

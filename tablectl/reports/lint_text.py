@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tablectl.model.json_codec import plain
+from tablectl.model.plain import plain
 from tablectl.model.text import printable
 from tablectl.planning.lint import Linted
 from tablectl.reports.findings_text import counted, findings_lines

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tablectl.delta.dialects import dialect_of
 from tablectl.model.text import printable
 from tablectl.planning.explain_property import PropertyExplanation
 from tablectl.reports.conflicts_text import wrapped
 from tablectl.reports.style import Style
-
-_NAMES = {"oss": "open-source Delta", "databricks": "Databricks"}
 
 
 def about_key_text(about: PropertyExplanation, style: Style) -> str:
@@ -37,7 +36,7 @@ def _facts(about: PropertyExplanation) -> list[str]:
         return [f"Declared by the attribute `{about.attribute}:`. {about.description}"]
     facts = [f"Declared under `properties:`. {about.description}"]
     if len(about.dialects) == 1:
-        facts.append(f"Only {_NAMES[about.dialects[0]]} knows it.")
+        facts.append(f"Only {dialect_of(about.dialects[0]).title} knows it.")
     if about.default is not None:
         facts.append(f"Where it is not set, every engine takes {about.default}.")
     if about.feature:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tablectl.applying.run_report import RunReport
-from tablectl.model.json_codec import plain
+from tablectl.model.plain import plain
 from tablectl.model.plan import Plan
 from tablectl.planning.drift import Drift
 from tablectl.planning.plan_file import digest_of, dump_plan

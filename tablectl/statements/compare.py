@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.expected_writers import ExpectedWriters
 from tablectl.conflicts.rules.delta_spark import RELEASES
+from tablectl.delta.client_families import FAMILIES, UNKNOWN
 from tablectl.delta.protocol import Client
 from tablectl.model.plan import Basis
 from tablectl.model.table import LiveTable
@@ -15,8 +16,6 @@ from tablectl.statements.pair import StatementPair, between
 from tablectl.statements.parse import ParsedStatement, StatementError, parse_statement
 from tablectl.statements.suggestions import Suggestions, suggest
 from tablectl.statements.target import StatementTable
-
-_NO_SQL = frozenset({"kernel", "delta-rs"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +83,13 @@ def _expected(
     live: LiveTable, dialect: str, asked: Sequence[tuple[Client, bool | None]]
 ) -> tuple[list[tuple[Client, bool | None]], bool]:
     for client, _ in asked:
-        if client.engine in _NO_SQL:
-            raise StatementError(f"{client.text()} runs no SQL statements", "name delta-spark or databricks")
-    seen = [
-        (client, None) for client in ExpectedWriters.of(Basis.of(live), dialect).clients if client.engine not in _NO_SQL
-    ]
-    known = [each for each in (asked or seen) if each[0].engine != "unknown"]
+        if not client.family.runs_sql:
+            raise StatementError(
+                f"{client.text()} runs no SQL statements",
+                f"name {' or '.join(each.name for each in FAMILIES if each.runs_sql)}",
+            )
+    seen = [(client, None) for client in ExpectedWriters.of(Basis.of(live), dialect).clients if client.family.runs_sql]
+    known = [each for each in (asked or seen) if each[0].family is not UNKNOWN]
     return (known, False) if known else ([(RELEASES[-1], None)], True)
 
 

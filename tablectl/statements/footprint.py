@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
+from sqlglot.dialects import Databricks
 
 from tablectl.conflicts.transactions import Kind
 from tablectl.statements.literals import literal_of, stored
@@ -71,7 +72,7 @@ def footprint(statement: ParsedStatement, subject: StatementTable, *, documented
     writes another table.
     """
     if not subject.named(statement.parts):
-        written = ".".join(part.sql("databricks") for part in statement.table.parts)
+        written = ".".join(part.sql(Databricks) for part in statement.table.parts)
         raise StatementError(f"the statement writes {written}, not {subject.name.text}", _fix(subject))
     try:
         return _footprint(statement, subject, documented=documented)

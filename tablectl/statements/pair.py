@@ -67,7 +67,7 @@ def between(
     first: ParsedStatement, second: ParsedStatement, subject: StatementTable, setting: ConflictContext
 ) -> StatementPair:
     """Both orders of two statements. Raises ``StatementError`` if one of them writes another table."""
-    documented = setting.client.engine != "delta-spark"
+    documented = not setting.client.family.rules_from_source
     one, two = (footprint(each, subject, documented=documented) for each in (first, second))
     setting = replace(setting, partitioned=bool(subject.partition_columns))
     return StatementPair(

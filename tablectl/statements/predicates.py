@@ -12,6 +12,7 @@ from enum import Enum, auto
 from types import MappingProxyType
 
 from sqlglot import exp
+from sqlglot.dialects import Databricks
 
 from tablectl.statements.literals import ColumnDomain, certain_text, compared, interval_of, literal_of, near
 from tablectl.statements.regions import (
@@ -312,7 +313,7 @@ def _registered(parts: Sequence[exp.Expr], scope: Scope, mixed: Callable[[exp.Ex
         found = _of_part(part, scope, mixed)
         region = both(region, found)
         if found.everywhere and not isinstance(part, exp.Boolean):
-            passed_over.append((part.sql(dialect="databricks"), why_passed_over(part, scope)))
+            passed_over.append((part.sql(Databricks), why_passed_over(part, scope)))
     return RegisteredRead(region, tuple(passed_over))
 
 

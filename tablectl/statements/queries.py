@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
+from sqlglot.dialects import Databricks
 
 from tablectl.statements.literals import ColumnDomain, literal_of, passed_on, stored
 from tablectl.statements.predicates import Scope, admits, registered_by_scan
@@ -33,7 +34,7 @@ class Queries:
     def others(self) -> tuple[str, ...]:
         """The other tables that it reads, as named in the statement."""
         names = (table for table in self._tables() if not self._own(table))
-        return tuple(dict.fromkeys(".".join(part.sql("databricks") for part in table.parts) for table in names))
+        return tuple(dict.fromkeys(".".join(part.sql(Databricks) for part in table.parts) for table in names))
 
     def query_of(self, source: exp.Expr | None) -> exp.Select | None:
         """The query of a source: the source itself, a subquery, or a common table expression by name."""

@@ -11,6 +11,7 @@ from itertools import chain
 from types import MappingProxyType
 
 from sqlglot import exp, maybe_parse
+from sqlglot.dialects import Databricks
 
 from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.transactions import Kind
@@ -211,7 +212,7 @@ def _condition(added: _Added, *, example: bool) -> exp.Expr:
     column = exp.column(added.column)
     if added.blank and not example:
         return exp.EQ(this=column, expression=exp.Var(this=added.blank))
-    return maybe_parse(shown_values(join_parts((added.column,)), added.values, added.domain), dialect="databricks")
+    return maybe_parse(shown_values(join_parts((added.column,)), added.values, added.domain), dialect=Databricks)
 
 
 def _with_condition(
@@ -239,7 +240,7 @@ def _with_condition(
             node.set("expression", node.expression.where(_spelled(condition, added, subject, "")))
         case _:
             return None
-    return node.transform(_as_literal).sql("databricks")
+    return node.transform(_as_literal).sql(Databricks)
 
 
 def _as_literal(node: exp.Expr) -> exp.Expr:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tablectl.applying.guards import TTL, GuardMode
+from tablectl.leases.guards import TTL, GuardMode
 from tablectl.writers.guard import Guard
 from tablectl.writers.options import GuardOptions, ModeName, Table, guard_options
 from tablectl.writers.wrappable import check_plain

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from tablectl.applying.clock import Clock
-from tablectl.applying.guards import HERE, GuardMode, GuardRecord
-from tablectl.applying.lease import random_id
-from tablectl.applying.lease_log import ATTEMPTS, LeaseRecord, died, put, tail
-from tablectl.applying.owner import UNKNOWN_OWNER, Owner
+from tablectl.leases.clock import Clock
+from tablectl.leases.guards import HERE, GuardMode, GuardRecord
+from tablectl.leases.lease import random_id
+from tablectl.leases.lease_log import ATTEMPTS, LeaseRecord, died, put, tail
+from tablectl.leases.owner import UNKNOWN_OWNER, Owner
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import RecordStore
 

@@ -17,14 +17,13 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
-from tablectl.applying.clock import SystemClock
-from tablectl.applying.guards import TTL, GuardMode, GuardRecord
-from tablectl.applying.lease import random_id
-from tablectl.applying.lease_log import LeaseRecord
-from tablectl.applying.owner import current_owner
-from tablectl.delta.names import canonical_location
-from tablectl.engine.spark import locate
-from tablectl.log.store import is_local
+from tablectl.delta.names import canonical_location, is_local
+from tablectl.engine.describe import locate
+from tablectl.leases.clock import SystemClock
+from tablectl.leases.guards import TTL, GuardMode, GuardRecord
+from tablectl.leases.lease import random_id
+from tablectl.leases.lease_log import LeaseRecord
+from tablectl.leases.owner import current_owner
 from tablectl.model.errors import one_line
 from tablectl.storage.records import is_new, open_records, real_place
 from tablectl.version import __version__

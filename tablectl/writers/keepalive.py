@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from tablectl.applying.lease import RENEW_EVERY, RETRY_EVERY
+from tablectl.leases.lease import RENEW_EVERY, RETRY_EVERY
 from tablectl.model.errors import WindowError, one_line
 from tablectl.writers.gate_entry import StoredGuard
 

@@ -7,9 +7,9 @@ import os
 from dataclasses import dataclass
 from typing import Literal
 
-from tablectl.applying.guards import LONGEST_TTL, GuardMode
 from tablectl.delta.names import NameSyntaxError, canonical_location, is_absolute, join_parts, parse_table, split_parts
 from tablectl.delta.sql import quote_name
+from tablectl.leases.guards import LONGEST_TTL, GuardMode
 
 Table = str | os.PathLike[str]
 """An identifier as in Spark SQL (``sales.orders``, ``lake.sales.orders``, ``delta.`/path```), or a location."""

@@ -6,22 +6,22 @@ from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Any
 
-from tablectl.applying.acquire import try_acquire
 from tablectl.applying.context import RunContext, WindowSettings
 from tablectl.applying.events import Notify, no_progress
 from tablectl.applying.events import RunEvent as Told
-from tablectl.applying.lease import Lease
-from tablectl.applying.lease_log import tail
 from tablectl.applying.owed_hooks import OwedHookTable
 from tablectl.applying.run import Schedule, run_plan
 from tablectl.applying.run_report import RunReport, TableRun
 from tablectl.applying.stamp import Stamp
 from tablectl.attributes.policy import Policy
+from tablectl.leases.acquire import try_acquire
+from tablectl.leases.lease import Lease
+from tablectl.leases.lease_log import tail
 from tablectl.model.plan import Plan, TableFailure, TablePlan
 from tablectl.planning.plan_table import plan_table
 from tablectl.storage.records import RecordStore
 from tests.applying.fake_lake import FakeEngine, FakeLake, FakeTable
-from tests.applying.lease_fakes import FakeClock, MemoryRecords, claim
+from tests.leases.lease_fakes import FakeClock, MemoryRecords, claim
 
 
 @dataclass

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablectl.applying.clock import StoppedError
 from tablectl.applying.drain import DrainWait, drain
-from tablectl.applying.guards import GuardMode, GuardRecord
-from tablectl.applying.lease import LeaseLost
-from tablectl.applying.lease_log import Gate
+from tablectl.leases.clock import StoppedError
+from tablectl.leases.guards import GuardMode, GuardRecord
+from tablectl.leases.lease import LeaseLost
+from tablectl.leases.lease_log import Gate
 from tablectl.model.errors import WindowError
-from tests.applying.lease_fakes import FakeClock, MemoryRecords
 from tests.applying.writers import FakeGuard
+from tests.leases.lease_fakes import FakeClock, MemoryRecords
 
 
 class Drain:

@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from tablectl.applying.context import WindowSettings
-from tablectl.applying.guards import HERE, GuardMode
-from tablectl.applying.lease_log import Gate, parse_record, tail
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.stamp import Stamp, read_stamp
 from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Field, Schema
+from tablectl.leases.guards import HERE, GuardMode
+from tablectl.leases.lease_log import Gate, parse_record, tail
 from tablectl.model.errors import WindowError
 from tests.applying.fake_lake import COLUMNS, FakeEngine, FakeTable, at, contended, fails, parse_sql
-from tests.applying.lease_fakes import Fault
 from tests.applying.world import DIGEST, WITH_VECTORS, Kill, World, settle
 from tests.applying.writers import FakeGuard
+from tests.leases.lease_fakes import Fault
 
 PHASES: dict[str, Any] = {
     "deletion_vectors": "purged",

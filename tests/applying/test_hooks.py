@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying.acquire import acquire, break_lease
 from tablectl.applying.context import WindowSettings
-from tablectl.applying.guards import GuardMode
-from tablectl.applying.lease import Lease
-from tablectl.applying.lease_log import Gate, tail
 from tablectl.applying.run_report import RunOutcome
+from tablectl.leases.acquire import acquire, break_lease
+from tablectl.leases.guards import GuardMode
+from tablectl.leases.lease import Lease
+from tablectl.leases.lease_log import Gate, tail
 from tests.applying.fake_lake import FakeTable, at, fails
-from tests.applying.lease_fakes import Fault, claim
 from tests.applying.world import WITH_VECTORS, Kill, World
 from tests.applying.writers import FakeGuard
+from tests.leases.lease_fakes import Fault, claim
 
 PAUSE, RESUME, MAIL = ("./pause.sh", "nightly load"), ("./resume.sh",), ("mail", "-s", "done")
 

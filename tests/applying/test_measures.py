@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.applying.clock import milliseconds
-from tablectl.applying.guards import GuardMode
 from tablectl.applying.remaining import separate_commits
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.stamp import Stamp
+from tablectl.leases.clock import milliseconds
+from tablectl.leases.guards import GuardMode
 from tablectl.model.errors import EngineError
 from tablectl.model.plan import CommitEffect, Phase, Statement
 from tests.applying.fake_lake import FakeTable, at

@@ -7,14 +7,14 @@ from datetime import timedelta
 
 import pytest
 
-from tablectl.applying.acquire import try_acquire
 from tablectl.applying.context import WindowSettings
-from tablectl.applying.lease import Lease
-from tablectl.applying.lease_log import tail
 from tablectl.applying.owed_hooks import OwedHookTable
+from tablectl.leases.acquire import try_acquire
+from tablectl.leases.lease import Lease
+from tablectl.leases.lease_log import tail
 from tablectl.model.calendar import Calendar, Rule
 from tests.applying.lake_run import Run, only, outcomes, plan_of
-from tests.applying.lease_fakes import claim
+from tests.leases.lease_fakes import claim
 
 CLOSED = Calendar(allow=(Rule(cron="0 22 * * *", duration=timedelta(hours=1)),))
 

@@ -12,7 +12,7 @@ from tablectl.applying.stamp import Stamp
 from tablectl.model.errors import EngineError
 from tests.applying.fake_lake import FakeEngine, FakeLake
 from tests.applying.lake_run import Run, only, outcomes
-from tests.applying.lease_fakes import MemoryRecords
+from tests.leases.lease_fakes import MemoryRecords
 
 DYNAMO = "io.delta.storage.S3DynamoDBLogStore"
 

@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying import acquire
-from tablectl.applying.clock import SystemClock
 from tablectl.applying.context import RunContext, WindowSettings
-from tablectl.applying.lease_log import tail
 from tablectl.applying.run import Schedule, run_plan
 from tablectl.applying.run_report import RunOutcome, RunReport
 from tablectl.applying.stamp import Stamp
 from tablectl.attributes.policy import Policy
+from tablectl.leases import acquire
+from tablectl.leases.clock import SystemClock
+from tablectl.leases.lease_log import tail
 from tablectl.model.plan import Plan
 from tablectl.planning.plan_table import plan_table
 from tests.applying.fake_lake import FakeEngine, FakeLake
 from tests.applying.lake_run import plan_of
-from tests.applying.lease_fakes import MemoryRecords, claim
+from tests.leases.lease_fakes import MemoryRecords, claim
 
 ROUNDS = 30
 DONE = {RunOutcome.APPLIED, RunOutcome.ALREADY}

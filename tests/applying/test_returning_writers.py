@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.applying.clock import StoppedError
 from tablectl.applying.context import WindowSettings
+from tablectl.leases.clock import StoppedError
 from tests.applying.fake_lake import FakeTable
 from tests.applying.lake_run import Run, only
 

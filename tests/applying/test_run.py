@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 
 import tablectl.applying.run as run_module
 from tablectl.applying import scheduler
-from tablectl.applying.acquire import acquire, try_acquire
-from tablectl.applying.clock import StoppedError, SystemClock
 from tablectl.applying.events import RunEvent as Told
 from tablectl.applying.events import no_progress
-from tablectl.applying.lease import Lease, Renewer
-from tablectl.applying.lease_log import LONGEST_TTL, LeaseRecord, dump_record, record_name
 from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport, StatementRun, TableRun
+from tablectl.leases.acquire import acquire, try_acquire
+from tablectl.leases.clock import StoppedError, SystemClock
+from tablectl.leases.lease import Lease, Renewer
+from tablectl.leases.lease_log import LONGEST_TTL, LeaseRecord, dump_record, record_name
 from tablectl.model.errors import EngineError, PlanFileError, WindowError
 from tablectl.model.plan import Phase, Plan, Refusal, TableFailure
 from tablectl.storage.records import RecordStore
 from tests.applying.fake_lake import FakeTable
 from tests.applying.lake_run import Run, only, outcomes, plan_of
-from tests.applying.lease_fakes import Fault, MemoryRecords, claim
+from tests.leases.lease_fakes import Fault, MemoryRecords, claim
 
 # The queue
 

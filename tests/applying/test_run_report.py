@@ -9,7 +9,8 @@ import pytest
 
 from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport, StatementRun, TableRun
 from tablectl.model.errors import ExitCode
-from tablectl.model.json_codec import plain, read_record
+from tablectl.model.json_codec import read_record
+from tablectl.model.plain import plain
 from tablectl.model.plan import Phase, Refusal, TableFailure
 
 _COMMIT = CommitRun(version=1, operation="SET TBLPROPERTIES", user="ann", at=0)

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tablectl.applying.acquire import break_lease, try_acquire
-from tablectl.applying.clock import StoppedError
 from tablectl.applying.context import RunContext
-from tablectl.applying.lease import Lease
-from tablectl.applying.lease_log import tail
 from tablectl.applying.run_report import RunOutcome, TableRun
 from tablectl.applying.run_table import run_table
 from tablectl.applying.stamp import Stamp, read_stamp
 from tablectl.attributes.policy import Policy
 from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Field, Schema
+from tablectl.leases.acquire import break_lease, try_acquire
+from tablectl.leases.clock import StoppedError
+from tablectl.leases.lease import Lease
+from tablectl.leases.lease_log import tail
 from tablectl.model.errors import EngineError
 from tablectl.model.plan import TablePlan
 from tablectl.model.table import LiveTable
@@ -37,8 +37,8 @@ from tests.applying.fake_lake import (
     fails,
     parse_sql,
 )
-from tests.applying.lease_fakes import claim
 from tests.applying.world import DIGEST, VECTORS, WITH_VECTORS, Kill, World, settle
+from tests.leases.lease_fakes import claim
 
 
 @pytest.fixture

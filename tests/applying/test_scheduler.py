@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablectl.applying import scheduler as scheduler_module
-from tablectl.applying.clock import StoppedError
 from tablectl.applying.events import Progress
 from tablectl.applying.scheduler import Job, Later, Rules, Scheduler
-from tests.applying.lease_fakes import FakeClock
+from tablectl.leases.clock import StoppedError
+from tests.leases.lease_fakes import FakeClock
 
 
 @dataclass

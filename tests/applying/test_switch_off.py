@@ -13,21 +13,23 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying import acquire, drain, gate, lease_log, statement
+from tablectl.applying import drain, gate, statement
 from tablectl.applying import run_table as table
 from tablectl.applying import table_session as session
 from tablectl.applying.gate import GateKeeper
-from tablectl.applying.guards import GuardMode
-from tablectl.applying.lease import Lease
-from tablectl.applying.lease_log import Gate, LeaseRecord, dump_record, record_name, tail
 from tablectl.applying.stamp import Stamp
+from tablectl.leases import acquire, lease_log
+from tablectl.leases.guards import GuardMode
+from tablectl.leases.lease import Lease
+from tablectl.leases.lease_log import Gate, LeaseRecord, dump_record, record_name, tail
 from tablectl.model.errors import TablectlError
 from tablectl.writers.gate_entry import StoredGuard
-from tests.applying import test_acquire, test_gate, test_hooks, test_lease, test_lease_log
 from tests.applying import test_calendar_check as test_hours
+from tests.applying import test_gate, test_hooks
 from tests.applying import test_run_table as test_table
-from tests.applying.lease_fakes import FakeClock, Fault, MemoryRecords
 from tests.applying.world import DIGEST, WITH_VECTORS, World
+from tests.leases import test_acquire, test_lease, test_lease_log
+from tests.leases.lease_fakes import FakeClock, Fault, MemoryRecords
 from tests.writers import test_gate_entry as test_passage
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from tablectl.applying import together as together_module
 from tablectl.applying.context import WindowSettings
-from tablectl.applying.guards import GuardMode
 from tablectl.applying.run import MOST_TOGETHER
+from tablectl.leases.guards import GuardMode
 from tablectl.model.calendar import Calendar, Rule
 from tablectl.model.errors import EngineError, PlanFileError
 from tests.applying.fake_lake import FakeTable

@@ -11,14 +11,14 @@ import pytest
 
 from tablectl.applying import turns as turns_module
 from tablectl.applying.context import WindowSettings
-from tablectl.applying.guards import GuardMode
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.turns import LONGEST_WITH_SHUT_GATE, SHORT_DRAIN, Lane, Turn, Turns, lane_of
+from tablectl.leases.guards import GuardMode
 from tablectl.model.plan import Statement
 from tests.applying.fake_lake import FakeEngine, FakeTable
 from tests.applying.lake_run import Run, only, outcomes
-from tests.applying.lease_fakes import FakeClock
 from tests.applying.writers import FakeGuard
+from tests.leases.lease_fakes import FakeClock
 
 
 @pytest.fixture(autouse=True)

@@ -7,22 +7,22 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any
 
-from tablectl.applying.acquire import acquire
-from tablectl.applying.clock import milliseconds
 from tablectl.applying.context import RunContext, WindowSettings
 from tablectl.applying.events import RunEvent as Told
-from tablectl.applying.lease import Lease
 from tablectl.applying.run_report import TableRun
 from tablectl.applying.run_table import run_table
 from tablectl.applying.stamp import Stamp
 from tablectl.attributes.policy import Policy
 from tablectl.delta.protocol import Protocol
+from tablectl.leases.acquire import acquire
+from tablectl.leases.clock import milliseconds
+from tablectl.leases.lease import Lease
 from tablectl.model.plan import TablePlan
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.planning.plan_table import plan_table
 from tests.applying.fake_lake import FakeEngine, FakeLake, FakeTable, Hook
-from tests.applying.lease_fakes import FakeClock, MemoryRecords, claim
+from tests.leases.lease_fakes import FakeClock, MemoryRecords, claim
 
 DIGEST = "d1"
 VECTORS = Protocol(3, 7, frozenset({"deletionVectors"}), frozenset({"deletionVectors"}))

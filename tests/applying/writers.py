@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 
-from tablectl.applying.guards import GuardMode, GuardRecord
+from tablectl.leases.guards import GuardMode, GuardRecord
 from tablectl.storage.records import RecordStore
 
 _IDS = count(1)

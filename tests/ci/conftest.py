@@ -6,6 +6,7 @@ import io
 import json
 import re
 import subprocess
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,6 +27,8 @@ __all__ = ["Cli", "FakeSpark", "Repository", "cli", "fake_spark", "repo"]
 REPOSITORY = "acme/lake"
 TOKEN = "ghs_a-token"
 BOT = {"login": "github-actions[bot]", "type": "Bot", "id": 41898282}
+WRITTEN = "2026-11-02T00:00:00Z"
+"""When comments are written: after the first artifact, and before the merge."""
 WORKFLOW = ".github/workflows/tablectl.yml"
 
 
@@ -41,6 +44,10 @@ class FakeGitHub:
     viewer: dict[str, Any] = field(default_factory=lambda: dict(BOT))
     """The account of the token."""
     asked: list[str] = field(default_factory=list)
+    archives: dict[int, bytes] = field(default_factory=dict)
+    """The bytes of artifacts by their ids."""
+    unrelated: set[str] = field(default_factory=set)
+    """Commits that are not in the history of any other one."""
     tokens: set[str] = field(default_factory=set)
     fail: list[int] = field(default_factory=list)
     """The statuses of the next answers."""
@@ -49,8 +56,30 @@ class FakeGitHub:
         if self.fail:
             return self.fail.pop(0), {"message": "no"}
         if (method, path) == ("POST", "/graphql"):
-            return 200, {"data": {"viewer": {"databaseId": self.viewer["id"]}}}
+            return 200, {"data": {"nodes": [self._node(each) for each in body["variables"]["ids"]]}}
         return self._answer(method, path, query, body)
+
+    def _node(self, node_id: str) -> dict[str, Any] | None:
+        """A comment as GraphQL shows it, where an App's account has another login."""
+        found = (each for kept in self.comments.values() for each in kept if str(each["id"]) == node_id)
+        comment = next(found, None)
+        if comment is None:
+            return None
+
+        def actor(user: Any) -> dict[str, str] | None:
+            kind = "Bot" if user and user["type"] == "Bot" else "User"
+            return {"__typename": kind, "login": user["login"].removesuffix("[bot]")} if user else None
+
+        user = comment["user"]
+        return {
+            "databaseId": comment["id"],
+            "body": comment["body"],
+            "createdAt": comment.get("created_at", WRITTEN),
+            "lastEditedAt": comment.get("edited_at"),
+            "viewerDidAuthor": bool(user) and user.get("id") == self.viewer["id"],
+            "author": actor(user),
+            "editor": actor(comment.get("editor")),
+        }
 
     def _answer(self, method: str, path: str, query: dict[str, list[str]], body: Any) -> tuple[int, Any]:
         page = int(query.get("page", ["1"])[0]) - 1
@@ -61,21 +90,34 @@ class FakeGitHub:
 
         match method, *path.removeprefix(f"/repos/{REPOSITORY}/").split("/"):
             case "GET", "issues", number, "comments":
-                return 200, some(self.comments.get(int(number), []))
+                return 200, some([{**each, "node_id": str(each["id"])} for each in self.comments.get(int(number), [])])
             case "POST", "issues", number, "comments":
                 return 201, self._write(int(number), body["body"])
             case "PATCH", "issues", "comments", identity:
                 (found,) = [each for kept in self.comments.values() for each in kept if each["id"] == int(identity)]
-                found["body"] = body["body"]
+                found |= {"body": body["body"], "editor": self.viewer, "edited_at": WRITTEN}
                 return 200, found
             case "GET", "commits", sha, "pulls":
                 return 200, some(self.pulls.get(sha, []))
-            case "GET", "actions", "artifacts":
+            case "GET", "compare", commits:
+                head = commits.partition("...")[0]
+                return 200, {"status": "diverged" if head in self.unrelated else "ahead"}
+            case "GET", "actions", *rest:
+                return self._actions(rest, query, some)
+        return 404, {"message": "Not Found"}
+
+    def _actions(
+        self, path: list[str], query: dict[str, list[str]], some: Callable[[Sequence[Any]], list[Any]]
+    ) -> tuple[int, Any]:
+        match path:
+            case ["artifacts"]:
                 named = [each for each in self.artifacts if each["name"] == query["name"][0]]
                 return 200, {"total_count": len(named), "artifacts": some(named)}
-            case "GET", "actions", "runs", run if int(run) in self.runs:
+            case "artifacts", number, "zip" if int(number) in self.archives:
+                return 200, self.archives[int(number)]
+            case "runs", run if int(run) in self.runs:
                 return 200, self.runs[int(run)]
-            case "GET", "actions", "runs", run, "artifacts":
+            case "runs", run, "artifacts":
                 of_run = [each for each in self.artifacts if each["workflow_run"]["id"] == int(run)]
                 return 200, {"total_count": len(of_run), "artifacts": some(of_run)}
         return 404, {"message": "Not Found"}
@@ -109,12 +151,26 @@ class FakeGitHub:
         workflow: str = WORKFLOW,
         branch: str = "main",
         made: str = "",
-    ) -> None:
+        files: Path | bytes | None = None,
+    ) -> int:
+        """An artifact; its id. ``files`` is a directory, or the bytes of the archive."""
         self.runs[run] = {"id": run, "event": event, "path": workflow, "head_branch": branch, "head_sha": head}
         of = {"id": run, "repository_id": 1, "head_repository_id": 2 if fork else 1, "head_sha": head}
         made = made or f"2026-11-{1 + len(self.artifacts):02d}T00:00:00Z"
         artifact = {"id": len(self.artifacts), "name": name, "expired": expired, "created_at": made, "workflow_run": of}
         self.artifacts.insert(0, artifact)
+        number = len(self.artifacts) - 1
+        self.archives[number] = files if isinstance(files, bytes) else zipped(files)
+        return number
+
+
+def zipped(folder: Path | None) -> bytes:
+    """What upload-artifact keeps of a directory."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(folder.rglob("*")) if folder else ():
+            archive.write(file, file.relative_to(str(folder)))
+    return stream.getvalue()
 
 
 @pytest.fixture
@@ -129,7 +185,7 @@ def github() -> Iterator[FakeGitHub]:
             fake.asked.append(f"{self.command} {parts.path}")
             fake.tokens.add(self.headers.get("Authorization", ""))
             status, answer = fake.answer(self.command, parts.path, parse_qs(parts.query), body)
-            data = json.dumps(answer).encode()
+            data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
@@ -165,7 +221,10 @@ class Runner:
 
     def event(self, **event: object) -> None:
         file = self.root / "event.json"
-        file.write_text(json.dumps(event))
+        base = event.get("pull_request")
+        if isinstance(base, dict) and isinstance(base.get("base"), dict):
+            base["base"] = {"ref": "main", **base["base"]}
+        file.write_text(json.dumps({"repository": {"default_branch": "main"}, **event}))
         self.environ["GITHUB_EVENT_PATH"] = str(file)
 
     def step(self, name: str, **inputs: object) -> tuple[int, dict[str, str]]:

@@ -83,11 +83,9 @@ class Hand:
         match str(step["uses"]).partition("@")[0]:
             case "actions/upload-artifact":
                 assert given["overwrite"].lower() == "true"
-                shutil.copytree(given["path"], self.store / str(self.number) / given["name"])
-                self.github.kept(given["name"], run=self.number, head=self.head, event=self.event)
-            case "actions/download-artifact":
-                assert given["github-token"]
-                shutil.copytree(self.store / given["run-id"] / given["name"], given["path"], dirs_exist_ok=True)
+                kept = self.store / str(self.number) / given["name"]
+                shutil.copytree(given["path"], kept)
+                self.github.kept(given["name"], run=self.number, head=self.head, event=self.event, files=kept)
             case "github/codeql-action/upload-sarif":
                 assert Path(given["sarif_file"]).exists()
             case _:

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -233,18 +234,31 @@ def test_a_mode_that_is_none_ends_at_once(tmp_path: Path, mode: str) -> None:
     assert not (tmp_path / "evil").exists()
 
 
-def install(folder: Path, mode: str, extras: str) -> subprocess.CompletedProcess[str]:
+def test_no_module_of_the_checkout_is_installed_with(tmp_path: Path) -> None:
+    """``python -m pip`` would run a ``pip.py`` of the branch, with the job's credentials."""
+    for name in ("pip", "venv", "ensurepip"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'pwned')!r}, 'w')")
+    real = f'"{sys.executable}" -m "$2" --help > /dev/null 2>&1'
+    assert install(tmp_path, "plan", "", and_then=real).returncode == 0
+    assert not (tmp_path / "pwned").exists()
+    subprocess.run([sys.executable, "-m", "pip", "--help"], cwd=tmp_path, check=False, capture_output=True)
+    assert (tmp_path / "pwned").exists(), "the attack works without the setting"
+
+
+def install(folder: Path, mode: str, extras: str, *, and_then: str = "") -> subprocess.CompletedProcess[str]:
     """The script of the action, with a Python that only notes what it was asked for."""
     python = folder / "python"
     python.write_text(
         f"""#!/bin/sh
 echo "$@" >> "{folder}/asked"
 if [ "$2" = venv ]; then mkdir -p "$3/bin" && cp "$0" "$3/bin/python"; fi
+{and_then}
+exit 0
 """
     )
     python.chmod(0o755)
-    (script,) = [step["run"] for step in ACTION["runs"]["steps"] if step.get("id") == "install"]
-    environ = {
+    (step,) = [step for step in ACTION["runs"]["steps"] if step.get("id") == "install"]
+    environ = {key: value for key, value in step["env"].items() if "${{" not in value} | {
         "PATH": os.environ["PATH"],
         "MODE": mode,
         "EXTRAS": extras,
@@ -254,7 +268,7 @@ if [ "$2" = venv ]; then mkdir -p "$3/bin" && cp "$0" "$3/bin/python"; fi
         "GITHUB_OUTPUT": str(folder / "output"),
     }
     return subprocess.run(
-        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
         cwd=folder,
         env=environ,
         capture_output=True,

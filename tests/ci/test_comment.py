@@ -28,7 +28,7 @@ def test_it_is_found_behind_many_others(github: FakeGitHub, client: GitHub) -> N
 
 def test_what_somebody_else_wrote_is_not_written_over(github: FakeGitHub, client: GitHub) -> None:
     """Who wrote a comment can change it later."""
-    person = {"login": "mallory", "type": "User"}
+    person = {"login": "mallory", "type": "User", "id": 7}
     github.comments[7] = [
         {"id": 1, "user": person, "body": REPORT},
         {"id": 2, "user": BOT, "body": f"a bot that quotes: {REPORT} and goes on"},

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
 import pytest
 
 from tablectl.ci.github import GitHub, GitHubError
@@ -19,7 +24,7 @@ def test_pages_are_read_to_their_end(github: FakeGitHub, client: GitHub) -> None
 def test_what_fails_for_now_is_asked_again(github: FakeGitHub, client: GitHub) -> None:
     github.comments[7] = [{"id": 1}]
     github.fail = [502, 429]
-    assert client.get("issues/7/comments") == [{"id": 1}]
+    assert [each["id"] for each in client.get("issues/7/comments")] == [1]
     github.fail = [502, 502, 502]
     with pytest.raises(GitHubError, match="GET issues/7/comments: 502"):
         client.get("issues/7/comments")
@@ -52,3 +57,60 @@ def test_the_token_goes_over_no_open_line() -> None:
     with pytest.raises(UsageError, match="no token"):
         GitHub.of({}, REPOSITORY)
     assert TOKEN not in repr(GitHub("https://api.github.com", REPOSITORY, TOKEN))
+
+
+def test_an_artifact_is_read_up_to_a_limit(github: FakeGitHub, client: GitHub) -> None:
+    github.archives[3] = b"x" * 1000
+    assert client.download("actions/artifacts/3/zip", 1000) == b"x" * 1000
+    with pytest.raises(GitHubError, match="larger than 999 bytes"):
+        client.download("actions/artifacts/3/zip", 999)
+
+
+def test_a_query_that_is_answered_in_part_is_an_error(github: FakeGitHub, client: GitHub) -> None:
+    """A comment that the token may not read is not one that is missing."""
+    answers = [{"data": {"nodes": [None]}, "errors": [{"message": "Resource not accessible"}]}, {"data": None}, []]
+    for answer, message in zip(answers, ("Resource not accessible", "no answer", "no answer"), strict=True):
+        github.answer = lambda *_args, answer=answer: (200, answer)  # type: ignore[method-assign]
+        with pytest.raises(GitHubError, match=message):
+            client.query("query { viewer { login } }")
+
+
+@pytest.mark.parametrize("target", ["http://store.example/x", "file:///etc/passwd", "ftp://store.example/x"])
+def test_no_redirect_leaves_tls(target: str) -> None:
+    with redirecting(target) as (api, tokens), pytest.raises(GitHubError):
+        GitHub(api, REPOSITORY, TOKEN, sleep=lambda _: None).download("actions/artifacts/3/zip", 10)
+    assert set(tokens) == {f"Bearer {TOKEN}"}
+
+
+def test_the_store_of_artifacts_does_not_get_the_token() -> None:
+    with (
+        redirecting("") as (store, tokens),
+        redirecting(f"{store}/x") as (api, first),
+        pytest.raises(GitHubError, match="404"),
+    ):
+        GitHub(api, REPOSITORY, TOKEN, sleep=lambda _: None).download("actions/artifacts/3/zip", 10)
+    assert set(first) == {f"Bearer {TOKEN}"}
+    assert set(tokens) == {""}
+
+
+@contextmanager
+def redirecting(target: str) -> Iterator[tuple[str, list[str]]]:
+    """A server that redirects every request; its address, and the tokens that it was sent."""
+    tokens: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            tokens.append(self.headers.get("Authorization", ""))
+            self.send_response(302 if target else 404)
+            self.send_header("Location", target)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}", tokens
+    server.shutdown()
+    server.server_close()

@@ -10,7 +10,7 @@ from tablectl.ci.comment import body_of, marker, put_comment
 from tablectl.ci.github import GitHub
 from tablectl.ci.reviewed import BY_HAND, CHOSEN, ArtifactOrigin, ReviewedPlan, find_reviewed
 from tablectl.model.errors import PlanFileError
-from tests.ci.conftest import WORKFLOW, FakeGitHub
+from tests.ci.conftest import WORKFLOW, WRITTEN, FakeGitHub
 
 COMMIT, HEAD, OLDER = "c" * 40, "a" * 40, "b" * 40
 
@@ -45,8 +45,8 @@ def test_it_is_the_newest_of_the_commit_that_was_merged(github: FakeGitHub, clie
     github.kept("lake-plan-pr-5", run=14, head=HEAD)
     commented(client, 5)
     commented(client, 5, name="lake", digest="e" * 64)
-    assert find(client) == ReviewedPlan(12, "tablectl-plan-pr-5", 5, DIGEST)
-    assert find(client, name="lake") == ReviewedPlan(14, "lake-plan-pr-5", 5, "e" * 64)
+    assert find(client) == ReviewedPlan(12, 2, 5, DIGEST)
+    assert find(client, name="lake") == ReviewedPlan(14, 4, 5, "e" * 64)
 
 
 def test_of_the_pull_requests_of_a_commit_the_one_that_became_it(github: FakeGitHub, client: GitHub) -> None:
@@ -138,11 +138,60 @@ def test_the_digest_is_that_of_the_account_that_comments(github: FakeGitHub, cli
     assert find(client).digest == DIGEST
 
 
+def test_a_digest_that_another_account_edited_into_the_comment(github: FakeGitHub, client: GitHub) -> None:
+    """Everyone with write access to a repository may edit every comment, and its author stays the same."""
+    github.merged(5, head=HEAD, commit=COMMIT)
+    github.kept("tablectl-plan-pr-5", run=10, head=HEAD)
+    commented(client, 5)
+    (comment,) = github.comments[5]
+    mallory = {"login": "mallory", "type": "User", "id": 7}
+    namesake = {"login": "github-actions", "type": "User", "id": 8}
+    gone = None
+    for editor in (mallory, namesake, gone):
+        comment |= {"editor": editor, "edited_at": WRITTEN}
+        assert refused(client) == "the comment with the plan of #5 was edited by another account"
+    commented(client, 5)
+    assert find(client).digest == DIGEST, "the next plan writes it again"
+
+
+def test_a_comment_written_after_the_merge_was_reviewed_by_nobody(github: FakeGitHub, client: GitHub) -> None:
+    """A plan job that is run again after the merge keeps its commit and edits the comment."""
+    github.merged(5, head=HEAD, commit=COMMIT)
+    github.kept("tablectl-plan-pr-5", run=10, head=HEAD)
+    commented(client, 5)
+    (comment,) = github.comments[5]
+    comment |= {"editor": github.viewer, "edited_at": "2026-11-20T10:00:00Z"}
+    assert refused(client) == "the comment with the plan of #5 was written after the merge"
+    comment |= {"editor": None, "edited_at": None, "created_at": "2026-11-21T10:00:00Z"}
+    assert refused(client) == "the comment with the plan of #5 was written after the merge"
+
+
+def test_of_artifacts_of_one_run_and_name_the_one_before_the_merge(github: FakeGitHub, client: GitHub) -> None:
+    """A job that is run again keeps another artifact under the same number of run and the same name."""
+    github.merged(5, head=HEAD, commit=COMMIT)
+    commented(client, 5)
+    before = github.kept("tablectl-plan-pr-5", run=10, head=HEAD)
+    github.kept("tablectl-plan-pr-5", run=10, head=HEAD, made="2026-11-20T11:00:00Z")
+    assert find(client).artifact == before
+
+
+def test_a_tag_with_the_name_of_the_branch_is_not_the_branch(github: FakeGitHub, client: GitHub) -> None:
+    """GitHub calls both `head_branch`: the commit has to be in the history of the one that is applied."""
+    github.kept("tablectl-plan", run=20, head=HEAD, event="workflow_dispatch", branch="main")
+    assert find(client, 20).run == 20
+    github.unrelated.add(HEAD)
+    assert (
+        refused(client, 20) == "the plan of run 20 was made of aaaaaaaaaa, which is not in the history of this commit"
+    )
+    github.runs[20]["head_sha"] = "../../user"
+    assert "which is not in the history of this commit" in refused(client, 20)
+
+
 @pytest.mark.parametrize(
     "kind", [{"type": "User", "id": 12}, {"type": "Bot", "id": 41898282}, {"type": "Bot", "id": 3}]
 )
 def test_any_kind_of_token_has_one_comment(github: FakeGitHub, client: GitHub, kind: dict[str, object]) -> None:
-    github.viewer = {"login": "somebody", **kind}
+    github.viewer = {"login": "somebody[bot]" if kind["type"] == "Bot" else "somebody", **kind}
     github.merged(5, head=HEAD, commit=COMMIT)
     github.kept("tablectl-plan-pr-5", run=10, head=HEAD)
     commented(client, 5, digest="e" * 64)
@@ -160,7 +209,7 @@ def test_a_run_that_is_named(github: FakeGitHub, client: GitHub) -> None:
     github.kept("tablectl-plan", run=23, head=HEAD, event="merge_group")
     github.kept("tablectl-plan", run=24, branch="feature", **by_hand)
     github.kept("tablectl-plan", run=25, workflow=".github/workflows/evil.yml", **by_hand)
-    assert find(client, 20) == ReviewedPlan(20, "tablectl-plan", None, CHOSEN)
+    assert find(client, 20) == ReviewedPlan(20, 0, None, CHOSEN)
     assert refused(client, 21) == "run 21 kept no plan named tablectl-plan", "a pull request goes through its merge"
     assert refused(client, 22) == "run 22 kept no plan named tablectl-plan"
     assert refused(client, 23) == "the plan of run 23 was made by merge_group on main, and not by hand on main"

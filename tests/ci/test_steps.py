@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import tablectl
 from tablectl.ci.__main__ import main
 from tablectl.planning.plan_file import digest_of, dump_plan
 from tablectl.policies.config import load_config
-from tests.ci.conftest import FakeGitHub, Runner, base_commit, git
+from tests.ci.conftest import FakeGitHub, Runner, base_commit, git, zipped
 from tests.cli.conftest import FakeSpark, Repository
 from tests.cli.log_lake import Logged, set_property
 
@@ -49,16 +50,24 @@ def keep(github: FakeGitHub, outputs: dict[str, str], store: Path, run: int = 10
     """What upload-artifact does."""
     shutil.copytree(outputs["folder"], store / str(run))
     event = "pull_request" if "-pr-" in outputs["artifact"] else "workflow_dispatch"
-    github.kept(outputs["artifact"], run=run, head=HEAD, event=event)
+    github.kept(outputs["artifact"], run=run, head=HEAD, event=event, files=store / str(run))
 
 
-def fetch(runner: Runner, store: Path, **inputs: object) -> tuple[int, dict[str, str]]:
-    """The step that finds the plan, and what download-artifact does."""
+def keep_again(github: FakeGitHub, store: Path, run: int = 10) -> None:
+    """The last artifact, with the files as they are now."""
+    github.archives[max(github.archives)] = zipped(store / str(run))
+
+
+def fetch(runner: Runner, **inputs: object) -> tuple[int, dict[str, str]]:
+    """The step that downloads the plan."""
     code, outputs = runner.step("find", **inputs)
     if code == 0:
-        shutil.copytree(store / outputs["run"], outputs["folder"], dirs_exist_ok=True)
         runner.environ["INPUT_DIGEST"] = outputs["digest"]
     return code, outputs
+
+
+def downloaded(runner: Runner) -> Path:
+    return Path(runner.environ["RUNNER_TEMP"]) / "tablectl-jobs" / "tablectl" / "reviewed"
 
 
 def test_a_pull_request_gets_a_comment_a_page_an_artifact_and_annotations(
@@ -98,8 +107,8 @@ def test_what_was_reviewed_is_applied_when_it_is_merged(
     keep(github, pull_request(runner), tmp_path)
     github.merged(5, head=HEAD, commit=COMMIT)
     runner.event(ref="refs/heads/main")
-    code, found = fetch(runner, tmp_path)
-    assert (code, found["artifact"], found["pull-request"]) == (0, "tablectl-plan-pr-5", "5")
+    code, found = fetch(runner)
+    assert (code, found["run"], found["pull-request"]) == (0, "10", "5")
     code, applied = runner.step("apply")
     assert code == 0
     assert Logged(orders).properties == {"owner.team": "pay"}
@@ -117,7 +126,7 @@ def test_a_stale_plan_is_refused_in_words_that_say_what_to_do(
     keep(github, pull_request(runner), tmp_path)
     github.merged(5, head=HEAD, commit=COMMIT)
     set_property(orders, "owner.team", "somebody else")
-    fetch(runner, tmp_path)
+    fetch(runner)
     code, applied = runner.step("apply")
     assert code == 3
     assert applied["exit-code"] == "3"
@@ -129,7 +138,7 @@ def test_a_stale_plan_is_refused_in_words_that_say_what_to_do(
     _, outputs = runner.step("plan")
     assert outputs["artifact"] == "tablectl-plan"
     keep(github, outputs, tmp_path, run=11)
-    assert fetch(runner, tmp_path, plan_run=11)[0] == 0
+    assert fetch(runner, plan_run=11)[0] == 0
     assert runner.step("apply")[0] == 0
     assert Logged(orders).properties == {"owner.team": "pay"}
 
@@ -140,7 +149,7 @@ def test_a_plan_of_other_policies_than_those_merged_is_refused(
     keep(github, pull_request(runner), tmp_path)
     github.merged(5, head=HEAD, commit=COMMIT)
     repo.policies({"orders": "{properties: {owner.team: both}}"})
-    fetch(runner, tmp_path)
+    fetch(runner)
     code, _ = runner.step("apply")
     assert code == 3
     assert fake_spark.engines == []
@@ -157,7 +166,7 @@ def test_a_plan_of_an_environment_is_applied_in_it(
     outputs = runner.step("plan", arguments="--env=prod")[1]
     assert (outputs["exit-code"], "apply will refuse this plan" in runner.log) == ("0", False)
     keep(github, outputs, tmp_path)
-    assert fetch(runner, tmp_path, plan_run=10)[0] == 0
+    assert fetch(runner, plan_run=10)[0] == 0
     assert runner.step("apply", arguments="--env=dev")[0] == 3
     assert "the plan is for the environment prod, not for dev" in runner.summary
     assert runner.step("apply")[0] == 3
@@ -182,8 +191,9 @@ def test_a_plan_that_was_edited_is_refused(
     file = tmp_path / "10" / "plan.json"
     file.write_text(file.read_text().replace('"pay"', '"mallory"'))
     (tmp_path / "10" / "run.md").write_text("**✅ Apply: Applied and verified**")
+    keep_again(github, tmp_path)
     github.merged(5, head=HEAD, commit=COMMIT)
-    fetch(runner, tmp_path)
+    fetch(runner)
     code, _ = runner.step("apply")
     assert code == 3
     assert "edited or damaged" in runner.log
@@ -200,39 +210,19 @@ def test_an_artifact_that_is_not_the_commented_plan_is_refused(
     file = tmp_path / "10" / "plan.json"
     plan = tablectl.plan()
     file.write_bytes(dump_plan(replace(plan, unmatched=("lake.*",))))
-    fetch(runner, tmp_path)
+    keep_again(github, tmp_path)
+    fetch(runner)
     assert runner.step("apply")[0] == 3
     assert f"and the comment shows the plan {digest_of(plan)[:12]}" in runner.log
     file.write_bytes(dump_plan(plan))
-    fetch(runner, tmp_path)
+    keep_again(github, tmp_path)
+    fetch(runner)
     kept = runner.environ.pop("INPUT_DIGEST")
     assert runner.step("apply")[0] == 64
     runner.environ["INPUT_DIGEST"] = kept
     assert runner.step("apply", arguments="--without-policies")[0] == 64
     assert fake_spark.engines == []
     assert runner.step("apply")[0] == 0
-
-
-@pytest.mark.parametrize("name", ["plan.json", "run.md", "plan.json/deep", "other/deep"])
-def test_directories_and_links_in_an_artifact_crash_and_delete_nothing(
-    runner: Runner, github: FakeGitHub, orders: Path, tmp_path: Path, name: str
-) -> None:
-    keep(github, pull_request(runner), tmp_path)
-    github.merged(5, head=HEAD, commit=COMMIT)
-    _, found = fetch(runner, tmp_path)
-    folder, precious = Path(found["folder"]), tmp_path / "precious"
-    (precious / "kept").mkdir(parents=True)
-    file = folder / name
-    if file.exists() or name.startswith("plan.json"):
-        (folder / "plan.json").unlink()
-    file.mkdir(parents=True)
-    (folder / "link").symlink_to(precious)
-    (folder.parent / "run").symlink_to(precious)
-    assert runner.step("apply")[0] == (3 if name.startswith("plan.json") else 0)
-    assert runner.step("plan")[0] in {0, 64}
-    assert fetch(runner, tmp_path)[0] == 0
-    assert not (folder / "link").exists()
-    assert (precious / "kept").exists()
 
 
 @pytest.mark.parametrize("name", ["tablectl-venv", "tablectl-jobs", "plan"])
@@ -257,9 +247,8 @@ def test_a_job_can_sign_its_plan_and_apply_refuses_any_other(
     keep(github, pull_request(runner), tmp_path)
     github.merged(5, head=HEAD, commit=COMMIT)
     runner.event(ref="refs/heads/main")
-    code, found = fetch(runner, tmp_path)
-    assert code == 0
-    signature = Path(found["folder"]) / "plan.json.sig"
+    assert fetch(runner)[0] == 0
+    signature = downloaded(runner) / "plan.json.sig"
     good = signature.read_bytes()
 
     signature.unlink()
@@ -335,10 +324,121 @@ def test_a_base_that_cannot_be_read_fails_the_job(runner: Runner, repo: Reposito
     assert runner.step("base")[0] == 64
     Path("tablectl.yaml").unlink()
     Path("tablectl.yaml").symlink_to("/etc/passwd")
-    runner.event(merge_group={"base_sha": base_commit()})
+    runner.event(merge_group={"base_sha": base_commit(), "base_ref": "refs/heads/main"})
     assert runner.step("base")[0] == 64, "a link"
     runner.event(ref="refs/heads/main")
     assert runner.step("base") == (0, {"config": ""})
+
+
+def test_a_directory_that_looks_like_a_repository_runs_nothing(
+    runner: Runner, repo: Repository, orders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Git takes a directory with HEAD, objects and refs for a bare repository, and does what its ``config`` says."""
+    pwned = tmp_path / "pwned"
+    lake = repo.root / "lake-policies"
+    for name in ("objects", "refs"):
+        (lake / name).mkdir(parents=True)
+        (lake / name / "kept").write_text("")
+    (lake / "HEAD").write_text("ref: refs/heads/main\n")
+    (lake / "config").write_text(
+        f'[core]\nbare = true\n[remote "origin"]\nurl = ext::touch {pwned}\n[protocol "ext"]\nallow = always\n'
+    )
+    branch(runner, repo, None)
+    monkeypatch.chdir(lake)
+    _, outputs = runner.step("base")
+    assert Path(outputs["config"]).read_text() == ""
+    runner.event(pull_request={"number": 5, "base": {"sha": "b" * 40}})
+    assert runner.step("base")[0] == 64
+    assert not pwned.exists()
+    subprocess.run(["git", "fetch", "-q", "origin"], check=False, capture_output=True)
+    assert pwned.exists(), "the attack works where Git looks for the repository itself"
+
+
+def test_no_branch_but_the_one_that_is_applied_is_a_base(
+    runner: Runner, repo: Repository, orders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever may push can push two branches, and open a pull request of one into the other."""
+    branch(runner, repo, BASE)
+    git("branch", "-M", "main")
+    git("checkout", "--quiet", "-b", "mine")
+    Path("tablectl.yaml").write_text("engine: {conf: {spark.jars.packages: evil}}\n")
+    mine = base_commit()
+    git("clone", "--quiet", f"file://{repo.root}", str(tmp_path / "clone"))
+    monkeypatch.chdir(tmp_path / "clone")
+    base = {"sha": mine, "ref": "mine"}
+    for event in ({"pull_request": {"number": 5, "base": base}}, {"merge_group": {"base_sha": mine, "base_ref": "x"}}):
+        runner.event(**event)
+        assert Path(runner.step("base")[1]["config"]).read_text() == BASE
+    assert "evil" in Path(runner.step("base", branch="x")[1]["config"]).read_text(), "the workflow names it"
+    assert runner.step("base", branch="gone")[0] == 64
+    assert runner.step("base", branch="--upload-pack=evil")[0] == 64
+
+
+def test_policies_that_are_gone_allow_nothing(
+    runner: Runner, github: FakeGitHub, fake_spark: FakeSpark, orders: Path, tmp_path: Path
+) -> None:
+    keep(github, pull_request(runner), tmp_path)
+    github.merged(5, head=HEAD, commit=COMMIT)
+    fetch(runner)
+    (Path("policies") / "lake.yaml").write_text("version: 1\ntables: {}\n")
+    assert runner.step("apply")[0] == 3
+    shutil.rmtree("policies")
+    assert runner.step("apply")[0] in {1, 64}
+    assert fake_spark.engines == []
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda text: text.replace('"unchanged"', '"tables": [], "unchanged"', 1),
+        lambda text: text.replace("{", '{"sha256": "0", ', 1),
+        lambda text: f"{text}{text}",
+        lambda text: "[" * 1_000_000,
+        lambda text: text.replace('"pay"', "NaN"),
+        lambda text: f"\ufeff{text}",
+        lambda text: "",
+    ],
+)
+def test_bytes_that_two_parsers_read_differently_are_no_plan(
+    runner: Runner, github: FakeGitHub, fake_spark: FakeSpark, orders: Path, tmp_path: Path, forge: Callable[[str], str]
+) -> None:
+    keep(github, pull_request(runner), tmp_path)
+    github.merged(5, head=HEAD, commit=COMMIT)
+    file = tmp_path / "10" / "plan.json"
+    file.write_text(forge(file.read_text()))
+    keep_again(github, tmp_path)
+    fetch(runner)
+    assert runner.step("apply")[0] == 3
+    assert fake_spark.engines == []
+
+
+def test_a_plan_of_an_older_push_is_not_the_commented_one(
+    runner: Runner, github: FakeGitHub, fake_spark: FakeSpark, repo: Repository, orders: Path, tmp_path: Path
+) -> None:
+    """The older plan was reviewed once; the newer push is what was merged."""
+    keep(github, pull_request(runner), tmp_path)
+    older = github.archives[max(github.archives)]
+    repo.policies({"orders": "{properties: {owner.team: both}}"})
+    keep(github, pull_request(runner), tmp_path, run=11)
+    github.archives[max(github.archives)] = older
+    github.merged(5, head=HEAD, commit=COMMIT)
+    fetch(runner)
+    assert runner.step("apply")[0] == 3
+    assert "and the comment shows the plan" in runner.log
+    assert fake_spark.engines == []
+
+
+def test_a_digest_that_is_used_again_finds_its_plan_done(
+    runner: Runner, github: FakeGitHub, fake_spark: FakeSpark, orders: Path, tmp_path: Path
+) -> None:
+    """A comment of another pull request that carries the digest of an applied plan brings back nothing."""
+    keep(github, pull_request(runner), tmp_path)
+    github.merged(5, head=HEAD, commit=COMMIT)
+    fetch(runner)
+    assert runner.step("apply")[0] == 0
+    set_property(orders, "owner.team", "somebody else")
+    assert runner.step("apply")[0] == 3
+    assert len(fake_spark.sent) == 1
 
 
 def test_a_checkout_of_one_commit_fetches_the_base(
@@ -367,14 +467,13 @@ def test_a_run_that_came_to_no_plan(
     repo.policies("version: 1\ntables: {a: {}}\n")
     keep(github, pull_request(runner), tmp_path)
     github.merged(5, head=HEAD, commit=COMMIT)
-    assert fetch(runner, tmp_path)[0] == 3
+    assert fetch(runner)[0] == 3
     assert "no comment of #5 by the account of this token carries the digest of a plan" in runner.log
     runner.event()
     keep(github, runner.step("plan")[1], tmp_path, run=11)
-    assert fetch(runner, tmp_path, plan_run=11)[0] == 0
-    code, _ = runner.step("apply")
-    assert code == 3
-    assert "made a report and no plan" in runner.log
+    assert fetch(runner, plan_run=11)[0] == 3
+    assert "the run made a report and no plan" in runner.log
+    assert runner.step("apply")[0] == 3
     assert "run this workflow by hand" in runner.log
 
 
@@ -385,7 +484,7 @@ def test_two_applies_that_race_meet_the_lease(
     keep(github, pull_request(runner), tmp_path)
     github.merged(5, head=HEAD, commit=COMMIT)
     Path("tablectl.yaml").write_text("window: {ttl: 10}\n")
-    fetch(runner, tmp_path)
+    fetch(runner)
     second: list[int] = []
 
     def meanwhile(_sql: str) -> None:
@@ -393,7 +492,7 @@ def test_two_applies_that_race_meet_the_lease(
             second.append(-1)
             second[0] = tablectl.apply(plan).exit_code
 
-    plan = Path(runner.environ["RUNNER_TEMP"]) / "tablectl-jobs" / "tablectl" / "reviewed" / "plan.json"
+    plan = downloaded(runner) / "plan.json"
     fake_spark.after = meanwhile
     assert runner.step("apply")[0] == 0
     assert second == [4]
@@ -433,7 +532,7 @@ def test_a_plan_that_is_too_large_leaves_nothing_to_apply(runner: Runner, orders
 
 def test_a_comment_that_cannot_be_written_is_a_warning(runner: Runner, github: FakeGitHub, orders: Path) -> None:
     outputs = pull_request(runner)
-    for failing, what in (([403], "POST graphql"), ([200, 403], "the server does not say")):
+    for failing, what in (([403], "GET issues/5"), ([200, 403], "POST issues/5")):
         github.fail = failing
         assert runner.step("comment", report=outputs["report"]) == (0, {})
         assert runner.log.startswith(f"::warning title=tablectl::no comment could be written: {what}")
@@ -473,6 +572,7 @@ def test_the_command_line_of_the_steps(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert main([]) == 64
     assert main(["../../bin/sh"]) == 64
     assert "base|plan|comment|find|apply|drift" in capsys.readouterr().err
+    monkeypatch.setenv("RUNNER_TEMP", "/tmp")
     monkeypatch.setenv("INPUT_NAME", "$(id)")
     assert main(["plan"]) == 64
     assert "is no name for an artifact" in capsys.readouterr().out

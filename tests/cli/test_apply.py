@@ -13,17 +13,17 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying.acquire import Claim, try_acquire
-from tablectl.applying.clock import SystemClock
 from tablectl.applying.events import RunEvent
-from tablectl.applying.guards import GuardRecord
-from tablectl.applying.lease import Lease
-from tablectl.applying.lease_log import tail
-from tablectl.applying.owner import Owner
 from tablectl.cli import commands
 from tablectl.cli.display import Lines
 from tablectl.cli.output import Output
 from tablectl.engine.spark import INSTALL
+from tablectl.leases.acquire import Claim, try_acquire
+from tablectl.leases.clock import SystemClock
+from tablectl.leases.guards import GuardRecord
+from tablectl.leases.lease import Lease
+from tablectl.leases.lease_log import tail
+from tablectl.leases.owner import Owner
 from tablectl.model.errors import EngineError, TablectlError
 from tablectl.storage.records import open_records
 from tests.cli.conftest import Cli, FakeSpark, Repository

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import tablectl.api
-from tablectl.applying.acquire import Claim, try_acquire
-from tablectl.applying.clock import SystemClock
-from tablectl.applying.lease import Lease
-from tablectl.applying.owner import Owner
 from tablectl.delta.names import TableName
+from tablectl.leases.acquire import Claim, try_acquire
+from tablectl.leases.clock import SystemClock
+from tablectl.leases.lease import Lease
+from tablectl.leases.owner import Owner
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.records import open_records
 from tests.cli.conftest import Cli, Repository

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablectl.model.json_codec import plain, read_record
+from tablectl.model.json_codec import read_record
+from tablectl.model.plain import plain
 
 
 class Colour(StrEnum):

@@ -10,7 +10,8 @@ import pytest
 from tablectl.delta.names import parse_table
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.delta.schema import Field, Schema
-from tablectl.model.json_codec import plain, read_record
+from tablectl.model.json_codec import read_record
+from tablectl.model.plain import plain
 from tablectl.model.plan import Basis, Change, Phase, ProtocolFact, Statement, strictest
 from tablectl.model.table import LiveTable
 from tests.look_back import look_back

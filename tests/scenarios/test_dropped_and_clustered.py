@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tablectl
-from tablectl.applying.clock import SystemClock
+from tablectl.leases.clock import SystemClock
 from tablectl.workflow import Control
 from tests.scenarios.test_feature_chains import Lake, deltalake_rows, lake  # noqa: F401  # the fixture
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.applying.acquire import Claim, Held, try_acquire
-from tablectl.applying.clock import SystemClock
-from tablectl.applying.guards import newest_beats
-from tablectl.applying.lease import Lease
-from tablectl.applying.owner import Owner
+from tablectl.leases.acquire import Claim, Held, try_acquire
+from tablectl.leases.clock import SystemClock
+from tablectl.leases.guards import newest_beats
+from tablectl.leases.lease import Lease
+from tablectl.leases.owner import Owner
 from tablectl.storage.records import RecordStore, open_records
 
 

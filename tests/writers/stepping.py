@@ -12,24 +12,24 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any, TypeVar
 
-from tablectl.applying.acquire import Claim, Held, acquire
 from tablectl.applying.context import RunContext
 from tablectl.applying.gate import GATES
-from tablectl.applying.guards import GuardMode, GuardRecord
-from tablectl.applying.lease import Lease
-from tablectl.applying.lease_log import Gate, LeaseRecord
-from tablectl.applying.owner import Owner
 from tablectl.applying.run_report import TableRun
 from tablectl.applying.run_table import run_table
 from tablectl.applying.stamp import Stamp
 from tablectl.attributes.policy import Policy
+from tablectl.leases.acquire import Claim, Held, acquire
+from tablectl.leases.guards import GuardMode, GuardRecord
+from tablectl.leases.lease import Lease
+from tablectl.leases.lease_log import Gate, LeaseRecord
+from tablectl.leases.owner import Owner
 from tablectl.model.errors import WindowError
 from tablectl.model.json_codec import read_record
 from tablectl.model.plan import TablePlan
 from tablectl.planning.plan_table import plan_table
 from tablectl.writers.gate_entry import GateEntry, StoredGuard
 from tests.applying.fake_lake import FakeEngine, FakeLake, FakeTable
-from tests.applying.lease_fakes import MemoryRecords
+from tests.leases.lease_fakes import MemoryRecords
 
 TTL = 60.0
 _STUCK = 60.0

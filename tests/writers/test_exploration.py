@@ -6,7 +6,7 @@ is paused may go on or stand still. The engine goes on with a statement whose ap
 answer and land later. In no state may a writer that gives signs of life be inside its write while a statement runs
 whose gate stops that writer. Each rule is also switched off, to show that the exploration would find what it is for.
 
-That a pruned number of the lease is never taken again is for the machine of ``tests/applying/test_lease_machine.py``:
+That a pruned number of the lease is never taken again is for the machine of ``tests/leases/test_lease_machine.py``:
 here the lease is one value.
 """
 
@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tablectl.applying.guards import GuardMode
-from tablectl.applying.lease_log import Gate
+from tablectl.leases.guards import GuardMode
+from tablectl.leases.lease_log import Gate
 
 GATES = (Gate.NO_SCHEMA, Gate.APPENDS_ONLY, Gate.CLOSED)
 

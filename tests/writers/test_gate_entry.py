@@ -8,14 +8,14 @@ from typing import TypeVar
 
 import pytest
 
-from tablectl.applying.acquire import Held, break_lease, try_acquire
 from tablectl.applying.drain import drain
-from tablectl.applying.guards import GuardMode, GuardRecord, newest_beats, read_guard
-from tablectl.applying.lease import Lease, LeaseLost
-from tablectl.applying.lease_log import Gate, RunningStatement, record_name, tail
+from tablectl.leases.acquire import Held, break_lease, try_acquire
+from tablectl.leases.guards import GuardMode, GuardRecord, newest_beats, read_guard
+from tablectl.leases.lease import Lease, LeaseLost
+from tablectl.leases.lease_log import Gate, RunningStatement, record_name, tail
 from tablectl.model.errors import WindowError
 from tablectl.writers.gate_entry import GateEntry, GuardTimeout, StoredGuard
-from tests.applying.lease_fakes import FakeClock, Fault, MemoryRecords, claim
+from tests.leases.lease_fakes import FakeClock, Fault, MemoryRecords, claim
 
 T = TypeVar("T")
 ID = "0123abcd"

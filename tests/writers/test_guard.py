@@ -17,9 +17,9 @@ from typing import Any, Literal
 import pytest
 
 import tablectl
-from tablectl.applying.clock import SystemClock
-from tablectl.applying.guards import read_guard
-from tablectl.applying.lease_log import Gate
+from tablectl.leases.clock import SystemClock
+from tablectl.leases.guards import read_guard
+from tablectl.leases.lease_log import Gate
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import DiskRecords, open_records
 from tests.writers.conftest import Place, lease_of
@@ -174,7 +174,7 @@ def test_an_interrupt_while_it_waits_leaves_nothing(place: Place, monkeypatch: p
     def interrupt(_clock: object, _seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tablectl.applying.clock.SystemClock.sleep", interrupt)
+    monkeypatch.setattr("tablectl.leases.clock.SystemClock.sleep", interrupt)
     with pytest.raises(KeyboardInterrupt), tablectl.guard(None, str(place)):
         pytest.fail("it went through")
     assert place.guards == {}

@@ -13,9 +13,9 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from tablectl.applying.guards import GuardMode
-from tablectl.applying.lease_log import record_name
-from tests.applying.lease_fakes import Fault
+from tablectl.leases.guards import GuardMode
+from tablectl.leases.lease_log import record_name
+from tests.leases.lease_fakes import Fault
 from tests.writers.stepping import Actor, Apply, World, Writer
 
 APPLIES = ("ann", "ben")

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.applying.guards import GuardRecord, newest_beats
+from tablectl.leases.guards import GuardRecord, newest_beats
 from tablectl.model.errors import WindowError
 from tablectl.writers.gate_entry import StoredGuard
 from tablectl.writers.keepalive import GuardThread
-from tests.applying.lease_fakes import Fault, MemoryRecords
+from tests.leases.lease_fakes import Fault, MemoryRecords
 
 ID = "0123abcd"
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying.guards import GuardMode
+from tablectl.leases.guards import GuardMode
 from tablectl.writers.options import guard_options, parse_target
 
 

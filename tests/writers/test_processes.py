@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.applying.clock import SystemClock
 from tablectl.applying.drain import drain
-from tablectl.applying.lease_log import Gate
+from tablectl.leases.clock import SystemClock
+from tablectl.leases.lease_log import Gate
 from tests.writers.conftest import Place
 
 ROOT = Path(__file__).parents[2]
@@ -133,7 +133,7 @@ def test_an_apply_waits_for_a_writer_as_long_as_it_lives_and_not_for_one_that_wa
 _FORKS = """
 import os, sys
 import tablectl
-from tablectl.applying.guards import newest_beats
+from tablectl.leases.guards import newest_beats
 from tablectl.storage.records import open_records
 
 place = sys.argv[1]

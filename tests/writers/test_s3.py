@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 import tablectl
-from tablectl.applying.guards import newest_beats
-from tablectl.applying.lease_log import Gate
+from tablectl.leases.guards import newest_beats
+from tablectl.leases.lease_log import Gate
 from tablectl.storage.records import open_records
 from tests.s3 import S3Server
 from tests.writers.conftest import lease_of

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying.guards import GuardMode
-from tablectl.applying.lease_log import LeaseRecord
 from tablectl.applying.run_report import RunOutcome
+from tablectl.leases.guards import GuardMode
+from tablectl.leases.lease_log import LeaseRecord
 from tablectl.writers.gate_entry import StoredGuard
 from tests.writers.stepping import Actor, Apply, World, Writer
 

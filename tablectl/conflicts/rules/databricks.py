@@ -6,9 +6,11 @@ depends on the rows or files that both touch, and is ``may fail``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum, auto
 
+from tablectl.conflicts.rules.client_rules import ClientRules, worst
 from tablectl.conflicts.rules.delta_spark import RELEASES, decide_spark
 from tablectl.conflicts.transactions import (
     ROW_TRACKING_DOMAIN,
@@ -23,6 +25,8 @@ from tablectl.conflicts.transactions import (
     commits,
     fails,
 )
+from tablectl.delta.client_families import DATABRICKS
+from tablectl.delta.protocol import Client
 
 Version = tuple[int, ...]
 
@@ -61,6 +65,15 @@ _GROUPS = {
 def decide_databricks(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome:
     """The outcome of a Databricks transaction after one committed transaction."""
     return _metadata(committed, current) or _streams(committed, current) or _pair(committed, current)
+
+
+def _decide_all(all_committed: Sequence[CommittedTransaction], current: CurrentTransaction) -> ConflictOutcome:
+    return worst([decide_databricks(committed, current) for committed in all_committed])
+
+
+NEWEST_DOCUMENTED = Client(DATABRICKS.name, (14, 3))
+"""Stands for the documented runtimes in examples."""
+RULES = ClientRules(family=DATABRICKS, decide=_decide_all, strictest=Client(DATABRICKS.name))
 
 
 def row_level(current: CurrentTransaction) -> tuple[bool | None, str]:

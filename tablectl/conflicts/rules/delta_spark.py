@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
+from tablectl.conflicts.rules.client_rules import ClientRules
 from tablectl.conflicts.transactions import (
     CLUSTERING_DOMAIN,
     ROW_TRACKING_DOMAIN,
@@ -22,11 +23,12 @@ from tablectl.conflicts.transactions import (
     commits,
     fails,
 )
+from tablectl.delta.client_families import DELTA_SPARK
 from tablectl.delta.protocol import Client
 
 Version = tuple[int, ...]
 
-RELEASES = tuple(Client("delta-spark", version) for version in ((3, 2), (3, 3), (4, 1), (4, 3), (4, 4)))
+RELEASES = tuple(Client(DELTA_SPARK.name, version) for version in ((3, 2), (3, 3), (4, 1), (4, 3), (4, 4)))
 """The versions of Delta Spark in which its rules changed, oldest first."""
 _IDENTITY_TAG: Version = (3, 3)
 _BACKFILL: Version = (3, 3)
@@ -288,3 +290,6 @@ def _why_it_commits(all_committed: Sequence[CommittedTransaction], current: Curr
     if added or any(committed.removed for committed in all_committed):
         return commits("the other commit touched no file that it reads or writes", "delta-3")
     return commits("the other commit changed nothing that it reads or writes", "delta-2.1")
+
+
+RULES = ClientRules(family=DELTA_SPARK, decide=decide_spark, strictest=RELEASES[0], releases=RELEASES)

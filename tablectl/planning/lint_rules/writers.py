@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tablectl.attributes.isolation import KEY as ISOLATION_KEY
+from tablectl.delta.client_families import UNKNOWN
 from tablectl.model.table import Commit
 from tablectl.planning.lint_rules.linted_state import LintedState, RuleFinding
 
@@ -81,11 +82,11 @@ def overwrites_clear_clustering(subject: LintedState) -> Iterator[RuleFinding]:
 
 def isolation_means_two_things(subject: LintedState) -> Iterator[RuleFinding]:
     """L014: no isolation level is set, and its default differs between the engines that write the table."""
-    engines = {each.client.engine for each in subject.history}
-    if subject.known and subject.value(ISOLATION_KEY) is None and {"databricks", "delta-spark"} <= engines:
-        yield RuleFinding(
-            "L014", "no isolation level is set, and both Databricks and Delta Spark write the table", "isolation"
-        )
+    families = {each.client.family for each in subject.history}
+    levels = {each.title: each.unset_level for each in families if each.runs_sql and each is not UNKNOWN}
+    if subject.known and subject.value(ISOLATION_KEY) is None and len(set(levels.values())) > 1:
+        names = " and ".join(sorted(levels))
+        yield RuleFinding("L014", f"no isolation level is set, and both {names} write the table", "isolation")
 
 
 def auto_compaction_beside_rewrites(subject: LintedState) -> Iterator[RuleFinding]:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tablectl.applying.lease_log import (
+from tablectl.leases.lease_log import (
     KEEP,
     Gate,
     LeaseRecord,
@@ -19,9 +19,9 @@ from tablectl.applying.lease_log import (
     record_name,
     tail,
 )
-from tablectl.applying.owner import Owner
+from tablectl.leases.owner import Owner
 from tablectl.model.errors import WindowError
-from tests.applying.lease_fakes import Fault, MemoryRecords
+from tests.leases.lease_fakes import Fault, MemoryRecords
 
 ANN = Owner(who="ann", host="laptop", pid=7, ci="", tool="0.1.0")
 TEN = datetime(2026, 8, 22, 10, tzinfo=UTC)

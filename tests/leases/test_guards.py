@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.applying.guards import GuardMode, GuardRecord, delete_dead_guard, newest_beats, read_guard
-from tablectl.applying.lease_log import Gate
+from tablectl.leases.guards import GuardMode, GuardRecord, delete_dead_guard, newest_beats, read_guard
+from tablectl.leases.lease_log import Gate
 from tablectl.storage.records import RecordStore, open_records
-from tests.applying.lease_fakes import MemoryRecords
+from tests.leases.lease_fakes import MemoryRecords
 
 
 @pytest.fixture

@@ -16,10 +16,8 @@ from typing import TypeVar
 
 from tablectl.delta.layout import LOG
 from tablectl.files import TooLargeError, open_regular, read_regular
-from tablectl.log.budget import LINE_BYTES
-from tablectl.log.listing import STAGED
-from tablectl.log.table_log import DENIED, OversizeError, VanishedError
 from tablectl.model.errors import LiveError
+from tablectl.storage.table_log import DENIED, LINE_BYTES, STAGED, OversizeError, VanishedError
 
 _BUFFER = 1 << 16
 _Result = TypeVar("_Result")

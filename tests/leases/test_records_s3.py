@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.applying.acquire import Held, acquire, break_lease, try_acquire
-from tablectl.applying.clock import SystemClock
-from tablectl.applying.lease import Lease, LeaseLost
-from tablectl.applying.lease_log import Gate, tail
 from tablectl.applying.rights import check_rights
+from tablectl.leases.acquire import Held, acquire, break_lease, try_acquire
+from tablectl.leases.clock import SystemClock
+from tablectl.leases.lease import Lease, LeaseLost
+from tablectl.leases.lease_log import Gate, tail
 from tablectl.model.errors import WindowError
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.records import RecordStore, open_records
 from tablectl.storage.rights import MissingRightError
-from tests.applying.lease_fakes import FakeClock, claim
+from tests.leases.lease_fakes import FakeClock, claim
 from tests.s3 import S3Server
 
 _ROUNDS = 40

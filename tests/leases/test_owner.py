@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from tablectl.applying.owner import current_owner
+from tablectl.leases.owner import current_owner
 
 
 @pytest.mark.parametrize(

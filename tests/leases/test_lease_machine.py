@@ -17,9 +17,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from tablectl.applying.acquire import Claim, Held, acquire, break_lease, try_acquire
-from tablectl.applying.lease import Lease, LeaseLost
-from tablectl.applying.lease_log import (
+from tablectl.leases.acquire import Claim, Held, acquire, break_lease, try_acquire
+from tablectl.leases.lease import Lease, LeaseLost
+from tablectl.leases.lease_log import (
     KEEP,
     Gate,
     LeaseRecord,
@@ -31,9 +31,9 @@ from tablectl.applying.lease_log import (
     put,
     record_name,
 )
-from tablectl.applying.owner import Owner
+from tablectl.leases.owner import Owner
 from tablectl.model.errors import WindowError
-from tests.applying.lease_fakes import Fault, MemoryRecords
+from tests.leases.lease_fakes import Fault, MemoryRecords
 
 TTL = 60.0
 NAMES = ("ann", "ben", "cleo")

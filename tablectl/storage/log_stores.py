@@ -18,13 +18,12 @@ from obstore.store import ObjectStore
 from tablectl.delta.layout import LOG
 from tablectl.delta.names import canonical_location
 from tablectl.files import size_text
-from tablectl.log.budget import LINE_BYTES
-from tablectl.log.disk import DiskLog
-from tablectl.log.table_log import DENIED, OversizeError, TableLog, VanishedError
 from tablectl.model.errors import LiveError
 from tablectl.model.store_options import FAMILIES
+from tablectl.storage.disk_log import DiskLog
 from tablectl.storage.failures import Failure, explain
 from tablectl.storage.object_stores import BucketError, RetryLimits, StoreOptions, open_bucket
+from tablectl.storage.table_log import DENIED, LINE_BYTES, OversizeError, TableLog, VanishedError
 
 _CHUNK = 1 << 20
 _FEW = 8
@@ -96,11 +95,6 @@ class Stores:
         if self._options.memory is None:
             raise LiveError("memory: locations exist only where a test gives their store")
         return self._options.memory
-
-
-def is_local(location: str) -> bool:
-    """Whether a location is on this machine's file system."""
-    return location.startswith("/") or location[:5].lower() == "file:"
 
 
 def _local(path: str) -> DiskLog:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from tablectl.applying.clock import Clock
-from tablectl.applying.lease import Lease, random_id
-from tablectl.applying.lease_log import ATTEMPTS, Gate, LeaseRecord, contended, prune, put, tail
-from tablectl.applying.owner import Owner
+from tablectl.leases.clock import Clock
+from tablectl.leases.lease import Lease, random_id
+from tablectl.leases.lease_log import ATTEMPTS, Gate, LeaseRecord, contended, prune, put, tail
+from tablectl.leases.owner import Owner
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import RecordStore
 

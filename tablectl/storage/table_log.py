@@ -7,9 +7,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from typing import Protocol, TypeVar
 
-from tablectl.log.budget import LINE_BYTES
 from tablectl.model.errors import LiveError
 
+LINE_BYTES = 16 << 20
+"""The maximum size of one line of JSON, and of a file that is read whole."""
+STAGED = ("_staged_commits", "_commits")
+"""Directories of the log in which a catalog keeps commits that it has not published yet."""
 AHEAD = 32
 """The number of commits of one table that are read in parallel."""
 DENIED = "the reader needs to list and to get objects below the table"

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tablectl.applying.lease_log import Gate
+from tablectl.leases.lease_log import Gate
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import RecordStore
 

@@ -12,12 +12,12 @@ import pytest
 from obstore.store import LocalStore
 
 from tablectl.delta.names import TableName
-from tablectl.log.disk import DiskLog
 from tablectl.log.reader import read_table
-from tablectl.log.store import LogBucket, ObjectLog, Stores
-from tablectl.log.table_log import VanishedError
 from tablectl.model.errors import LiveError
+from tablectl.storage.disk_log import DiskLog
+from tablectl.storage.log_stores import LogBucket, ObjectLog, Stores
 from tablectl.storage.object_stores import StoreOptions
+from tablectl.storage.table_log import VanishedError
 
 SCHEMA = '{"type":"struct","fields":[]}'
 FIRST = "\n".join(

@@ -1,7 +1,10 @@
-"""The rules of other clients: Delta Kernel (Flink and others), and delta-rs (``deltalake``)."""
+"""The rules of delta-rs, the Python package ``deltalake``."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from tablectl.conflicts.rules.client_rules import ClientRules, worst
 from tablectl.conflicts.transactions import (
     ROW_TRACKING_DOMAIN,
     CommittedTransaction,
@@ -13,24 +16,10 @@ from tablectl.conflicts.transactions import (
     commits,
     fails,
 )
+from tablectl.delta.client_families import DELTA_RS
+from tablectl.delta.protocol import Client
 
-_KERNEL = "delta-2.2, Kernel"
 _DELTA_RS = "delta-2.2, delta-rs"
-
-
-def decide_kernel(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome:
-    """Delta Kernel does not resolve metadata or protocol changes, and does not check added files at all."""
-    if committed.protocol is not None:
-        return fails(Conflict.PROTOCOL_CHANGED, "it fails on every change of the protocol", _KERNEL)
-    if committed.metadata is not None:
-        return fails(Conflict.METADATA_CHANGED, "it fails on every metadata change", _KERNEL)
-    if set(committed.app_ids) & set(current.app_ids):
-        return fails(Conflict.TRANSACTION, "two runs of one idempotent write at the same time", _KERNEL)
-    if set(committed.domains) & set(current.domains) - {ROW_TRACKING_DOMAIN}:
-        return fails(Conflict.WRITE, "both write the same metadata domain", _KERNEL)
-    if {file.path for file in committed.removed} & set(current.removes):
-        return fails(Conflict.WRITE, "both remove or rewrite the same file", _KERNEL)
-    return commits("the other commit removed no file that it removes too", _KERNEL)
 
 
 def decide_delta_rs(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome:
@@ -67,3 +56,10 @@ def _delta_rs_ids(committed: CommittedTransaction, current: CurrentTransaction) 
     if set(committed.app_ids) & set(current.app_ids):
         return fails(Conflict.TRANSACTION, "two runs of one idempotent write at the same time", _DELTA_RS)
     return commits("the other commit touched nothing that it reads or removes", _DELTA_RS)
+
+
+def _decide_all(all_committed: Sequence[CommittedTransaction], current: CurrentTransaction) -> ConflictOutcome:
+    return worst([decide_delta_rs(committed, current) for committed in all_committed])
+
+
+RULES = ClientRules(family=DELTA_RS, decide=_decide_all, strictest=Client(DELTA_RS.name))

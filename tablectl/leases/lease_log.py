@@ -18,9 +18,9 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from tablectl.applying.owner import UNKNOWN_OWNER, Owner
+from tablectl.leases.owner import UNKNOWN_OWNER, Owner
 from tablectl.model.errors import WindowError
-from tablectl.model.json_codec import plain
+from tablectl.model.plain import plain
 from tablectl.storage.records import RecordStore
 
 FORMAT = 1

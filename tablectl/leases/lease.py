@@ -11,8 +11,8 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
-from tablectl.applying.clock import Clock, pause_briefly
-from tablectl.applying.lease_log import (
+from tablectl.leases.clock import Clock, pause_briefly
+from tablectl.leases.lease_log import (
     KEEP,
     MOST_DEAD_GUARDS,
     PATIENCE,

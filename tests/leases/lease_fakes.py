@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from itertools import count
 
-from tablectl.applying.acquire import Claim
-from tablectl.applying.owner import Owner
+from tablectl.leases.acquire import Claim
+from tablectl.leases.owner import Owner
 from tablectl.model.errors import WindowError
 
 

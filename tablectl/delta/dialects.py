@@ -1,0 +1,73 @@
+"""The dialects: the products that run the statements of tablectl, and in what they differ.
+
+``engine.dialect`` of ``tablectl.yaml`` names one. Records and signatures hold the name; ``dialect_of`` returns the
+dialect. No other module compares a name: a difference between dialects is a field here, or a set of names in the record
+of what differs (``PropertyType.dialects``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tablectl.delta.client_families import DATABRICKS as DATABRICKS_CLIENTS
+from tablectl.delta.client_families import ClientFamily
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """One product, and what holds for every table that its statements change."""
+
+    name: str
+    """The value of ``engine.dialect`` and of a plan's ``dialect``."""
+    title: str
+    """For people, within a sentence."""
+    runtime: ClientFamily | None = None
+    """The clients to expect on each table, even if its history names none of them; ``None`` if the history alone
+    decides.
+    """
+    settable_levels: frozenset[str] = frozenset({"Serializable", "WriteSerializable"})
+    """The isolation levels that a statement can set."""
+    rewrite_measured: bool = False
+    """Whether it was measured what a rewrite of a whole table preserves (docs/partitioning.md)."""
+    path_names: bool = True
+    """Whether statements may name a table of the catalog by its location."""
+    exclusive_commits: bool = False
+    """Whether it prevents by itself that two drivers overwrite each other's commits."""
+    streams_stopped_by_metadata: Literal["", "on Databricks"] = ""
+    """The streams that every change of metadata stops, in the words of ``ReaderKind`` (D22); empty if none."""
+
+
+OPEN_SOURCE = Dialect(
+    name="oss",
+    title="open-source Delta",
+    # It honours a stored WriteSerializable and rejects setting it (delta-1.2).
+    settable_levels=frozenset({"Serializable"}),
+    rewrite_measured=True,
+)
+DATABRICKS = Dialect(
+    name="databricks",
+    title="Databricks",
+    runtime=DATABRICKS_CLIENTS,
+    path_names=False,
+    exclusive_commits=True,
+    streams_stopped_by_metadata="on Databricks",
+)
+
+DIALECTS: tuple[Dialect, ...] = (OPEN_SOURCE, DATABRICKS)
+"""All dialects. The first one is the default."""
+DEFAULT_DIALECT = OPEN_SOURCE.name
+EVERY_DIALECT = frozenset(each.name for each in DIALECTS)
+
+
+def dialect_of(name: str) -> Dialect:
+    """The dialect with this name. Raises ``KeyError`` if there is none."""
+    for each in DIALECTS:
+        if each.name == name:
+            return each
+    raise KeyError(name)
+
+
+def dialect_for(family: ClientFamily) -> Dialect:
+    """The dialect whose runtime a family is; the default one for every other family."""
+    return next((each for each in DIALECTS if each.runtime is family), OPEN_SOURCE)
