@@ -72,13 +72,12 @@ def digest_in(body: str, mark: str) -> str:
     return found[1] if found else ""
 
 
-def put_comment(github: GitHub, number: int, body: str, mark: str) -> str:
-    """Create the comment with a marker, or edit the existing one. Returns its address. Raises ``GitHubError``.
+def put_comment(github: GitHub, number: int, body: str, ours: Comment | None) -> str:
+    """Create a comment, or edit the one that ``find_comment`` found. Returns its address. Raises ``GitHubError``.
 
     Only a comment of the posting identity is edited, whatever the kind of token: the author of a comment can change it
     later, and a reviewed plan must not be text that someone else controls.
     """
-    ours = find_comment(github, number, mark)
     if ours:
         done = github.patch(f"issues/comments/{ours.number}", body=body)
     else:

@@ -12,7 +12,7 @@ from tablectl.api import read_plan
 from tablectl.ci.annotations import annotate_plan
 from tablectl.ci.artifact import ARCHIVE_BYTES, PLAN, unpack
 from tablectl.ci.base import base_file
-from tablectl.ci.comment import DEFAULT, body_of, digest_in, find_comment, marker, put_comment
+from tablectl.ci.comment import DEFAULT, Comment, body_of, digest_in, find_comment, marker, put_comment
 from tablectl.ci.github import GitHub, GitHubError
 from tablectl.ci.job import CiJob, CommandResult
 from tablectl.ci.reviewed import BY_HAND, CHOSEN, ArtifactOrigin, artifact_name, find_reviewed
@@ -122,9 +122,9 @@ def comment_step(job: CiJob) -> int:
     mark = marker(subject, job.name)
     try:
         github = GitHub.of(job.environ, job.repository)
-        added = _added(job, text, github, number, mark) if subject == "plan" else ""
-        body = body_of(text, subject, job.name, job.address, digest, added)
-        url = put_comment(github, number, body, mark)
+        old = find_comment(github, number, mark)
+        added = _added(job, text, old, mark) if subject == "plan" else ""
+        url = put_comment(github, number, body_of(text, subject, job.name, job.address, digest, added), old)
     except GitHubError as error:
         hint = (
             "; the job needs `permissions: pull-requests: write`, which forks never have" if error.status == 403 else ""
@@ -137,7 +137,7 @@ def comment_step(job: CiJob) -> int:
     return ExitCode.DONE
 
 
-def _added(job: CiJob, report: str, github: GitHub, number: int, mark: str) -> str:
+def _added(job: CiJob, report: str, old: Comment | None, mark: str) -> str:
     """What a comment says besides the report: where the page is, and what changed since the last plan."""
     parts = []
     artifact = job.given("artifact")
@@ -145,11 +145,11 @@ def _added(job: CiJob, report: str, github: GitHub, number: int, mark: str) -> s
         parts.append(
             f'<p>📄 <a href="{artifact}">The report as a page (plan.html) and the plan itself (plan.json)</a></p>'
         )
-    old = find_comment(github, number, mark)
-    before, now = str(old.get("body")) if old else "", read_groups(report)
+    before, now = old.body if old and old.by_us else "", read_groups(report)
     earlier = read_groups(before)
-    if now is not None and earlier is not None:
-        parts.append(since_text(earlier, now, digest_in(before, mark)))
+    digest = digest_in(before, mark)
+    if now is not None and earlier is not None and digest != job.given("digest"):
+        parts.append(since_text(earlier, now, digest))
     return "\n\n".join(parts)
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from enum import StrEnum
 from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +14,16 @@ from typing import Annotated, Any
 import typer
 
 from tablectl.cli import completion as complete
-from tablectl.cli.output import Format, Output, ValidateFormat, let_go
+from tablectl.cli.formats import (
+    EVERY_FORMAT,
+    OF_CONFLICTS,
+    OF_LINT,
+    OF_STATUS,
+    OF_VALIDATE,
+    TEXT_AND_JSON,
+    check_format,
+)
+from tablectl.cli.output import Output, let_go
 from tablectl.cli.report_files import FILES, ReportFiles
 from tablectl.cli.request import (
     ApplyOptions,
@@ -107,17 +115,29 @@ TableArg = Annotated[
 ]
 
 
-def _set_error_format(ctx: typer.Context, value: StrEnum) -> StrEnum:
-    """Print errors in the format of the result."""
-    if isinstance(ctx.obj, Output):
-        ctx.obj.json = value == Format.JSON
-    return value
+def _format_of(known: frozenset[ReportFormat]) -> Callable[[typer.Context, ReportFormat], ReportFormat]:
+    """Checks that a command has a format, and prints errors in the format of the result."""
+
+    def check(ctx: typer.Context, value: ReportFormat) -> ReportFormat:
+        if isinstance(ctx.obj, Output):
+            ctx.obj.json = value is ReportFormat.JSON
+        check_format(ctx.info_name or "", value, known)
+        return value
+
+    return check
 
 
-_PRINTED = "Output format. With json, errors are JSON too."
-FormatOpt = Annotated[Format, typer.Option("--format", callback=_set_error_format, help=_PRINTED)]
-FormOpt = Annotated[ReportFormat, typer.Option("--format", callback=_set_error_format, help=_PRINTED)]
-CheckedOpt = Annotated[ValidateFormat, typer.Option("--format", callback=_set_error_format, help="Output format.")]
+def _format_option(known: frozenset[ReportFormat], note: str = " With json, errors are JSON too.") -> Any:
+    names = ", ".join(each for each in ReportFormat if each in known)
+    metavar = f"[{'|'.join(each for each in ReportFormat if each in known)}]"
+    return typer.Option("--format", callback=_format_of(known), metavar=metavar, help=f"Output format: {names}.{note}")
+
+
+FormatOpt = Annotated[ReportFormat, _format_option(TEXT_AND_JSON)]
+FormOpt = Annotated[ReportFormat, _format_option(EVERY_FORMAT)]
+ValidateFormatOpt = Annotated[ReportFormat, _format_option(OF_VALIDATE, "")]
+LintFormatOpt = Annotated[ReportFormat, _format_option(OF_LINT, "")]
+TableFormatOpt = Annotated[ReportFormat, _format_option(OF_CONFLICTS)]
 ReportOpt = Annotated[
     list[Path] | None,
     typer.Option(
@@ -196,7 +216,7 @@ def validate(
     paths: PathsArg = None,
     var: VarOpt = None,
     env: EnvOpt = None,
-    format: CheckedOpt = ValidateFormat.TEXT,  # noqa: A002
+    format: ValidateFormatOpt = ReportFormat.TEXT,  # noqa: A002
 ) -> int:
     """Check policies without reading any table.
 
@@ -252,7 +272,7 @@ def lint(
     tag: TagOpt = None,
     var: VarOpt = None,
     env: EnvOpt = None,
-    format: CheckedOpt = ValidateFormat.TEXT,  # noqa: A002
+    format: LintFormatOpt = ReportFormat.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
     """Check tables for risky settings. Every table is checked, changed or not.
@@ -429,7 +449,7 @@ def import_(
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     var: VarOpt = None,
     env: EnvOpt = None,
-    format: FormatOpt = Format.TEXT,  # noqa: A002
+    format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
     """Write policies from live tables. A plan of these policies has no changes.
@@ -467,7 +487,7 @@ def explain(
     ] = None,
     var: VarOpt = None,
     env: EnvOpt = None,
-    format: FormatOpt = Format.TEXT,  # noqa: A002
+    format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
     """Explain the effective policy of a table, or a term: an exception, an isolation level, a property, a finding.
@@ -533,7 +553,7 @@ def conflicts(
     ] = None,
     var: VarOpt = None,
     env: EnvOpt = None,
-    format: FormatOpt = Format.TEXT,  # noqa: A002
+    format: TableFormatOpt = ReportFormat.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
     """Show which concurrent operations on a table conflict and how to avoid it, now and after its policy is applied.
@@ -548,6 +568,58 @@ def conflicts(
 
 
 @app.command()
+def status(
+    ctx: typer.Context,
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TABLES",
+            help="Further tables and patterns; they need no policy.",
+            autocompletion=complete.tables,
+        ),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every table of `engine.catalog`.")] = False,
+    debt: Annotated[
+        bool, typer.Option("--debt", help="Count files and unclustered data from the whole log. Takes longer.")
+    ] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Also write a page with all rows.")
+    ] = None,
+    parquet: Annotated[
+        Path | None, typer.Option("--parquet", metavar="FILE", help="Also write the rows as Parquet.")
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="LOCATION", help="Append the rows to a Delta table (needs the extra `status`)."),
+    ] = None,
+    look_back: Annotated[
+        int,
+        typer.Option("--look-back", metavar="COMMITS", min=1, help="Number of commits of a table to search."),
+    ] = 1000,
+    select: SelectOpt = None,
+    exclude: ExcludeOpt = None,
+    tag: TagOpt = None,
+    var: VarOpt = None,
+    env: EnvOpt = None,
+    format: TableFormatOpt = ReportFormat.TEXT,  # noqa: A002
+    report: ReportOpt = None,
+    remote: RemoteOpt = None,
+) -> int:
+    """Show the state of every table: policy, drift, last apply, protocol, debt, retention.
+
+    Example: tablectl status --html lake.html 'lake.sales.*'
+    """
+    from tablectl.cli.status import StatusRequest, status_command  # noqa: PLC0415
+
+    reports = ReportFiles.of(format, [*(report or ()), *([html] if html else [])])
+    for _, each in reports.files:
+        check_format("status", each, OF_STATUS)
+    request = _request(None, select, tag, var, remote, exclude, env)
+    asked = StatusRequest(tuple(tables or ()), everything, debt, look_back, parquet, to)
+    return status_command(request, ctx.obj, reports, asked)
+
+
+@app.command()
 def init(
     ctx: typer.Context,
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder. Default: the current one.")] = Path(),
@@ -556,7 +628,7 @@ def init(
     ] = None,
     var: VarOpt = None,
     env: EnvOpt = None,
-    format: FormatOpt = Format.TEXT,  # noqa: A002
+    format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
     """Start a repository: configuration, policies, a CI workflow, a pre-commit hook. Existing files are kept.
@@ -617,7 +689,7 @@ def window_show(
     ctx: typer.Context,
     table: TableArg,
     env: EnvOpt = None,
-    format: FormatOpt = Format.TEXT,  # noqa: A002
+    format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
     """Show who holds the lease on a table, and since when.
@@ -636,7 +708,7 @@ def window_break(
     reason: Annotated[str, typer.Option("--reason", help="Reason; recorded for the current and the next holder.")],
     epoch: Annotated[int | None, typer.Option("--epoch", help="Epoch printed by `window show`.")] = None,
     env: EnvOpt = None,
-    format: FormatOpt = Format.TEXT,  # noqa: A002
+    format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
     """Release the lease on a table by force. Its holder starts no further statement; a running one is not stopped.

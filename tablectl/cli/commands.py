@@ -17,7 +17,7 @@ from typing import Any
 from tablectl.api import Engines, config_of, plan_bytes, policies_of_plan, read_plan, required_signers
 from tablectl.applying.run_report import RunReport
 from tablectl.cli.origin import with_origin
-from tablectl.cli.output import Format, Output, write_file
+from tablectl.cli.output import Output, write_file
 from tablectl.cli.report_files import Render, ReportFiles, below_root
 from tablectl.cli.request import ApplyOptions, CommandRequest, ConflictOptions, client
 from tablectl.conflicts.glossary import find_term, term_names
@@ -32,6 +32,7 @@ from tablectl.log.reader import newest_version
 from tablectl.model.errors import ExitCode, LimitError, TablectlError, UsageError
 from tablectl.model.plain import plain
 from tablectl.model.plan import Plan
+from tablectl.planning.conflict_report import ConflictReport
 from tablectl.planning.explain_term import explain_term
 from tablectl.planning.limits import PlanLimits
 from tablectl.planning.plan_file import digest_of, dump_plan, load_plan
@@ -277,7 +278,7 @@ def _signals(control: Control, out: Output) -> Iterator[Callable[[], None]]:
 
 
 def conflicts_command(
-    table: str, request: CommandRequest, out: Output, form: Format, options: ConflictOptions
+    table: str, request: CommandRequest, out: Output, form: ReportFormat, options: ConflictOptions
 ) -> ExitCode:
     """``tablectl conflicts``. Returns the exit code."""
     if options.between:
@@ -290,14 +291,32 @@ def conflicts_command(
     with Engines(config, on_start=out.note) as engines:
         found = make_outlook(name, spec, dialect, engines.locate, store_options(config), asked)
     found = replace(found, changes=tuple(map(mask_of(config).change, found.changes)))
-    if form is Format.JSON:
+    if form is ReportFormat.JSON:
         out.result(json.dumps(conflicts_json(found), indent=2) + "\n")
-    else:
+    elif form is ReportFormat.TEXT:
         out.result(conflicts_text(found, out.style, everything=options.everything, about=about))
+    else:
+        out.result(_conflicts_document(found, form))
     return ExitCode.REFUSED if found.refused else ExitCode.DONE
 
 
-def explain_word_command(word: str, table: str | None, request: CommandRequest, out: Output, form: Format) -> ExitCode:
+def _conflicts_document(found: ConflictReport, form: ReportFormat) -> str:
+    from tablectl.reports.conflicts_document import conflicts_document  # noqa: PLC0415  # only for these formats
+
+    document = conflicts_document(found)
+    if form is ReportFormat.MARKDOWN:
+        from tablectl.reports.document_markdown import document_markdown  # noqa: PLC0415
+
+        where = "<code>tablectl conflicts</code> prints all of it."
+        return document_markdown(document, "<!-- tablectl conflicts -->", where)
+    from tablectl.reports.document_html import document_html  # noqa: PLC0415
+
+    return document_html(document, context_here())
+
+
+def explain_word_command(
+    word: str, table: str | None, request: CommandRequest, out: Output, form: ReportFormat
+) -> ExitCode:
     """``tablectl explain`` for a conflict term, with or without a live table."""
     topic = find_term(word)
     if topic is None:
@@ -314,7 +333,7 @@ def explain_word_command(word: str, table: str | None, request: CommandRequest, 
         with Engines(config, on_start=out.note) as engines:
             live = read_live(name, spec, engines.locate, store_options(config))
     view = explain_term(topic, live, config.engine.dialect)
-    if form is Format.JSON:
+    if form is ReportFormat.JSON:
         out.result(json.dumps(topic_json(view), indent=2) + "\n")
     else:
         out.result(topic_text(view, out.style))
@@ -326,7 +345,7 @@ def _between_command(
     statements: tuple[str, str],
     request: CommandRequest,
     out: Output,
-    form: Format,
+    form: ReportFormat,
     options: ConflictOptions,
 ) -> ExitCode:
     """``tablectl conflicts --between``. Returns the exit code."""
@@ -346,7 +365,7 @@ def _between_command(
     with Engines(config, on_start=out.note) as engines:
         live = read_live(name, spec, engines.locate, store_options(config))
     found = compare_statements(live, *statements, dialect, asked)
-    if form is Format.JSON:
+    if form is ReportFormat.JSON:
         out.result(json.dumps(between_json(found), indent=2) + "\n")
     else:
         out.result(between_text(found, out.style))
@@ -370,13 +389,13 @@ def _policies(request: CommandRequest, config: Config) -> Specs:
     return load_any(request.paths, config, ".", request.variables, os.environ)
 
 
-def window_show_command(table: str, request: CommandRequest, out: Output, form: Format) -> ExitCode:
+def window_show_command(table: str, request: CommandRequest, out: Output, form: ReportFormat) -> ExitCode:
     """``tablectl window show``. Returns the exit code."""
     store, must_exist = _records(table, request, out)
     record = tail(store)
     if record is None:
         must_exist()  # distinguishes a misspelt name from a table that was never leased
-    if form is Format.JSON:
+    if form is ReportFormat.JSON:
         out.result(_record_json(record))
     elif record is None:
         out.result(f"{table}: no apply has ever held it\n")
@@ -395,7 +414,7 @@ def window_show_command(table: str, request: CommandRequest, out: Output, form: 
 
 
 def window_break_command(
-    table: str, epoch: int | None, reason: str, request: CommandRequest, out: Output, form: Format
+    table: str, epoch: int | None, reason: str, request: CommandRequest, out: Output, form: ReportFormat
 ) -> ExitCode:
     """``tablectl window break``. Returns the exit code."""
     store, must_exist = _records(table, request, out)
@@ -409,7 +428,7 @@ def window_break_command(
     if not reason.strip():
         raise UsageError("--reason is empty", "give a reason; it is recorded for the current and the next holder")
     record = break_lease(store, epoch, reason, current_owner(os.environ, __version__), SystemClock())
-    if form is Format.JSON:
+    if form is ReportFormat.JSON:
         out.result(_record_json(record))
     else:
         out.result(f"{table}: epoch {record.epoch} is broken; apply may run\n")

@@ -7,17 +7,18 @@ import os
 
 from tablectl.api import Engines
 from tablectl.cli.commands import configuration
-from tablectl.cli.output import Format, Output, write_file
+from tablectl.cli.output import Output, write_file
 from tablectl.cli.request import CommandRequest, ImportOptions
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
 from tablectl.policies.files import shown_path
 from tablectl.policies.repository import load_any, variables_for
 from tablectl.policies.requested_tables import declared_already, requested_tables, whole_catalog
+from tablectl.reports.formats import ReportFormat
 from tablectl.reports.style import plural
 from tablectl.workflow import Imported, import_policies
 
 
-def import_command(request: CommandRequest, out: Output, form: Format, options: ImportOptions) -> ExitCode:
+def import_command(request: CommandRequest, out: Output, form: ReportFormat, options: ImportOptions) -> ExitCode:
     """Write policies from live tables to standard output or to a file."""
     config = configuration(request)
     given = variables_for(config, request.variables, os.environ)
@@ -30,14 +31,14 @@ def import_command(request: CommandRequest, out: Output, form: Format, options: 
     with Engines(config, on_start=out.note) as engines, out.progress() as on_read:
         found = import_policies(asked, known, config, engines.start, on_read)
     _tell(found, out)
-    if form is Format.JSON:
+    if form is ReportFormat.JSON:
         out.result(json.dumps(_json(found), indent=2) + "\n")
     if options.output is not None and found.text:
         write_file(options.output, found.text.encode())
         out.note(
             f"wrote {plural(len(found.tables), 'table')} to {options.output}; `tablectl plan` changes none of them"
         )
-    elif form is Format.TEXT:
+    elif form is ReportFormat.TEXT:
         out.result(found.text)
     return found.exit_code
 

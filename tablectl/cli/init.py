@@ -10,18 +10,19 @@ from pathlib import Path
 
 from tablectl.api import Engines
 from tablectl.cli.commands import configuration
-from tablectl.cli.output import Format, Output, write_file
+from tablectl.cli.output import Output, write_file
 from tablectl.cli.request import CommandRequest
 from tablectl.cli.scaffold import POLICIES, scaffold
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
 from tablectl.policies.files import shown_path
 from tablectl.policies.repository import variables_for
 from tablectl.policies.requested_tables import requested_tables
+from tablectl.reports.formats import ReportFormat
 from tablectl.workflow import import_policies
 
 
 def init_command(
-    directory: Path, tables: tuple[str, ...], request: CommandRequest, out: Output, form: Format
+    directory: Path, tables: tuple[str, ...], request: CommandRequest, out: Output, form: ReportFormat
 ) -> ExitCode:
     """Create a working repository in a directory without one. Writes either all of its files or none."""
     _check_free(directory, scaffold())
@@ -29,7 +30,7 @@ def init_command(
     for name, text in files.items():
         write_file(directory / name, text.encode())
     following = _following(directory, imported=bool(tables))
-    if form is Format.JSON:
+    if form is ReportFormat.JSON:
         out.result(json.dumps({"created": list(files), "next": following}, indent=2) + "\n")
     else:
         created = "".join(f"created {shown_path(directory / name)}\n" for name in files)

@@ -25,7 +25,14 @@ def with_origin(context: Context, environ: Mapping[str, str], directory: Path, n
     found = _github(environ) if environ.get("GITHUB_ACTIONS") else _gitlab(environ) if environ.get("GITLAB_CI") else {}
     commit = found.get("commit") or _head(directory)
     found["commit"] = commit if _COMMIT.match(commit) else ""
-    return replace(context, made=made, **found)
+    return replace(
+        context,
+        made=made,
+        repository=found.get("repository", ""),
+        commit=found["commit"],
+        author=found.get("author", ""),
+        blob=found.get("blob", ""),
+    )
 
 
 def _github(environ: Mapping[str, str]) -> dict[str, str]:

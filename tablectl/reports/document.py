@@ -109,6 +109,8 @@ class Names:
 
     title: str
     names: tuple[str, ...]
+    warns: bool = False
+    """Whether text shows it too: a pattern that matches no table may be a typing error."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ def document_markdown(document: Document, foot: str, where: str, limit: int = LI
 
     ``foot`` and ``where`` are HTML; ``where`` says where the rest can be read.
     """
-    head = [_verdict(document), *map(words, document.notes)]
+    head = [_verdict(document), *(f"<p>{words(note)}</p>" for note in document.notes)]
     if document.overview:
         head.append(_overview(document.overview, where))
     room = limit - _size("\n\n".join([*head, foot])) - _NOTICE - _size(where)

@@ -28,7 +28,11 @@ from tablectl.reports.wording import titled
 
 _COLOURS = {"good": "green", "pending": "yellow", "bad": "red", "quiet": "dim", "": ""}
 _FEW_NAMES = 5
-_HINT = "`--verbose` shows each {}, with its SQL, reasons and rollback."
+_HINTS = {
+    "Plan": "`--verbose` shows each table, with its SQL, reasons and rollback.",
+    "Apply": "`--verbose` shows each table, with its SQL and events.",
+    "Drift": "`--verbose` shows each table, with the history of its differences.",
+}
 
 
 def document_text(document: Document, style: Style, *, verbose: bool = False) -> str:
@@ -39,10 +43,9 @@ def document_text(document: Document, style: Style, *, verbose: bool = False) ->
     if not document.cards and document.overview:
         lines += [*_grid(document.overview, style, 0), ""]
     for block in document.tail:
-        lines += _tail(block, style, verbose=verbose)
+        lines += _tail(block, style)
     folded = not verbose and any(card.details for card in document.cards)
-    noun = document.cards[0].noun if document.cards else ""
-    hint = [style.paint(_HINT.format(noun), "dim")] if folded else []
+    hint = [style.paint(_HINTS[document.subject], "dim")] if folded and document.subject in _HINTS else []
     return "\n".join([*lines, *_summary(document, style), *hint]) + "\n"
 
 
@@ -53,7 +56,7 @@ def card_lines(card: Card, style: Style, *, verbose: bool) -> list[str]:
     state = style.paint(card.state.upper(), colour, "bold") if card.state else ""
     lines = [f"{style.paint(card.mark, colour, 'bold')} {style.paint(name, 'bold')}  {state}".rstrip()]
     if len(card.names) > 1:
-        lines += style.prose("", _some(card.names), 0, 0)
+        lines += style.prose("", _some(card.names), 1, 0)
     for block in card.brief:
         if not (isinstance(block, Paragraph) and len(card.names) > 1):
             lines += _block(block, style, 4 if not isinstance(block, Paragraph) else 2, verbose=False)
@@ -69,7 +72,7 @@ def card_lines(card: Card, style: Style, *, verbose: bool) -> list[str]:
 
 def _some(names: Sequence[str]) -> str:
     shown = ", ".join(names[:_FEW_NAMES])
-    return f" {shown} and {len(names) - _FEW_NAMES:,} more" if len(names) > _FEW_NAMES else f" {shown}"
+    return f"{shown} and {len(names) - _FEW_NAMES:,} more" if len(names) > _FEW_NAMES else shown
 
 
 def _clause(cell: Cell, style: Style) -> list[str]:
@@ -78,10 +81,15 @@ def _clause(cell: Cell, style: Style) -> list[str]:
     return [style.paint(line, *([colour] if colour not in {"", "green"} else [])) for line in (first, *rest)]
 
 
-def _tail(block: Block, style: Style, *, verbose: bool) -> list[str]:
-    if isinstance(block, Names):
-        return [*style.prose("", f"{block.title}: {_some(block.names).strip()}", 0, 0), ""] if verbose else []
-    return [*_block(block, style, 0, verbose=verbose), ""]
+def _tail(block: Block, style: Style) -> list[str]:
+    if not isinstance(block, Names):
+        return [*_block(block, style, 0, verbose=True), ""]
+    mark = style.paint("?", "yellow", "bold")
+    return (
+        [*(f"{mark} {style.paint(printable(each), 'bold')}  matches no table" for each in block.names), ""]
+        if block.warns
+        else []
+    )
 
 
 def _block(block: Block, style: Style, indent: int, *, verbose: bool) -> list[str]:
@@ -117,6 +125,8 @@ def _changes(block: Changes, style: Style) -> list[str]:
     three.
     """
     before, after = (_COLOURS[each] for each in block.tones)
+    if block.labels != ("Current", "Desired"):
+        return [line for row in block.rows for line in _compared(row, block, style)]
     room = {row: style.width - 9 - len(row.before) - len(row.after) for row in block.rows}
     fitting = {row for row in block.rows if len(printable(row.id)) <= room[row]}
     widest = max((len(printable(row.id)) for row in fitting), default=0)
@@ -130,6 +140,22 @@ def _changes(block: Changes, style: Style) -> list[str]:
             lines += [f"    {name}", f"      {old}", f"      → {new}"]
         lines += _result(row, style)
     return lines
+
+
+def _compared(row: ChangeRow, block: Changes, style: Style) -> list[str]:
+    """``name  declared before, found after  file:line``, and below it what is known of the difference."""
+    (first, second), (one, other) = (each.lower() for each in block.labels), (_COLOURS[each] for each in block.tones)
+    values = f"{first} {style.paint(row.before, one)}, {second} {style.paint(row.after, other)}"
+    places = " ".join(cell.text for cell in row.places)
+    plain = f"    {printable(row.id)}  {first} {row.before}, {second} {row.after}  {places}"
+    if len(plain) <= style.width:
+        return [f"    {printable(row.id)}  {values}  {places}".rstrip(), *_result(row, style)]
+    return [
+        f"    {printable(row.id)}",
+        f"      {values}",
+        *([f"      {places}"] if places else []),
+        *_result(row, style),
+    ]
 
 
 def _result(row: ChangeRow, style: Style) -> list[str]:

@@ -114,7 +114,7 @@ def table_drift_card(table: TableDrift) -> Card:
 
 def _tail(drift: Drift) -> Iterator[Block]:
     if drift.unmatched:
-        yield Names(f"{plural(len(drift.unmatched), 'pattern')} without a table", drift.unmatched)
+        yield Names(f"{plural(len(drift.unmatched), 'pattern')} without a table", drift.unmatched, warns=True)
     if drift.as_declared:
         yield Names(f"{plural(len(drift.as_declared), 'table')} without drift", drift.as_declared)
 
@@ -138,7 +138,7 @@ def _who(difference: Difference, table: TableDrift) -> str:
     """Who made a difference, without the time: ``ann (Delta Spark 4.4.0), job nightly``."""
     found = provenance(difference.origin, table)
     commit = difference.origin.commit
-    return f"changed by {_by(commit)}" if found is Provenance.CHANGED and commit else found.value
+    return f"changed by {commit_author(commit)}" if found is Provenance.CHANGED and commit else found.value
 
 
 def _row(group: tuple[TableDrift, ...], card: Card, index: int) -> Row:
@@ -157,13 +157,14 @@ def _row(group: tuple[TableDrift, ...], card: Card, index: int) -> Row:
 
 def _card(group: tuple[TableDrift, ...], context: Context) -> Card:
     table, found = group[0], table_provenance(group[0])
+    same = all(_who(each, table) == found.value for each in table.differences)
     rows = tuple(
         ChangeRow(
             each.change.id,
             value_text(each.change.after),
             value_text(each.change.before),
             (Cell(f"{each.source.file}:{each.source.line}", code=True, href=context.link_of(each.source)),),
-            _who(each, table),
+            "" if same else _who(each, table),
         )
         for each in table.differences
     )
@@ -173,7 +174,7 @@ def _card(group: tuple[TableDrift, ...], context: Context) -> Card:
         details += _history(each, named=len(group) > 1)
     if len(group) > 1:
         details.append(Fold(f"All {len(group):,} tables", (_every(group),)))
-    alone = [Paragraph(f"version {table.live.version} · {table.live.location}", "quiet")] if len(group) == 1 else []
+    alone = [Paragraph(f"version {table.live.version}", "quiet")] if len(group) == 1 else []
     return Card(
         names=tuple(each.spec.name.text for each in group),
         state=found.value,
@@ -213,7 +214,7 @@ def _history(table: TableDrift, *, named: bool) -> list[Block]:
 def origin_facts(origin: Origin, table: TableDrift) -> list[tuple[str, str]]:
     """Since when a difference exists and who caused it, as labels and prose."""
     if origin.commit:
-        return [("since", _since(origin, origin.commit)), ("by", _by(origin.commit))]
+        return [("since", _since(origin, origin.commit)), ("by", commit_author(origin.commit))]
     if table.trouble:
         return []
     return [("since", f"before version {origin.before}, the oldest one in the history")]
@@ -249,7 +250,7 @@ def _stamped(commit: Commit) -> str:
     return f", by tablectl, run {_cut(stamp.run)}, plan {stamp.plan[:12]}" if stamp else ""
 
 
-def _by(commit: Commit) -> str:
+def commit_author(commit: Commit) -> str:
     """The user, the client and the job."""
     return ", ".join([f"{printable(commit.user) or 'unknown user'} ({commit.client.text()})", *_job(commit)])
 

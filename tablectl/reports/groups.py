@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import lru_cache
 from typing import TypeVar
 
 from tablectl.delta.names import NameSyntaxError, parse_table
@@ -159,7 +160,7 @@ def _statement_key(statement: Statement, without: Callable[[str], str]) -> Hasha
         _plain(statement.fails),
         statement.readers,
         statement.implies,
-        statement.handles,
+        statement.stale_handles,
         (rewrite.clusters, rewrite.everything) if rewrite else None,
         statement.backfill is not None,
         tuple(map(without, statement.undo)),
@@ -185,7 +186,9 @@ def _without_name(table: TablePlan) -> Callable[[str], str]:
     return replaced
 
 
+@lru_cache(maxsize=4096)
 def _plain(text: str) -> str:
+    """A text without amounts. Most tables of a plan share their texts."""
     return _AMOUNT.sub("#", text)
 
 

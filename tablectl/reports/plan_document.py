@@ -48,10 +48,15 @@ _SHORT = 12
 """Hexadecimal digits of a digest that are shown to people."""
 
 
-def plan_document(plan: Plan, context: Context, *, each_table: bool = False) -> Document:
-    """The document of a plan. With ``each_table``, every table is a group of its own."""
+def plan_document(
+    plan: Plan, context: Context, groups: tuple[Group, ...] | None = None, *, each_table: bool = False
+) -> Document:
+    """The document of a plan. ``groups`` are those of ``plan_groups``, if they are known already.
+
+    With ``each_table``, every table is a group of its own.
+    """
     failures = failure_groups(plan.failures)
-    groups = plan_groups(plan)
+    groups = plan_groups(plan) if groups is None else groups
     if each_table:
         failures = tuple(FailureGroup((each.name,), each) for each in plan.failures)
         groups = tuple(chain.from_iterable(_separate(group) for group in groups))
@@ -100,7 +105,7 @@ def _facts(plan: Plan, context: Context) -> Iterator[tuple[str, Cell]]:
 
 def _tail(plan: Plan) -> Iterator[Block]:
     if plan.unmatched:
-        yield Names(f"{plural(len(plan.unmatched), 'pattern')} without a table", plan.unmatched)
+        yield Names(f"{plural(len(plan.unmatched), 'pattern')} without a table", plan.unmatched, warns=True)
     if plan.unchanged:
         yield Names(f"{plural(len(plan.unchanged), 'table')} unchanged", plan.unchanged)
 

@@ -21,14 +21,15 @@ _RESERVED = 3_000
 
 def plan_markdown(plan: Plan, context: Context) -> str:
     """The whole plan within the length of a comment, for any number of tables."""
-    document = plan_document(plan, context)
-    return document_markdown(document, _foot(plan, context), where(plan, context), LIMIT - _RESERVED)
+    groups = plan_groups(plan)
+    document = plan_document(plan, context, groups)
+    foot_text = f"{group_list(groups)}\n{_foot(plan, context)}".lstrip()
+    return document_markdown(document, foot_text, where(plan, context), LIMIT - _RESERVED)
 
 
 def _foot(plan: Plan, context: Context) -> str:
     made = [f"tablectl {code(plan.tool[:_SHORT])}", f"{code(plan.dialect[:_SHORT])} dialect"]
-    groups = group_list(plan_groups(plan))
-    return f"{groups}\n{foot('plan', [*plan_name(context.digest), *made], context)}".lstrip()
+    return foot("plan", [*plan_name(context.digest), *made], context)
 
 
 def foot(subject: str, facts: Sequence[str], context: Context) -> str:

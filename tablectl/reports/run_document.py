@@ -28,7 +28,7 @@ from tablectl.reports.document import (
 )
 from tablectl.reports.groups import failure_groups
 from tablectl.reports.plan_document import failure_card, name_lines
-from tablectl.reports.run_wording import measures, remarks
+from tablectl.reports.run_wording import remarks
 from tablectl.reports.style import plural
 from tablectl.reports.timeline import Timeline, timeline
 from tablectl.reports.wording import (
@@ -40,6 +40,8 @@ from tablectl.reports.wording import (
     span_text,
 )
 
+_WORTH_TELLING = 1000
+"""Waits shorter than this, in milliseconds, are not reported."""
 _MARKS = {RunOutcome.APPLIED: "+", RunOutcome.ALREADY: "=", RunOutcome.WAITING: "…", RunOutcome.SUCCEEDED: "+"}
 
 
@@ -163,9 +165,14 @@ def _commits(run: TableRun) -> list[tuple[str, str]]:
         return []
     text = ", ".join(str(commit.version) for commit in run.commits)
     made, separate = run.metadata_commits, run.separate_commits
-    return [("commits", text + (f" ({made} of metadata instead of {separate})" if separate > made else ""))] + [
-        (label, said) for label, said in measures(run) if label == "time"
+    times = [
+        (run.window_ms, "gate closed for {}"),
+        (run.exposed_ms, "{} from the first blocking commit to the last"),
+        (run.rewrite_ms, "rewrote for {}"),
+        (run.drain_ms if run.drain_ms >= _WORTH_TELLING else 0, "waited {} for writers"),
     ]
+    parts = [text + (f" ({made} of metadata instead of {separate})" if separate > made else "")]
+    return [("commits", ", ".join([*parts, *(words.format(span_text(spent)) for spent, words in times if spent)]))]
 
 
 def _change(change: Change, run: TableRun) -> ChangeRow:
