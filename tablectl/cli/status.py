@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from time import time
 
@@ -69,7 +69,7 @@ def status_command(request: CommandRequest, out: Output, reports: ReportFiles, a
     selection = Selection(request.select, request.tags, request.excluded)
     with Engines(config, on_start=out.note) as engines, out.progress() as on_read:
         status = collect_status(specs, others, selection, engines.start, options, on_read)
-    shown = masked(status, Mask(config.reports.mask))
+    shown = Mask(config.reports.mask).status(status)
     document = status_document(shown)
     context = context_here()
 
@@ -87,20 +87,6 @@ def status_command(request: CommandRequest, out: Output, reports: ReportFiles, a
         out.note(f"appended {len(shown.tables)} rows to {asked.delta}")
     reports.write(render_here, out)
     return status.exit_code
-
-
-def masked(status: LakeStatus, mask: Mask) -> LakeStatus:
-    """The status for display: differences of hidden properties are named without their values."""
-    if not mask.patterns:
-        return status
-
-    def hidden(difference: str) -> str:
-        name, _, _ = difference.partition(": ")
-        attribute, _, key = name.partition(".")
-        return f"{name}: ••••••" if mask.hides_value(attribute, key) else difference
-
-    tables = (replace(each, differences=tuple(map(hidden, each.differences))) for each in status.tables)
-    return replace(status, tables=tuple(tables))
 
 
 def _rendered(status: LakeStatus, document: Document, form: ReportFormat, style: Style) -> str:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import TableFailure
+from tablectl.model.showable import Showable
 
 TableState = Literal[
     "as declared", "changed by others", "not applied yet", "never applied", "unknown", "no policy", "not readable"
@@ -69,7 +70,7 @@ class TableStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class LakeStatus:
+class LakeStatus(Showable):
     """All tables, the ones that need attention first."""
 
     tables: tuple[TableStatus, ...]
