@@ -10,7 +10,7 @@ CASES := not slow
 ROUNDS := 10
 CHAOS = --rounds $(ROUNDS)
 
-.PHONY: demo test fuzz test-slow test-versions check unit bench chaos probe-clients install java python clean lock
+.PHONY: demo test fuzz test-slow test-versions check unit bench chaos probe-clients install java python clean lock dist
 
 demo: java install
 	rm -rf demo-lake
@@ -19,8 +19,8 @@ demo: java install
 test: java install check unit
 
 check: install
-	$(BIN)/ruff format --check tablectl tests benchmarks tools chaos
-	$(BIN)/ruff check tablectl tests benchmarks tools chaos
+	$(BIN)/ruff format --check tablectl tablectl_guard packages hatch_build.py tests benchmarks tools chaos
+	$(BIN)/ruff check tablectl tablectl_guard packages hatch_build.py tests benchmarks tools chaos
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -74,7 +74,8 @@ install: .venv/installed
 .venv/installed: requirements.lock pyproject.toml | python
 	$(PYTHON) -m venv --clear .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+	  -e packages/tablectl-guard -e .
 	touch $@
 
 python:
@@ -83,14 +84,23 @@ python:
 java: | python
 	@$(PYTHON) tablectl/engine/java.py
 
+# Both distributions, as wheels and sources. The same commit gives the same bytes. Prints what `install: hashes:` takes.
+dist: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+dist: install
+	rm -rf dist
+	cd packages/tablectl-guard && $(abspath $(BIN))/python -m hatchling build -d $(CURDIR)/dist
+	$(BIN)/python -m hatchling build -d dist
+	@cd dist && sha256sum *
+
 # Maintainers: rewrite the lock from pyproject.toml (needs uv).
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --extra spark --extra dev --generate-hashes \
+	  --no-emit-package tablectl-guard \
 	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate pyproject.toml -o requirements.lock
 	for extra in base spark aws; do \
 	  echo 'hatchling' | uv pip compile --quiet --universal --python-version 3.11 --constraint requirements.lock \
 	    $$([ $$extra = base ] || echo --extra $$extra) --generate-hashes --no-emit-index-url --no-emit-find-links \
-	    --no-header --no-annotate pyproject.toml - -o locks/$$extra.lock; done
+	    --no-emit-package tablectl-guard --no-header --no-annotate pyproject.toml - -o locks/$$extra.lock; done
 
 clean:
 	rm -rf .venv .venv-versions .unit.log demo-lake .mypy_cache .ruff_cache .pytest_cache .hypothesis

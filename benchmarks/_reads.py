@@ -50,6 +50,7 @@ def fetched(location: str, look_back: int) -> tuple[int, int]:
 
     from tablectl.delta.names import TableName  # noqa: PLC0415
     from tablectl.log.reader import read_table  # noqa: PLC0415
+    from tablectl.model.table import Depth  # noqa: PLC0415
     from tablectl.storage.object_stores import StoreOptions  # noqa: PLC0415
 
     store, sizes = MemoryStore(), list[int]()
@@ -70,7 +71,7 @@ def fetched(location: str, look_back: int) -> tuple[int, int]:
     obstore.list = counting(obstore.list, lambda _: 0)
     obstore.head = counting(obstore.head, lambda _: 0)
     options = StoreOptions(memory=store)
-    read_table(TableName("", ("memory:///t",)), "memory:///t", look_back=look_back, options=options)
+    read_table(TableName("", ("memory:///t",)), "memory:///t", Depth(look_back), options=options)
     return len(sizes), sum(sizes)
 
 

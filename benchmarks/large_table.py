@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from tablectl.delta.names import TableName
 from tablectl.log.reader import read_table
+from tablectl.model.table import LOOK_BACK, Depth
 
 COLUMNS, FILES = 10_000, 1_000_000
 
@@ -80,7 +81,7 @@ def main() -> None:
             print(f"checkpoint of {size / 1e6:.1f} MB, the state {'before' if state_first else 'behind'} the files")
             for counts in (False, True):
                 before, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
-                table = read_table(TableName("", (str(place),)), str(place), counts=counts)
+                table = read_table(TableName("", (str(place),)), str(place), Depth(LOOK_BACK, counts))
                 took = time.process_time() - started
                 grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
                 print(

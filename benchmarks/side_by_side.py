@@ -31,6 +31,7 @@ import tablectl
 from tablectl.applying.events import RunEvent
 from tablectl.engine.spark import SparkOptions, open_spark, packages
 from tablectl.policies.config import Config, EngineConfig, WindowConfig
+from tablectl.project import EngineSource, Project
 from tablectl.workflow import Control, run
 
 _MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -124,7 +125,8 @@ def apply(folder: Path, places: Sequence[Path], remote: str, parallel: int, valu
             times["released"] = time.perf_counter()
 
     config = replace(Config(), engine=EngineConfig(remote=remote), window=WindowConfig(parallel=parallel))
-    report = run(plan, open_engine, config, dict(os.environ), Control(notify=notify), folder)
+    project = Project(config, folder, source=EngineSource(open=open_engine))
+    report = run(project, plan, Control(notify=notify))
     if report.exit_code != 0 or len(report.tables) != len(places):
         raise SystemExit(f"the apply ended with {report.exit_code}: {report.tables[0]}")
     return Measured(

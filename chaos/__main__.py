@@ -1,4 +1,6 @@
-"""``python -m chaos``: rounds with faults, ``races``, or the ``summary`` of the results so far."""
+"""``python -m chaos``: rounds with faults, ``races``, the ``summary`` of the results so far, or the cause of a broken
+round: ``explain --seed 7 --cause harness --why "the probe gave up after 30 s"``.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +29,10 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if asked.mode == "summary":
         print(results.summary(results.read(asked.results)))
+        return 0
+    if asked.mode == "explain":
+        of = "races" if "races" in (asked.only or ()) else "faults"
+        results.explain(asked.results, results.Explanation(of, asked.seed, asked.cause, asked.why))
         return 0
     modes = {asked.mode, "races"} if "races" in (asked.only or ()) else {asked.mode}
     unused = max(results.next_seed(asked.results, mode) for mode in modes)
@@ -82,18 +88,27 @@ def _short(violation: Violation) -> str:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m chaos", description=__doc__)
-    parser.add_argument("mode", nargs="?", choices=("faults", "races", "summary"), default="faults")
+    parser.add_argument("mode", nargs="?", choices=("faults", "races", "summary", "explain"), default="faults")
     parser.add_argument("--rounds", type=int, help="how many (default: 10, or as --seconds allows)")
     parser.add_argument("--seconds", type=float, help="begin no round after so many seconds")
     parser.add_argument("--seed", type=int, help="of the first round (default: the first unused one)")
     parser.add_argument(
         "--only", nargs="+", choices=(*FAULTS, "races"), help="this fault in every round; of several, each in turn"
     )
-    parser.add_argument("--patience", type=float, default=1.0, help="factor for time limits that are no promises")
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=1.0,
+        help="factor for time limits that are no promises and for the pauses of writers",
+    )
+    parser.add_argument("--cause", choices=results.CAUSES, help="of explain: what broke the last round of --seed")
+    parser.add_argument("--why", help="of explain: the cause in a sentence")
     parser.add_argument("--keep", action="store_true", help="keep the folders of all rounds")
     parser.add_argument("--work", type=Path, default=ROOT / ".chaos", help="where tables and logs lie meanwhile")
     parser.add_argument("--results", type=Path, default=results.FILE, help="the file that lines are added to")
     asked = parser.parse_args()
+    if asked.mode == "explain" and not (asked.seed is not None and asked.cause and asked.why):
+        parser.error("explain needs --seed, --cause and --why")
     asked.work = asked.work.resolve()
     os.environ.pop("TABLECTL_STATE", None)
     return asked

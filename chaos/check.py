@@ -197,6 +197,12 @@ def check_lost(table: str, told: Sequence[Told], lost: Mapping[str, str]) -> lis
     return found
 
 
+_DONE = frozenset({"", "applied", "already", "waiting", "done by another run"})
+"""Outcomes of a table with which a run may end with 0. The last one: the run lost its lease to a run of the same plan,
+and the table is as declared (docs/window.md).
+"""
+
+
 def check_exits(told: Sequence[Told], logs: Mapping[str, Log]) -> list[Violation]:
     """Exit codes are documented ones and fit the reports and the commits (docs/exit-codes.md)."""
     found = []
@@ -211,7 +217,7 @@ def check_exits(told: Sequence[Told], logs: Mapping[str, Log]) -> list[Violation
             found.append(
                 Violation("exits", ", ".join(committed), f"exit code {each.code}, yet run {each.run} made commits")
             )
-        wrong = {name: word for name, word in outcomes.items() if word not in {"", "applied", "already", "waiting"}}
+        wrong = {name: word for name, word in outcomes.items() if word not in _DONE}
         if each.code == 0 and wrong:
             found.append(Violation("exits", ", ".join(wrong), f"exit code 0 with {wrong}"))
         if each.code not in {0, 1} and each.report is not None and not wrong:

@@ -14,13 +14,13 @@ from tablectl.version import __version__
 
 if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` alone must cost next to nothing
     from tablectl.api import apply as apply
+    from tablectl.api import conflict_report as conflict_report
     from tablectl.api import drift as drift
     from tablectl.api import explain as explain
     from tablectl.api import import_tables as import_tables
     from tablectl.api import lint as lint
-    from tablectl.api import outlook as outlook
     from tablectl.api import plan as plan
-    from tablectl.status_api import status as status
+    from tablectl.api import status as status
     from tablectl.writers.batch import guard_batch as guard_batch
     from tablectl.writers.gate_entry import GuardTimeout as GuardTimeout
     from tablectl.writers.guard import guard as guard
@@ -57,7 +57,7 @@ def __getattr__(name: str) -> Any:
         "import_tables": "api",
         "lint": "api",
         "outlook": "api",
-        "status": "status_api",
+        "status": "api",
         "guard": "writers.guard",
         "guard_batch": "writers.batch",
         "retry_on_conflict": "writers.retry",
@@ -65,4 +65,10 @@ def __getattr__(name: str) -> Any:
     }
     if name not in modules:
         raise AttributeError(f"module 'tablectl' has no attribute {name!r}")
-    return getattr(import_module(f"tablectl.{modules[name]}"), name)
+    try:
+        module = import_module(f"tablectl.{modules[name]}")
+    except ModuleNotFoundError as error:
+        if error.name == "tablectl.api":
+            raise ImportError(f"tablectl.{name} is in tablectl, and only tablectl-guard is installed") from error
+        raise
+    return getattr(module, name)

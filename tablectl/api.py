@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from time import time
+from typing import Any, TypedDict, Unpack
 
 from tablectl.applying.run_report import RunReport
-from tablectl.delta.names import TableName
 from tablectl.delta.protocol import Client
-from tablectl.engine.spark import SparkEngine, SparkOptions, open_spark, wrap_spark
-from tablectl.files import read_regular
+from tablectl.lake_status import StatusDepth, collect_status
 from tablectl.log.blame import MOST_COMMITS
-from tablectl.model.errors import EngineError, PlanFileError, TablectlError, UsageError
+from tablectl.model.errors import UsageError
 from tablectl.model.plan import Plan
 from tablectl.planning.conflict_report import ConflictReport
 from tablectl.planning.drift import Drift
 from tablectl.planning.limits import PlanLimits
 from tablectl.planning.lint import Linted
-from tablectl.planning.plan_file import MAX_BYTES, check_environment, load_plan
-from tablectl.policies.config import ENV, Config, load_config, signers_of
-from tablectl.policies.effective_policy import Explanation, parse_name, spec_for
+from tablectl.policies.effective_policy import Explanation
 from tablectl.policies.effective_policy import explain as explain_table
-from tablectl.policies.repository import Paths, load_any, load_repository, variables_for
+from tablectl.policies.repository import Paths
 from tablectl.policies.requested_tables import declared_already, requested_tables
 from tablectl.policies.spec import Specs
+from tablectl.project import SHARED, EngineSource, Project
+from tablectl.reports.status import LakeStatus
+from tablectl.saved_plan import read_plan, required_signers
 from tablectl.selection import Selection
-from tablectl.signatures import check_signature
 from tablectl.workflow import (
     Control,
     Imported,
@@ -36,117 +34,220 @@ from tablectl.workflow import (
     find_drift,
     import_policies,
     lint_tables,
-    make_outlook,
     make_plan,
+    read_conflicts,
     run,
-    store_options,
 )
 
-_SHARED = "shared"
-"""The value of ``driver``: all writers of the tables commit in the driver of the given session."""
+
+class Place(TypedDict, total=False):
+    """Where the policies and the tables are."""
+
+    variables: Mapping[str, str] | None
+    """Values of ``${NAME}`` in policies."""
+    env: str | None
+    """One of the environments of ``tablectl.yaml``, by default that of ``TABLECTL_ENV``; an empty text means its top
+    level alone."""
+    directory: str | Path
+    """The directory of ``tablectl.yaml``, by default the current one."""
+    cache: bool
+    """Whether the commits that show who writes a table are kept in the user's cache directory; by default yes."""
+    spark: Any
+    """A Spark session, by default a new one. It is used only to list and locate catalog tables, and to apply."""
 
 
-def plan(
-    paths: Paths = None,
-    *,
-    select: Sequence[str] = (),
-    tags: Sequence[str] = (),
-    exclude: Sequence[str] = (),
-    variables: Mapping[str, str] | None = None,
-    env: str | None = None,
-    directory: str | Path = ".",
-    spark: Any = None,
-) -> Plan:
+class Tables(Place, total=False):
+    """Which tables a function selects: those that match any glob and any tag; all if there are none."""
+
+    select: Sequence[str]
+    """Globs of table names."""
+    tags: Sequence[str]
+    exclude: Sequence[str]
+    """Globs of tables to leave out."""
+
+
+class DriftOptions(Tables, total=False):
+    """The options of ``drift``."""
+
+    look_back: int
+    """The maximum number of commits to search per table that differs."""
+
+
+class StatusOptions(DriftOptions, total=False):
+    """The options of ``status``."""
+
+    tables: Sequence[str]
+    """Further tables: identifiers and patterns, which need no policy."""
+    debt: bool
+    """Whether to count files and unclustered data from the whole log. It takes longer."""
+
+
+class ConflictReportOptions(Place, total=False):
+    """The options of ``outlook``."""
+
+    clients: Sequence[tuple[Client, bool | None]]
+    """Clients that replace those of the table's history; each with whether it has Photon, ``None`` if unknown."""
+
+
+class ApplyOptions(Tables, total=False):
+    """The options of ``apply``."""
+
+    driver: str | None
+    """``"shared"`` states that the tables' writers commit in the driver of ``spark``. Without it, nothing is changed on
+    S3 without exclusive commits."""
+    proceed: str
+    """The reason to continue although writers do not end in time."""
+    override: str
+    """The reason to run outside the calendar."""
+    wait: float
+    """Minutes for which to retry tables whose window could not be opened."""
+    watch: float
+    """Minutes to wait for earlier writers to come back."""
+    max_tables: int | None
+    max_bytes: int | None
+    """The maximum size of the plan: tables that it changes, bytes that it rewrites."""
+    policies: Paths
+    """The policies that a ready plan was made from, by default those of ``tablectl.yaml``."""
+    without_policies: bool
+    """Whether to trust a ready plan: its author then decides what is changed, where, and with which consent."""
+    require_signature: bool
+    """Whether to refuse all but a plan file with a signature next to it, ``PLAN.sig``, by one of ``signatures.signers``
+    in ``tablectl.yaml``; ``signatures.required`` there does the same."""
+    control: Control | None
+    """Lets the caller follow the run and stop it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _PlaceOptions:
+    """``Place`` with its defaults."""
+
+    variables: Mapping[str, str] | None = None
+    env: str | None = None
+    directory: str | Path = "."
+    cache: bool = True
+    spark: Any = None
+
+    def open(self, driver: str | None = None, plan: Plan | None = None) -> Project:
+        source = EngineSource(self.spark, driver)
+        return Project.open(
+            self.directory, env=self.env, variables=self.variables, source=source, plan=plan, cached=self.cache
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _TableOptions(_PlaceOptions):
+    """``Tables`` with its defaults."""
+
+    select: Sequence[str] = ()
+    tags: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+
+    @property
+    def selection(self) -> Selection:
+        return Selection(_texts(self.select), _texts(self.tags), _texts(self.exclude))
+
+
+@dataclass(frozen=True, slots=True)
+class _DriftOptions(_TableOptions):
+    look_back: int = MOST_COMMITS
+
+
+@dataclass(frozen=True, slots=True)
+class _StatusOptions(_DriftOptions):
+    tables: Sequence[str] = ()
+    debt: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _ConflictReportOptions(_PlaceOptions):
+    clients: Sequence[tuple[Client, bool | None]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _ApplyOptions(_TableOptions):
+    """``ApplyOptions`` with its defaults."""
+
+    driver: str | None = None
+    proceed: str = ""
+    override: str = ""
+    wait: float = 0
+    watch: float = 0
+    max_tables: int | None = None
+    max_bytes: int | None = None
+    policies: Paths = None
+    without_policies: bool = False
+    require_signature: bool = False
+    control: Control | None = field(default=None)
+
+    @property
+    def run_control(self) -> Control:
+        given = self.control or Control()
+        return replace(
+            given,
+            proceed=self.proceed or given.proceed,
+            override=self.override or given.override,
+            wait=self.wait or given.wait,
+            watch=self.watch or given.watch,
+        )
+
+
+def plan(paths: Paths = None, **options: Unpack[Tables]) -> Plan:
     """Plans the changes: compares policies with live tables. Changes nothing.
 
-    ``paths`` are policy files or directories, by default those of ``tablectl.yaml`` in ``directory``. ``env`` is one of
-    its environments, by default that of ``TABLECTL_ENV``; an empty text means its top level alone. ``spark`` is used
-    only to list and locate catalog tables. Raises ``InputError`` with all errors in the policies. A table that cannot
-    be read is in ``Plan.failures``, and the others are planned.
+    ``paths`` are policy files or directories, by default those of ``tablectl.yaml`` in ``directory``. Options:
+    ``select``, ``tags``, ``exclude``, ``variables``, ``env``, ``directory``, ``spark`` (see ``Tables``). Raises
+    ``InputError`` with all errors in the policies. A table that cannot be read is in ``Plan.failures``, and the others
+    are planned.
     """
-    config = load_config(Path(directory), os.environ, env)
-    with Engines(config, spark) as engines:
-        selection = Selection(_texts(select), _texts(tags), _texts(exclude))
-        specs = load_repository(paths, config, directory, variables or {}, os.environ)
-        return _planned(specs, selection, config, engines)
+    given = _TableOptions(**options)
+    with given.open() as project:
+        return make_plan(project, project.policies(paths), given.selection)
 
 
-def apply(
-    plan_or_paths: Plan | Paths = None,
-    *,
-    select: Sequence[str] = (),
-    tags: Sequence[str] = (),
-    exclude: Sequence[str] = (),
-    variables: Mapping[str, str] | None = None,
-    env: str | None = None,
-    directory: str | Path = ".",
-    spark: Any = None,
-    driver: str | None = None,
-    proceed: str = "",
-    override: str = "",
-    wait: float = 0,
-    watch: float = 0,
-    max_tables: int | None = None,
-    max_bytes: int | None = None,
-    policies: Paths = None,
-    without_policies: bool = False,
-    require_signature: bool = False,
-    control: Control | None = None,
-) -> RunReport:
+def apply(plan_or_paths: Plan | Paths = None, **options: Unpack[ApplyOptions]) -> RunReport:
     """Applies a plan in one protected window: a ``Plan``, the path of a plan file (``*.json``), or policies to plan
     first.
 
     A ready plan is compared with the policies it was made from: those at ``policies``, by default those of
     ``tablectl.yaml`` in ``directory``, with ``variables``. It is refused (``PlanFileError``) if it contains anything
-    that they do not declare, and each table is planned again under its lease. ``without_policies`` trusts the plan: its
-    author then decides what is changed, on which tables and with which consent.
-
-    ``require_signature`` refuses (``PlanFileError``) all but a plan file with a signature beside it, ``PLAN.sig``, by
-    one of ``signatures.signers`` in ``tablectl.yaml``; ``signatures.required`` there does the same.
-
-    ``proceed`` is the reason to continue although writers do not end in time, ``override`` the reason to run outside
-    the calendar. ``wait`` is the number of minutes for which to retry tables whose window could not be opened,
-    ``watch`` the number of minutes to wait for earlier writers to come back. ``control`` lets the caller follow the run
-    and stop it. ``driver="shared"`` states that the tables' writers commit in the driver of ``spark``. Without it,
-    nothing is changed on S3 without exclusive commits.
+    that they do not declare, and each table is planned again under its lease. Options: those of ``plan``, and
+    ``driver``, ``proceed``, ``override``, ``wait``, ``watch``, ``max_tables``, ``max_bytes``, ``policies``,
+    ``without_policies``, ``require_signature``, ``control`` (see ``ApplyOptions``).
 
     ``RunReport.exit_code`` is the result. Raises ``PlanFileError`` for a plan that was edited or comes from another
     version, and ``UsageError`` if a ready plan comes with a selection, which would have no effect, or without policies.
     A plan is applied in its own environment, and refused (``PlanFileError``) if ``env`` names another. Raises
     ``LimitError`` for a plan that changes more than ``max_tables`` tables or rewrites more than ``max_bytes``.
     """
-    given_plan = plan_or_paths if isinstance(plan_or_paths, Plan) else None
-    paths = None if isinstance(plan_or_paths, Plan) else plan_or_paths
-    if (given_plan or _is_plan_file(paths)) and (select or tags or exclude):
-        raise UsageError("a ready plan is applied as it is", "select when planning, and apply that plan")
-    file = Path(str(paths)) if _is_plan_file(paths) else None
-    signers = required_signers(file, directory, required=require_signature)
-    ready = read_plan(file, signers=signers) if file else given_plan
-    if ready is None and (policies or without_policies):
-        raise UsageError("`policies` and `without_policies` are for ready plans", "name the policies to plan first")
-    config = config_of(ready, env, directory) if ready else load_config(Path(directory), os.environ, env)
-    selection = Selection(_texts(select), _texts(tags), _texts(exclude))
-    given = control or Control()
-    control = replace(
-        given,
-        proceed=proceed or given.proceed,
-        override=override or given.override,
-        wait=wait or given.wait,
-        watch=watch or given.watch,
-    )
-    if driver is not None and (driver != _SHARED or spark is None):
-        raise UsageError(f"driver={driver!r} makes no sense here", 'with the session of the writers: driver="shared"')
-    with Engines(config, spark, driver=driver) as engines:
+    given = _ApplyOptions(**options)
+    ready, paths = _ready_plan(plan_or_paths, given)
+    if given.driver is not None and (given.driver != SHARED or given.spark is None):
+        hint = 'with the session of the writers: driver="shared"'
+        raise UsageError(f"driver={given.driver!r} makes no sense here", hint)
+    with given.open(given.driver, ready) as project:
+        specs: Specs | None
         if ready is None:
-            specs: Specs | None = load_repository(paths, config, directory, variables or {}, os.environ)
-            assert specs is not None
-            plan = _planned(specs, selection, config, engines)
+            specs = project.policies(paths)
+            plan = make_plan(project, specs, given.selection)
         else:
             plan = ready
-            specs = None if without_policies else policies_of_plan(policies, config, directory, variables or {})
-        PlanLimits(max_tables, max_bytes).check(plan)
-        approve = approval_of(plan, specs, config, max_bytes)
-        return run(plan, engines.open, config, os.environ, control, Path(directory), approve)
+            specs = None if given.without_policies else project.policies_of_plan(given.policies)
+        PlanLimits(given.max_tables, given.max_bytes).check(plan)
+        return run(project, plan, given.run_control, approval_of(project, plan, specs, given.max_bytes))
+
+
+def _ready_plan(plan_or_paths: Plan | Paths, given: _ApplyOptions) -> tuple[Plan | None, Paths]:
+    """The ready plan, or ``None`` and the policies to plan first. Raises as ``apply``."""
+    plan = plan_or_paths if isinstance(plan_or_paths, Plan) else None
+    paths = None if isinstance(plan_or_paths, Plan) else plan_or_paths
+    file = Path(str(paths)) if isinstance(paths, str | Path) and str(paths).endswith(".json") else None
+    if (plan or file) and (given.select or given.tags or given.exclude):
+        raise UsageError("a ready plan is applied as it is", "select when planning, and apply that plan")
+    signers = required_signers(file, given.directory, required=given.require_signature)
+    ready = read_plan(file, signers=signers) if file else plan
+    if ready is None and (given.policies or given.without_policies):
+        raise UsageError("`policies` and `without_policies` are for ready plans", "name the policies to plan first")
+    return ready, paths
 
 
 def _texts(given: Sequence[str]) -> tuple[str, ...]:
@@ -154,238 +255,71 @@ def _texts(given: Sequence[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-def _planned(specs: Specs, selection: Selection, config: Config, engines: Engines) -> Plan:
-    stores, env, severities = store_options(config), config.environment, config.severities
-    dialect = config.engine.dialect
-    return make_plan(specs, selection, dialect, engines.start, stores, env=env, severities=severities)
-
-
-def policies_of_plan(paths: Paths, config: Config, directory: str | Path, variables: Mapping[str, str]) -> Specs:
-    """The policies to compare a plan with. Raises as ``load_repository``, and ``UsageError`` if there are none."""
-    if not paths and not (Path(directory) / config.policies).exists():
-        raise UsageError(
-            "there are no policies here to compare the plan with",
-            "run this where the policies are, or name them; `--without-policies` (`without_policies=True`) takes the "
-            "plan's word for which tables are changed, to what, and with which consent",
-        )
-    return load_repository(paths, config, directory, variables, os.environ)
-
-
-def drift(
-    paths: Paths = None,
-    *,
-    select: Sequence[str] = (),
-    tags: Sequence[str] = (),
-    exclude: Sequence[str] = (),
-    variables: Mapping[str, str] | None = None,
-    env: str | None = None,
-    directory: str | Path = ".",
-    spark: Any = None,
-    look_back: int = MOST_COMMITS,
-) -> Drift:
+def drift(paths: Paths = None, **options: Unpack[DriftOptions]) -> Drift:
     """The differences from the policies, and the commit that caused each. Changes nothing.
 
-    Arguments and errors as in ``plan``. ``look_back`` is the maximum number of commits to search per table that
+    Options and errors as in ``plan``, and ``look_back``: the maximum number of commits to search per table that
     differs.
     """
-    config = load_config(Path(directory), os.environ, env)
-    with Engines(config, spark) as engines:
-        specs = load_repository(paths, config, directory, variables or {}, os.environ)
-        selection = Selection(_texts(select), _texts(tags), _texts(exclude))
-        stores, env = store_options(config), config.environment
-        return find_drift(specs, selection, engines.start, stores, look_back=look_back, env=env)
+    given = _DriftOptions(**options)
+    with given.open() as project:
+        return find_drift(project, project.policies(paths), given.selection, given.look_back)
 
 
-def lint(
-    paths: Paths = None,
-    *,
-    select: Sequence[str] = (),
-    tags: Sequence[str] = (),
-    exclude: Sequence[str] = (),
-    variables: Mapping[str, str] | None = None,
-    env: str | None = None,
-    directory: str | Path = ".",
-    spark: Any = None,
-) -> Linted:
+def status(paths: Paths = None, **options: Unpack[StatusOptions]) -> LakeStatus:
+    """The state of every table of the policies, and of further ``tables`` (``tablectl status``). Changes nothing.
+
+    Options and errors as in ``drift``. A table that cannot be read is a row with its error.
+    """
+    given = _StatusOptions(**options)
+    with given.open() as project:
+        texts = _texts(given.tables)
+        others = requested_tables(texts, project.catalog, project.variables) if texts else None
+        depth = StatusDepth(look_back=given.look_back, debt=given.debt, now=int(time() * 1000))
+        return collect_status(project, project.any_policies(paths), others, given.selection, depth)
+
+
+def lint(paths: Paths = None, **options: Unpack[Tables]) -> Linted:
     """The lint findings on live tables in their planned state (``tablectl lint``). Changes nothing.
 
-    Arguments and errors as in ``plan``. ``lint:`` in ``tablectl.yaml`` sets the severity of each finding.
+    Options and errors as in ``plan``. ``lint:`` in ``tablectl.yaml`` sets the severity of each finding.
     """
-    config = load_config(Path(directory), os.environ, env)
-    with Engines(config, spark) as engines:
-        specs = load_repository(paths, config, directory, variables or {}, os.environ)
-        selection = Selection(_texts(select), _texts(tags), _texts(exclude))
-        stores, dialect = store_options(config), config.engine.dialect
-        return lint_tables(specs, selection, dialect, engines.start, stores, severities=config.severities)
+    given = _TableOptions(**options)
+    with given.open() as project:
+        return lint_tables(project, project.policies(paths), given.selection)
 
 
-def import_tables(
-    tables: str | Sequence[str],
-    *,
-    variables: Mapping[str, str] | None = None,
-    env: str | None = None,
-    directory: str | Path = ".",
-    spark: Any = None,
-) -> Imported:
+def import_tables(tables: str | Sequence[str], **options: Unpack[Place]) -> Imported:
     """Policies for live tables, which are given as identifiers and patterns in policy syntax. ``Imported.text`` is a
     file.
 
-    Tables that have an entry in the policies of ``directory`` are left out. Raises ``UsageError`` for text that is
-    neither an identifier nor a pattern. A table that cannot be read is in ``Imported.failures``.
+    Options: ``variables``, ``env``, ``directory``, ``spark`` (see ``Place``). Tables that have an entry in the policies
+    of ``directory`` are left out. Raises ``UsageError`` for text that is neither an identifier nor a pattern. A table
+    that cannot be read is in ``Imported.failures``.
     """
-    config = load_config(Path(directory), os.environ, env)
-    given = variables_for(config, variables or {}, os.environ)
-    known = declared_already(load_any(None, config, directory, variables or {}, os.environ), besides="")
-    with Engines(config, spark) as engines:
-        texts = [tables] if isinstance(tables, str) else tables
-        return import_policies(requested_tables(texts, config.engine.catalog, given), known, config, engines.start)
+    with _PlaceOptions(**options).open() as project:
+        asked = requested_tables(_texts(tables), project.catalog, project.variables)
+        return import_policies(project, asked, declared_already(project.any_policies(), besides=""))
 
 
-def explain(
-    table: str,
-    paths: Paths = None,
-    *,
-    variables: Mapping[str, str] | None = None,
-    env: str | None = None,
-    directory: str | Path = ".",
-) -> Explanation:
+def explain(table: str, paths: Paths = None, **options: Unpack[Place]) -> Explanation:
     """The effective policy of a table: each value, the line that declares it, and what it overrides.
 
-    Reads no live table. Raises ``UsageError`` if no policy applies to the table.
+    Options: ``variables``, ``env``, ``directory``. Reads no live table. Raises ``UsageError`` if no policy applies to
+    the table.
     """
-    config = load_config(Path(directory), os.environ, env)
-    specs = load_repository(paths, config, directory, variables or {}, os.environ)
-    return explain_table(specs, table, config.engine.catalog, config.engine.dialect)
+    with _PlaceOptions(**options).open() as project:
+        return explain_table(project.policies(paths), table, project.catalog, project.dialect)
 
 
-def outlook(
-    table: str,
-    paths: Paths = None,
-    *,
-    clients: Sequence[tuple[Client, bool | None]] = (),
-    variables: Mapping[str, str] | None = None,
-    env: str | None = None,
-    directory: str | Path = ".",
-    spark: Any = None,
-) -> ConflictReport:
+def conflict_report(table: str, paths: Paths = None, **options: Unpack[ConflictReportOptions]) -> ConflictReport:
     """Conflicts between writers of a live table, in its current and in its planned state (``tablectl conflicts``).
 
-    ``clients`` replace those of the table's history; each comes with whether it has Photon, ``None`` if unknown. A
-    table without a policy is analysed in its current state only. Without ``paths``, a directory without policies is
-    valid. Raises ``LiveError`` if the table cannot be read.
+    Options: ``variables``, ``env``, ``directory``, ``spark``, and ``clients``, which replace those of the table's
+    history; each comes with whether it has Photon, ``None`` if unknown. A table without a policy is analysed in its
+    current state only. Without ``paths``, a directory without policies is valid. Raises ``LiveError`` if the table
+    cannot be read.
     """
-    config = load_config(Path(directory), os.environ, env)
-    name = parse_name(table, config.engine.catalog, config.engine.dialect)
-    spec = spec_for(load_any(paths, config, directory, variables or {}, os.environ), name)
-    with Engines(config, spark) as engines:
-        return make_outlook(name, spec, config.engine.dialect, engines.locate, store_options(config), clients)
-
-
-def _is_plan_file(given: Paths) -> bool:
-    return isinstance(given, str | Path) and str(given).endswith(".json")
-
-
-def config_of(plan: Plan, env: str | None, directory: str | Path) -> Config:
-    """The configuration for applying a ready plan: that of the plan's environment.
-
-    Raises ``PlanFileError`` if ``env``, or without it ``TABLECTL_ENV``, names another environment, or if
-    ``tablectl.yaml`` no longer has the plan's environment.
-    """
-    check_environment(plan, (os.environ.get(ENV) or None) if env is None else env)
-    try:
-        return load_config(Path(directory), os.environ, plan.env)
-    except UsageError as error:
-        raise PlanFileError(f"the plan is for the environment {plan.env}: {error.message}", error.hint) from None
-
-
-def required_signers(plan: Path | None, directory: str | Path, *, required: bool) -> Path | None:
-    """The allowed-signers file for a plan, as ``signers_of``. Raises ``PlanFileError`` where only signed plans are
-    applied and there is no plan file, which alone can be signed.
-    """
-    signers = signers_of(Path(directory), os.environ, required=required)
-    if signers is not None and plan is None:
-        raise PlanFileError(
-            "only signed plans may be applied, and this is no plan file",
-            "run `tablectl plan --out FILE`, have that reviewed and signed by `tablectl sign FILE --key KEY`, apply it",
-        )
-    return signers
-
-
-def read_plan(path: Path, *, to_apply: bool = True, signers: Path | None = None) -> Plan:
-    """The plan in a file. With ``signers`` its signature is checked before anything else, on the bytes that are read.
-
-    Raises ``TablectlError`` where it cannot be read, and ``PlanFileError`` where it was edited or damaged, or is not
-    signed as it must be.
-    """
-    data = plan_bytes(path)
-    if signers is not None:
-        check_signature(data, path, signers)
-    return load_plan(data, str(path), to_apply=to_apply)
-
-
-def plan_bytes(path: Path) -> bytes:
-    """What is in a plan file. Raises ``TablectlError`` where it cannot be read."""
-    try:
-        return read_regular(path, MAX_BYTES)
-    except OSError as error:
-        raise TablectlError(
-            f"{path}: {error.strerror or error}", "plans are written by `tablectl plan --out FILE`"
-        ) from error
-
-
-class Engines:
-    """The engine of a command, started on first use: most plans never need one."""
-
-    def __init__(
-        self,
-        config: Config,
-        spark: Any = None,
-        on_start: Callable[[str], None] = lambda _what: None,
-        driver: str | None = None,
-    ) -> None:
-        """``driver`` states whether the driver of the given session is the writers' own."""
-        self._driver = driver
-        self._config = config
-        self._spark = spark
-        self._on_start = on_start
-        self._lookup: SparkEngine | None = None
-        self._broken: EngineError | None = None
-        self._started = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._lookup is not None:
-            self._lookup.close()
-
-    def locate(self, table: TableName) -> str:
-        """The location of a catalog table."""
-        return self.start().location(table)
-
-    def start(self) -> SparkEngine:
-        """An engine without a stamp, shared by all look-ups of the command. A failed start is not retried."""
-        if self._broken is not None:
-            raise self._broken
-        if self._lookup is None:
-            try:
-                self._lookup = self.open("")
-            except EngineError as error:
-                self._broken = error
-                raise
-        return self._lookup
-
-    def open(self, stamp: str) -> SparkEngine:
-        """An engine whose commits carry the stamp."""
-        engine = self._config.engine
-        bound = None if engine.statement_bound is None else float(engine.statement_bound)
-        options = SparkOptions(
-            engine.dialect, engine.remote, engine.conf, float(engine.heartbeat), float(engine.dead_after), bound
-        )
-        if self._spark is not None:
-            return wrap_spark(self._spark, engine.dialect, stamp, options, stated=self._driver == _SHARED)
-        remote = engine.remote
-        if not self._started:
-            self._on_start(f"connecting to {remote}" if remote else "starting Spark")
-            self._started = True
-        return open_spark(options, stamp)
+    given = _ConflictReportOptions(**options)
+    with given.open() as project:
+        return read_conflicts(project, *project.find(table, paths), given.clients)

@@ -11,21 +11,20 @@ from tablectl.delta.clients import LockedOut, judge
 from tablectl.delta.names import canonical_location, column_text
 from tablectl.delta.protocol import Protocol
 from tablectl.log.blame import BlameQuery, BlameResult, blame_many
-from tablectl.log.reader import LOOK_BACK, Depth, ReadRequest, read_many
+from tablectl.log.reader import ReadRequest, read_many
 from tablectl.model.errors import LiveError, one_line
-from tablectl.model.lint_rules import DEFAULT_SEVERITIES, Severities
 from tablectl.model.plan import Change
-from tablectl.model.table import Commit, LiveTable
+from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
 from tablectl.model.text import natural_key, value_text
 from tablectl.planning.diff import diff
 from tablectl.planning.drift import TableDrift, questions, table_drift
 from tablectl.planning.lint import lint
 from tablectl.planning.lint_rules.linted_state import table_subject
 from tablectl.policies.spec import Specs, TableSpec
+from tablectl.project import Project
 from tablectl.reports.drift_document import Provenance, commit_author, provenance, table_provenance
 from tablectl.reports.status import STATES, LakeStatus, TableStatus
-from tablectl.selection import LocatedTable, OpenCatalog, Selection, depth_for, locate
-from tablectl.storage.object_stores import StoreOptions
+from tablectl.selection import LocatedTable, Selection, depth_for, locate
 
 _OLDEST = Protocol(1, 1)
 _LOG = "delta.logRetentionDuration"
@@ -35,13 +34,9 @@ _DEFAULT_FILES = "1 week (default)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatusOptions:
+class StatusDepth:
     """How to collect."""
 
-    stores: StoreOptions
-    dialect: str
-    env: str = ""
-    severities: Severities = DEFAULT_SEVERITIES
     look_back: int
     """The maximum number of commits to search per table that differs."""
     debt: bool = False
@@ -59,22 +54,23 @@ class _Found:
 
 
 def collect_status(
+    project: Project,
     specs: Specs,
     others: Specs | None,
     selection: Selection,
-    catalog: OpenCatalog,
-    options: StatusOptions,
+    options: StatusDepth,
     on_read: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> LakeStatus:
     """The state of the selected tables and of ``others``, which are tables and patterns without a policy.
 
     A table that cannot be read is a row with its error. Raises as ``locate``.
     """
-    managed = locate(specs, selection, catalog, options.stores)
-    further = _besides(managed, locate(others, Selection(), catalog, options.stores)) if others else None
+    managed = locate(specs, selection, project.open_catalog, project.stores)
+    more = locate(others, Selection(), project.open_catalog, project.stores) if others else None
+    further = _besides(managed, more) if more else None
     rows: list[TableStatus] = []
     found: list[_Found] = []
-    for each in _read(managed, further, options, on_read):
+    for each in _read(project, managed, further, options, on_read):
         if isinstance(each, TableStatus):
             rows.append(each)
         else:
@@ -84,10 +80,10 @@ def collect_status(
     rows += [
         _unreadable(each.name, each.message, "") for each in failures if each.name in named or "*" not in each.name
     ]
-    rows += _rows(found, options)
+    rows += _rows(project, found, options)
     return LakeStatus(
         tuple(sorted(rows, key=lambda row: (STATES.index(row.state), natural_key(row.table)))),
-        options.env,
+        project.config.environment,
         options.now,
         tuple(each for each in failures if "*" in each.name),
         (*managed.unmatched, *(further.unmatched if further else ())),
@@ -107,15 +103,16 @@ def _besides(managed: LocatedTable, others: LocatedTable) -> LocatedTable:
 
 
 def _read(
+    project: Project,
     managed: LocatedTable,
     further: LocatedTable | None,
-    options: StatusOptions,
+    options: StatusDepth,
     on_read: Callable[[int, int], None],
 ) -> Iterator[_Found | TableStatus]:
     more = further.tables if further else ()
     placed = [*((spec, where, True) for spec, where in managed.tables), *((spec, where, False) for spec, where in more)]
     requests = (ReadRequest(spec.name, where, _depth(spec, debt=options.debt)) for spec, where, _ in placed)
-    for done, live in enumerate(read_many(requests, options=options.stores)):
+    for done, live in enumerate(read_many(requests, cache=project.commits, options=project.stores)):
         on_read(done + 1, len(placed))
         spec, where, is_managed = placed[done]
         if isinstance(live, LiveError):
@@ -145,15 +142,15 @@ def _place(spec: TableSpec) -> str:
     return f"{spec.declared.file}:{spec.declared.line}"
 
 
-def _rows(found: list[_Found], options: StatusOptions) -> Iterator[TableStatus]:
+def _rows(project: Project, found: list[_Found], options: StatusDepth) -> Iterator[TableStatus]:
     differing = [each for each in found if each.changes]
     queries = (BlameQuery(each.live, questions(each.changes), options.look_back) for each in differing)
-    blamed = dict(zip(map(id, differing), blame_many(queries, options.stores), strict=True))
+    blamed = dict(zip(map(id, differing), blame_many(queries, project.stores), strict=True))
     for each in found:
-        yield _row(each, blamed.get(id(each)), options)
+        yield _row(project, each, blamed.get(id(each)))
 
 
-def _row(found: _Found, blamed: BlameResult | None, options: StatusOptions) -> TableStatus:
+def _row(project: Project, found: _Found, blamed: BlameResult | None) -> TableStatus:
     live, spec = found.live, found.spec
     commits = blamed.commits if blamed and blamed.commits else live.history
     applied = next((each for each in commits if read_stamp(each.user_metadata)), None)
@@ -165,7 +162,7 @@ def _row(found: _Found, blamed: BlameResult | None, options: StatusOptions) -> T
         state="as declared",
         policy=_place(spec),
         locked_out=_locked_out(spec, live),
-        findings=_findings(found, options),
+        findings=_findings(project, found),
         unclustered_bytes=_unclustered(live),
     )
     if blamed is None:
@@ -239,8 +236,8 @@ def _locked_out(spec: TableSpec, live: LiveTable) -> tuple[str, ...]:
     )
 
 
-def _findings(found: _Found, options: StatusOptions) -> tuple[str, ...]:
+def _findings(project: Project, found: _Found) -> tuple[str, ...]:
     spec, live = found.spec, found.live
-    subject = table_subject(spec.policy, live, found.changes, options.dialect, options=spec.options)
-    findings = lint(subject, spec.name, "lint", options.severities)
+    subject = table_subject(spec.policy, live, found.changes, project.dialect, options=spec.options)
+    findings = lint(subject, spec.name, "lint", project.config.severities)
     return tuple(sorted({each.code for each in findings if each.severity in {"error", "warning"}}))

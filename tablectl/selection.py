@@ -12,13 +12,12 @@ from tablectl.engine.port import Catalog
 from tablectl.log.catalog import find_tables, locate_tables
 from tablectl.log.directories import find_paths
 from tablectl.log.pattern_matches import PatternMatches
-from tablectl.log.reader import Depth
 from tablectl.log.truncation import has_truncation
 from tablectl.model.errors import EngineError, TablectlError, UsageError
 from tablectl.model.pattern_index import index_patterns
 from tablectl.model.patterns import CatalogPattern, PathPattern, TablePattern
 from tablectl.model.plan import TableFailure
-from tablectl.model.table import LiveTable
+from tablectl.model.table import Depth, LiveTable
 from tablectl.planning.diff import diff
 from tablectl.policies.resolve import expand
 from tablectl.policies.spec import Specs, TableSpec

@@ -1,7 +1,7 @@
 """Signatures of plan files, made and checked by OpenSSH (``ssh-keygen -Y``, PROTOCOL.sshsig in OpenSSH's sources).
 
-A signature lies beside its plan, as ``PLAN.sig``. It covers the bytes of the file, in a namespace of its own, so that a
-signature that was made for Git or for mail is none of a plan.
+A signature lies next to its plan, as ``PLAN.sig``. It covers the bytes of the file, in a namespace of its own: a
+signature that was made for Git or for mail is not valid for a plan.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def check_signature(data: bytes, plan: Path, signers: Path) -> str:
     try:
         signature = read_regular(path, LARGEST_SIGNATURE, follow=False)
     except FileNotFoundError:
-        raise _refused(plan, f"it is not signed: there is no {path.name} beside it", allowed, signers) from None
+        raise _refused(plan, f"it is not signed: there is no {path.name} next to it", allowed, signers) from None
     except OSError as error:
         why = f"its signature {path.name} cannot be read: {_reason(error)}"
         raise _refused(plan, why, allowed, signers) from None
@@ -122,7 +122,7 @@ def _why_not(data: bytes, signature: Path, signers: Path) -> str:
 def _refused(plan: Path, why: str, allowed: bytes, signers: Path) -> PlanFileError:
     named = list(dict.fromkeys(_identities(allowed)))
     more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
-    who = f"{', '.join(named[:_MOST_NAMED])}{more}" if named else "nobody"
+    who = f"{', '.join(named[:_MOST_NAMED])}{more}" if named else "no signer"
     return PlanFileError(
         f"{plan}: {why}. Allowed to sign, by {signers}: {who}",
         f"have one of them review this plan and run `tablectl sign {shlex.quote(str(plan))} --key FILE`",

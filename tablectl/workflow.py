@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from threading import Event
 from typing import Any
 from uuid import uuid4
@@ -24,17 +23,16 @@ from tablectl.applying.stamp import LONGEST_REASON, Stamp, read_stamp
 from tablectl.approval import Approval, check_declared
 from tablectl.delta.names import NameSyntaxError, TableName, canonical_location, parse_table
 from tablectl.delta.protocol import Client
-from tablectl.engine.port import Engine
+from tablectl.engine.port import Engine, MaySend, always
 from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import Clock, SystemClock
 from tablectl.leases.owner import current_owner
 from tablectl.log.blame import MOST_COMMITS, BlameQuery, blame_many
-from tablectl.log.reader import LOOK_BACK, Depth, ReadRequest, read_commits, read_many, read_table
+from tablectl.log.reader import ReadRequest, read_commits, read_many, read_table
+from tablectl.log.write_history import MemoryCache
 from tablectl.model.errors import EngineError, ExitCode, LiveError, PlanFileError, one_line
-from tablectl.model.lint_rules import DEFAULT_SEVERITIES, Severities
 from tablectl.model.plan import Change, Plan, TableFailure, TablePlan
-from tablectl.model.table import Commit, LiveTable
-from tablectl.model.table_options import Optimize
+from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.planning.conflict_report import ConflictReport, conflict_report
 from tablectl.planning.diff import diff
 from tablectl.planning.drift import Drift, questions, table_drift
@@ -43,18 +41,17 @@ from tablectl.planning.lint import Linted, LintedTable, lint
 from tablectl.planning.lint_rules.linted_state import table_subject
 from tablectl.planning.plan_file import FORMAT, digest_of
 from tablectl.planning.plan_table import plan_table
-from tablectl.policies.config import Config
+from tablectl.planning.writer_dependence import writers_matter
 from tablectl.policies.policy_file import TableEntry, write_policies
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
+from tablectl.project import Project
 from tablectl.reports.mask import Mask
-from tablectl.selection import LocatedTable, OpenCatalog, Selection, depth_for, failure_of, locate
+from tablectl.selection import LocatedTable, Selection, depth_for, failure_of, locate
 from tablectl.storage.disk_log import free_bytes
 from tablectl.storage.object_stores import StoreOptions
-from tablectl.storage.records import RecordStore, open_records, real_place
 from tablectl.version import __version__
 
-_DEFAULT_STORES = StoreOptions()
 _ALL_COMMITS = 100_000
 """The maximum number of commits to search for our own, as a bound for extreme logs."""
 
@@ -62,28 +59,26 @@ OnRead = Callable[[int, int], None]
 """Progress callback: the number of tables that were read, and the number of all tables."""
 
 
-def make_plan(
-    specs: Specs,
-    selection: Selection,
-    dialect: str,
-    catalog: OpenCatalog,
-    stores: StoreOptions = _DEFAULT_STORES,
-    on_read: OnRead = lambda _done, _all: None,
-    env: str = "",
-    severities: Severities = DEFAULT_SEVERITIES,
-) -> Plan:
+def ignore_progress(_done: int, _all: int) -> None:
+    """Does nothing."""
+
+
+def _nothing() -> None:
+    """Does nothing."""
+
+
+def make_plan(project: Project, specs: Specs, selection: Selection, on_read: OnRead = ignore_progress) -> Plan:
     """The plan for the selected tables. A table that cannot be read is a failure in the plan, and the others are
     planned.
 
-    ``env`` names the environment of the specs and stores. Raises ``InputError`` if patterns contradict each other about
-    a live table.
+    Raises ``InputError`` if patterns contradict each other about a live table.
     """
-    placed = locate(specs, selection, catalog, stores)
-    failures = list(placed.failures)
+    located = _located(project, specs, selection)
+    failures = list(located.failures)
     tables: list[TablePlan] = []
     unchanged: list[str] = []
-    for spec, found in _read(placed, LOOK_BACK, stores, on_read, failures):
-        table = plan_table(spec.policy, found, dialect, spec.options, severities)
+    for spec, live in _read_as(project, located, lambda spec: _depth(project, spec), on_read, failures):
+        table = plan_table(spec.policy, live, project.dialect, spec.options, project.config.severities)
         if table:
             tables.append(replace(table, tags=tuple(sorted(spec.tags))))
         else:
@@ -91,35 +86,33 @@ def make_plan(
     return Plan(
         format=FORMAT,
         tool=__version__,
-        dialect=dialect,
+        dialect=project.dialect,
         policies=specs.digest,
-        env=env,
+        env=project.config.environment,
         tables=tuple(sorted(tables, key=lambda table: table.name)),
-        failures=tuple(sorted(failures, key=lambda failure: (failure.name, failure.message))),
+        failures=_sorted(failures),
         unchanged=tuple(sorted(unchanged)),
-        unmatched=placed.unmatched,
+        unmatched=located.unmatched,
     )
 
 
 def find_drift(
+    project: Project,
     specs: Specs,
     selection: Selection,
-    catalog: OpenCatalog,
-    stores: StoreOptions = _DEFAULT_STORES,
-    on_read: OnRead = lambda _done, _all: None,
     look_back: int = MOST_COMMITS,
-    env: str = "",
+    on_read: OnRead = ignore_progress,
 ) -> Drift:
     """The selected tables that differ from their policies, and the commit that caused each difference.
 
     Only the histories of these tables are read, at most ``look_back`` commits each. Failures and errors as in
     ``make_plan``.
     """
-    placed = locate(specs, selection, catalog, stores)
-    failures = list(placed.failures)
+    located = _located(project, specs, selection)
+    failures = list(located.failures)
     as_declared: list[str] = []
     differing: list[tuple[TableSpec, LiveTable, tuple[Change, ...]]] = []
-    for spec, live in _read(placed, 0, stores, on_read, failures):
+    for spec, live in _read(project, located, 0, on_read, failures):
         changes = diff(spec.policy, live)
         if changes:
             differing.append((spec, live, changes))
@@ -133,42 +126,34 @@ def find_drift(
             applied=next((commit for commit in trace.commits if read_stamp(commit.user_metadata)), None),
             trouble=one_line(trace.trouble) if trace.trouble else "",
         )
-        for known, trace in zip(differing, blame_many(inquiries, stores), strict=True)
+        for known, trace in zip(differing, blame_many(inquiries, project.stores), strict=True)
     )
     return Drift(
         tables=tuple(sorted(tables, key=lambda table: table.spec.name.text)),
-        failures=tuple(sorted(failures, key=lambda failure: (failure.name, failure.message))),
+        failures=_sorted(failures),
         as_declared=tuple(sorted(as_declared)),
-        unmatched=placed.unmatched,
+        unmatched=located.unmatched,
         look_back=look_back,
-        env=env,
+        env=project.config.environment,
     )
 
 
-def lint_tables(
-    specs: Specs,
-    selection: Selection,
-    dialect: str,
-    catalog: OpenCatalog,
-    stores: StoreOptions = _DEFAULT_STORES,
-    on_read: OnRead = lambda _done, _all: None,
-    severities: Severities = DEFAULT_SEVERITIES,
-) -> Linted:
+def lint_tables(project: Project, specs: Specs, selection: Selection, on_read: OnRead = ignore_progress) -> Linted:
     """The lint findings on the selected tables in their planned state, including tables without changes.
 
     Reads the history of each table, and the layout of partitioned ones. Failures and errors as in ``make_plan``.
     """
-    placed = locate(specs, selection, catalog, stores)
-    failures = list(placed.failures)
+    located = _located(project, specs, selection)
+    failures = list(located.failures)
     tables = []
     whole = Depth(LOOK_BACK, layout=True)
-    for spec, live in _read_as(placed, lambda _spec: lambda _live: whole, stores, on_read, failures):
-        subject = table_subject(spec.policy, live, diff(spec.policy, live), dialect, options=spec.options)
-        tables.append(LintedTable(spec.name.text, lint(subject, spec.name, "lint", severities)))
+    for spec, live in _read_as(project, located, lambda _spec: lambda _live: whole, on_read, failures):
+        subject = table_subject(spec.policy, live, diff(spec.policy, live), project.dialect, options=spec.options)
+        tables.append(LintedTable(spec.name.text, lint(subject, spec.name, "lint", project.config.severities)))
     return Linted(
         tables=tuple(sorted(tables, key=lambda table: table.name)),
-        failures=tuple(sorted(failures, key=lambda failure: (failure.name, failure.message))),
-        unmatched=placed.unmatched,
+        failures=_sorted(failures),
+        unmatched=located.unmatched,
     )
 
 
@@ -193,30 +178,25 @@ class Imported:
 
 
 def import_policies(
-    asked: Specs,
-    known: Mapping[str, SourceFile],
-    config: Config,
-    catalog: OpenCatalog,
-    on_read: OnRead = lambda _done, _all: None,
+    project: Project, asked: Specs, known: Mapping[str, SourceFile], on_read: OnRead = ignore_progress
 ) -> Imported:
     """Policies for the tables in ``asked``, except for those in ``known`` (see ``declared_already``).
 
     Reads no history. Failures as in ``make_plan``.
     """
-    stores, engine = store_options(config), config.engine
-    placed = locate(asked, Selection(), catalog, stores)
+    located = _located(project, asked, Selection())
     skipped, fresh = list[tuple[str, SourceFile]](), list[tuple[TableSpec, str]]()
-    for spec, where in placed.tables:
+    for spec, where in located.tables:
         source = known.get(spec.name.key) or known.get(canonical_location(where))
         if source:
             skipped.append((spec.name.text, source))
         else:
             fresh.append((spec, where))
-    failures = list(placed.failures)
+    failures = list(located.failures)
     entries: list[TableEntry] = []
-    for spec, live in _read(replace(placed, tables=tuple(fresh)), 0, stores, on_read, failures):
+    for spec, live in _read(project, replace(located, tables=tuple(fresh)), 0, on_read, failures):
         try:
-            entries.append(_unmasked(policy_of_table(live, engine.dialect, engine.catalog), Mask(config.reports.mask)))
+            entries.append(_unmasked(policy_of_table(live, project.dialect, project.catalog), project.mask))
         except NameSyntaxError as error:
             failures.append(TableFailure(name=spec.name.text, message=str(error)))
     return Imported(
@@ -224,8 +204,8 @@ def import_policies(
         tables=tuple(sorted(entry.key for entry in entries)),
         left_out={entry.key: entry.left_out for entry in entries if entry.left_out},
         skipped=tuple(skipped),
-        failures=tuple(sorted(failures, key=lambda failure: (failure.name, failure.message))),
-        unmatched=placed.unmatched,
+        failures=_sorted(failures),
+        unmatched=located.unmatched,
     )
 
 
@@ -239,82 +219,79 @@ def _unmasked(entry: TableEntry, mask: Mask) -> TableEntry:
     )
 
 
+def _depth(project: Project, spec: TableSpec) -> Callable[[LiveTable], Depth]:
+    """How deep to read a table to plan it: its write history, too, if the plan depends on who writes it."""
+    depth, dialect = depth_for(spec, LOOK_BACK), project.dialect
+
+    def writers(live: LiveTable) -> bool:
+        return writers_matter(spec.policy, live, dialect, spec.options)
+
+    def with_writers(live: LiveTable) -> Depth:
+        found = depth(live)
+        return replace(found, writers=writers) if found.look_back else found
+
+    return with_writers
+
+
+def _located(project: Project, specs: Specs, selection: Selection) -> LocatedTable:
+    return locate(specs, selection, project.open_catalog, project.stores)
+
+
+def _sorted(failures: Iterable[TableFailure]) -> tuple[TableFailure, ...]:
+    return tuple(sorted(failures, key=lambda failure: (failure.name, failure.message)))
+
+
 def _read(
-    placed: LocatedTable, look_back: int, stores: StoreOptions, on_read: OnRead, failures: list[TableFailure]
+    project: Project, located: LocatedTable, look_back: int, on_read: OnRead, failures: list[TableFailure]
 ) -> Iterator[tuple[TableSpec, LiveTable]]:
     """The live tables. Unreadable ones are added to ``failures``. ``look_back`` applies to tables that change."""
-    yield from _read_as(placed, lambda spec: depth_for(spec, look_back), stores, on_read, failures)
+    yield from _read_as(project, located, lambda spec: depth_for(spec, look_back), on_read, failures)
 
 
 def _read_as(
-    placed: LocatedTable,
+    project: Project,
+    located: LocatedTable,
     depth_of: Callable[[TableSpec], Callable[[LiveTable], Depth]],
-    stores: StoreOptions,
     on_read: OnRead,
     failures: list[TableFailure],
 ) -> Iterator[tuple[TableSpec, LiveTable]]:
     """The live tables, each read to the depth that ``depth_of`` returns."""
-    requests = (ReadRequest(spec.name, location, depth_of(spec)) for spec, location in placed.tables)
-    for done, found in enumerate(read_many(requests, options=stores)):
-        on_read(done + 1, len(placed.tables))
-        spec, _ = placed.tables[done]
+    requests = (ReadRequest(spec.name, location, depth_of(spec)) for spec, location in located.tables)
+    for done, found in enumerate(read_many(requests, cache=project.commits, options=project.stores)):
+        on_read(done + 1, len(located.tables))
+        spec, _ = located.tables[done]
         if isinstance(found, LiveError):
             failures.append(failure_of(spec.name.text, found))
         else:
             yield spec, found
 
 
-def make_outlook(
-    name: TableName,
-    spec: TableSpec | None,
-    dialect: str,
-    locate: Callable[[TableName], str],
-    stores: StoreOptions = _DEFAULT_STORES,
-    clients: Sequence[tuple[Client, bool | None]] = (),
+def read_conflicts(
+    project: Project, name: TableName, spec: TableSpec | None, clients: Sequence[tuple[Client, bool | None]] = ()
 ) -> ConflictReport:
     """Conflicts between writers of one table, with or without a policy. ``clients`` as in ``conflict_report``.
 
-    ``locate`` is called only if neither the name nor the policy has the table's location. Raises ``LiveError`` if the
-    table cannot be read.
+    Raises ``LiveError`` if the table cannot be read.
     """
-    live = read_live(name, spec, locate, stores)
+    live = project.read(name, spec)
     if spec is None:
-        return conflict_report(live, None, dialect, clients)
+        return conflict_report(live, None, project.dialect, clients)
     # The table's size was not read: it matters for the rewrite, but not for conflicts.
-    return conflict_report(live, spec.policy, dialect, clients, replace(spec.options, max_bytes=None))
-
-
-def read_live(
-    name: TableName,
-    spec: TableSpec | None,
-    locate: Callable[[TableName], str],
-    stores: StoreOptions = _DEFAULT_STORES,
-) -> LiveTable:
-    """One table with its history, located as in ``make_outlook``."""
-    location = name.parts[0] if name.is_path else (spec and spec.location) or locate(name)
-    return read_table(name, location, options=stores)
+    return conflict_report(live, spec.policy, project.dialect, clients, replace(spec.options, max_bytes=None))
 
 
 @dataclass(frozen=True, slots=True)
 class LogReader:
-    """The ``LiveReader`` that reads the Delta log."""
+    """The ``LiveReader`` that reads the Delta log. Commits are read once, and nothing on disk is used instead."""
 
-    stores: StoreOptions = field(default_factory=lambda: _DEFAULT_STORES)
+    stores: StoreOptions = field(default_factory=StoreOptions)
+    commits_read: MemoryCache = field(default_factory=MemoryCache)
 
     def read(
-        self,
-        name: TableName,
-        location: str,
-        *,
-        version: int | None = None,
-        counts: bool = False,
-        truncation: bool = False,
-        marks: Optimize | None = None,
+        self, name: TableName, location: str, depth: Depth = WITH_HISTORY, *, version: int | None = None
     ) -> LiveTable:
         """The table at a version, by default the newest."""
-        return read_table(
-            name, location, version=version, counts=counts, truncation=truncation, marks=marks, options=self.stores
-        )
+        return read_table(name, location, depth, version=version, cache=self.commits_read, options=self.stores)
 
     def commits(self, location: str, *, after: int) -> tuple[Commit, ...]:
         """The commits after a version, newest first."""
@@ -341,48 +318,44 @@ class Control:
     """Minutes for which to retry tables whose window could not be opened."""
     watch: float = 0
     """Minutes for which to wait for writers to come back after the run."""
+    on_engine: Callable[[], None] = _nothing
+    """Called once the engine of the run is open: a new Spark context replaces signal handlers."""
 
 
-def run(
-    plan: Plan,
-    open_engine: Callable[[str], Engine],
-    config: Config,
-    environ: Mapping[str, str],
-    control: Control,
-    directory: Path = Path(),
-    approve: Approve = approve_all,
-) -> RunReport:
-    """Applies a plan in one protected window. ``open_engine`` takes the stamp for every commit.
+def run(project: Project, plan: Plan, control: Control, approve: Approve = approve_all) -> RunReport:
+    """Applies a plan in one protected window.
 
-    Hooks run in ``directory``, the user's repository. ``approve`` is called for each table under its lease (see
-    ``approval``). A plan without work starts no engine. Raises ``PlanFileError`` if the engine's dialect is not the
-    plan's.
+    Hooks run in the project's directory. ``approve`` is called for each table under its lease (see ``approval``). A
+    plan without work starts no engine. Raises ``PlanFileError`` if the engine's dialect is not the plan's.
     """
     reasons = (control.proceed[:LONGEST_REASON], control.override[:LONGEST_REASON])
     stamp = Stamp(uuid4().hex[:12], digest_of(plan), *reasons)
     # A run that was killed can have unfinished hooks on tables that now match their policies.
-    asked = [parse_table(name) for name in plan.unchanged] if config.window.after else []
+    asked = [parse_table(name) for name in plan.unchanged] if project.config.window.after else []
     needed = any(table.applies for table in plan.tables) or not all(table.is_path for table in asked)
-    engine = open_engine(stamp.text()) if needed else _NoEngine(plan.dialect)
+    project.expect(plan)
+    engine: Engine = project.engines.open(stamp.text()) if needed else _NoEngine(plan.dialect)
     try:
+        if needed:
+            control.on_engine()
         if engine.dialect != plan.dialect:
             raise PlanFileError(
                 f"the plan is for the {plan.dialect} dialect and the engine speaks {engine.dialect}",
                 "set engine.dialect in tablectl.yaml and plan again",
             )
-        window = replace(_window(engine, stamp, config, control, directory), approve=approve)
-        return run_plan(window, _schedule(stamp, config, environ), plan, tuple(_places(asked, engine)))
+        context = replace(_context(project, engine, stamp, control), approve=approve)
+        return run_plan(context, _schedule(project, stamp), plan, tuple(_places(asked, engine)))
     finally:
         engine.close()
 
 
-def approval_of(plan: Plan, specs: Specs | None, config: Config, max_bytes: int | None) -> Approval:
+def approval_of(project: Project, plan: Plan, specs: Specs | None, max_bytes: int | None) -> Approval:
     """The check that ``run`` makes for each table of a plan. ``None`` for ``specs`` trusts the plan.
 
     Raises ``PlanFileError`` if the plan contains anything that the policies do not declare.
     """
-    tables = check_declared(plan, specs, config.engine.dialect) if specs is not None else None
-    return Approval(plan.dialect, tables, config.severities, store_options(config), max_bytes)
+    tables = check_declared(plan, specs, project.dialect) if specs is not None else None
+    return Approval(plan.dialect, tables, project.config.severities, project.stores, max_bytes)
 
 
 def _places(tables: Iterable[TableName], engine: Engine) -> Iterator[OwedHookTable]:
@@ -391,12 +364,13 @@ def _places(tables: Iterable[TableName], engine: Engine) -> Iterator[OwedHookTab
             yield OwedHookTable(table.text, table.parts[0] if table.is_path else engine.location(table))
 
 
-def _window(engine: Engine, stamp: Stamp, config: Config, control: Control, directory: Path) -> RunContext:
+def _context(project: Project, engine: Engine, stamp: Stamp, control: Control) -> RunContext:
+    config = project.config
     terms = WindowSettings(
         drain=float(config.window.drain),
         before=config.window.before,
         after=config.window.after,
-        run_hook=CommandRunner(directory, float(config.window.hook_timeout)),
+        run_hook=CommandRunner(project.directory, float(config.window.hook_timeout)),
         calendar=config.window.calendar,
         exclusive_commits=config.engine.exclusive_commits,
         wait=control.wait * 60,
@@ -404,7 +378,7 @@ def _window(engine: Engine, stamp: Stamp, config: Config, control: Control, dire
     )
     return RunContext(
         engine=engine,
-        reader=LogReader(store_options(config)),
+        reader=LogReader(project.stores),
         clock=control.clock,
         stamp=stamp,
         stop=control.stop,
@@ -414,24 +388,14 @@ def _window(engine: Engine, stamp: Stamp, config: Config, control: Control, dire
     )
 
 
-def store_options(config: Config) -> StoreOptions:
-    """How to reach object stores: the same for the log of a table and for the records next to it."""
-    return StoreOptions(families=config.stores.families())
-
-
-def record_store(location: str, config: Config) -> RecordStore:
-    """The lease records of the table at a location."""
-    return open_records(location, config.state, real_place(location), store_options(config))
-
-
-def _schedule(stamp: Stamp, config: Config, environ: Mapping[str, str]) -> Schedule:
-    claim = Claim(
-        owner=current_owner(environ, __version__), run=stamp.run, digest=stamp.plan, ttl=float(config.window.ttl)
-    )
+def _schedule(project: Project, stamp: Stamp) -> Schedule:
+    config = project.config
+    owner = current_owner(project.environ, __version__)
+    claim = Claim(owner=owner, run=stamp.run, digest=stamp.plan, ttl=float(config.window.ttl))
     return Schedule(
         parallel=config.window.parallel,
         claim=claim,
-        records=lambda location: record_store(location, config),
+        records=project.records,
         together=config.window.together,
     )
 
@@ -460,7 +424,7 @@ class _NoEngine:
         """Always ``None``: no operation is known."""
         return None
 
-    def execute(self, sql: str, tag: str = "") -> None:  # as ``Engine.execute``
+    def execute(self, sql: str, tag: str = "", may_send: MaySend = always) -> None:  # as ``Engine.execute``
         raise EngineError(f"no engine was started to run {sql}")
 
     def overwrite(
@@ -469,6 +433,7 @@ class _NoEngine:
         columns: Sequence[tuple[str, Mapping[str, Any]]],
         partitions: Sequence[str],
         tag: str = "",
+        may_send: MaySend = always,
     ) -> None:
         raise EngineError(f"no engine was started to write {table.text}")
 

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 import tablectl
-from tablectl.api import Engines
 from tablectl.delta.names import parse_table
+from tablectl.engine import spark
 from tablectl.engine.spark import SparkOptions
 from tablectl.model.errors import EngineError, InputError, PlanFileError, TablectlError, UsageError
 from tablectl.planning.plan_file import dump_plan
 from tablectl.policies.config import Config
+from tablectl.project import EngineSource, Project
 from tests.cli.log_lake import LogEngine, Logged, create
 
 
@@ -26,7 +27,7 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> list[LogEngine]:
         opened.append(LogEngine(stamp, options.dialect))
         return opened[-1]
 
-    monkeypatch.setattr("tablectl.api.open_spark", open_spark)
+    monkeypatch.setattr(spark, "open_spark", open_spark)
     return opened
 
 
@@ -138,7 +139,7 @@ def test_a_session_handed_in_is_wrapped(root: Path, engines: list[LogEngine], mo
         wrapped.append((session, dialect, bool(stamp), options.dead_after, stated))
         return LogEngine(stamp, dialect)
 
-    monkeypatch.setattr("tablectl.api.wrap_spark", wrap_spark)
+    monkeypatch.setattr(spark, "wrap_spark", wrap_spark)
     assert tablectl.apply(plan(root), directory=root, spark="the session", variables={"ROOT": str(root)}).exit_code == 0
     assert (wrapped, engines) == ([("the session", "oss", True, 20, False)], [])
 
@@ -152,7 +153,7 @@ def test_a_caller_states_that_a_session_is_the_writers_own(
         told.append(stated)
         return LogEngine()
 
-    monkeypatch.setattr("tablectl.api.wrap_spark", wrap_spark)
+    monkeypatch.setattr(spark, "wrap_spark", wrap_spark)
     tablectl.apply(plan(root), directory=root, spark="the session", driver="shared", variables={"ROOT": str(root)})
     assert told == [True]
     for wrong in ({"driver": "mine", "spark": "the session"}, {"driver": "shared"}):
@@ -168,18 +169,18 @@ def test_an_engine_that_does_not_start_is_tried_once(monkeypatch: pytest.MonkeyP
         tries += 1
         raise EngineError("no Spark Connect server answers")
 
-    monkeypatch.setattr("tablectl.api.open_spark", broken)
+    monkeypatch.setattr(spark, "open_spark", broken)
     notes: list[str] = []
-    with Engines(Config(), on_start=notes.append) as engines:
+    with Project(Config(), source=EngineSource(on_start=notes.append)) as project:
         for name in ("a.b", "a.c"):
             with pytest.raises(EngineError, match="no Spark Connect"):
-                engines.locate(parse_table(name))
+                project.engines.locate(parse_table(name))
     assert (tries, notes) == (1, ["starting Spark"])
 
 
 def test_look_ups_share_one_engine_which_is_closed(engines: list[LogEngine]) -> None:
-    with Engines(Config()) as opened:
-        assert opened.start() is opened.start()
+    with Project(Config()) as opened:
+        assert opened.engines.start() is opened.engines.start()
     assert (len(engines), engines[0].closed, engines[0].stamp) == (1, True, "")
 
 

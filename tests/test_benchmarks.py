@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.delta.names import TableName
-from tablectl.log.reader import read_table
 from tablectl.model.table import LiveTable
+from tests.builders import read_path
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 
@@ -38,7 +37,7 @@ def test_each_runs_to_its_end(script: str, options: list[str], says: str) -> Non
 
 
 def read(location: Path) -> LiveTable:
-    return read_table(TableName("", (str(location),)), str(location), counts=True)
+    return read_path(str(location), counts=True)
 
 
 def test_the_tables_are_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

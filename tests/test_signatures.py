@@ -91,7 +91,7 @@ def test_an_unsigned_plan_is_refused_with_the_names_of_the_signers_and_the_fix(
 ) -> None:
     ran = cli("apply", PLAN)
     assert (ran.code, fake_spark.sent) == (3, [])
-    assert "p.json: it is not signed: there is no p.json.sig beside it" in ran.err
+    assert "p.json: it is not signed: there is no p.json.sig next to it" in ran.err
     assert "alice@example.com" in ran.err
     assert "tablectl sign p.json --key FILE" in ran.err
 
@@ -190,7 +190,7 @@ def test_a_key_that_is_not_valid_now_is_refused(tmp_path: Path, keys: Keys, alic
 
 def test_no_signer_is_allowed_by_an_empty_file(tmp_path: Path, keys: Keys, alice: Path) -> None:
     keys.signers.write_text("# soon\n\n")
-    assert refusal(b"plan", signed(tmp_path, alice), keys).endswith(": nobody")
+    assert refusal(b"plan", signed(tmp_path, alice), keys).endswith(": no signer")
 
 
 def test_the_bytes_that_were_read_count_and_not_the_file(tmp_path: Path, keys: Keys, alice: Path) -> None:

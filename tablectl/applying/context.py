@@ -18,28 +18,16 @@ from tablectl.engine.port import Engine
 from tablectl.leases.clock import Clock
 from tablectl.model.calendar import ALWAYS, Calendar
 from tablectl.model.plan import TablePlan
-from tablectl.model.table import Commit, LiveTable
-from tablectl.model.table_options import Optimize
+from tablectl.model.table import WITH_HISTORY, Commit, Depth, LiveTable
 
 
 class LiveReader(Protocol):
     """How an apply reads tables. The implementation is in ``tablectl.workflow``; tests use a fake."""
 
     def read(
-        self,
-        name: TableName,
-        location: str,
-        *,
-        version: int | None = None,
-        counts: bool = False,
-        truncation: bool = False,
-        marks: Optimize | None = None,
+        self, name: TableName, location: str, depth: Depth = WITH_HISTORY, *, version: int | None = None
     ) -> LiveTable:
-        """The table at a version; by default the newest.
-
-        ``counts`` counts deletion vectors where no checksum has the number. ``truncation`` reads how old the history is
-        that a feature drop truncates. ``marks`` reads which data the clustering columns do not cover yet.
-        """
+        """The table at a version; by default the newest."""
         ...
 
     def commits(self, location: str, *, after: int) -> tuple[Commit, ...]:

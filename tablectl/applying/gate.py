@@ -10,14 +10,14 @@ from datetime import timedelta
 from types import MappingProxyType
 
 from tablectl.applying.context import RunContext, StopTableError, interrupted
-from tablectl.applying.drain import DrainWait, drain
+from tablectl.applying.drain import DrainOptions, DrainWait, drain
 from tablectl.applying.events import RunEvent
 from tablectl.applying.hooks import TableHooks
 from tablectl.applying.run_report import Casualty, GateRun, RunOutcome
 from tablectl.applying.together import Together, WindowStep
 from tablectl.applying.turns import SHORT_DRAIN, lane_of
 from tablectl.leases.clock import milliseconds, pause_briefly
-from tablectl.leases.guards import newest_beats
+from tablectl.leases.guards import delete_dead_guard, newest_beats
 from tablectl.leases.lease import RELEASE_PAUSES, Lease, LeaseLost
 from tablectl.leases.lease_log import Gate
 from tablectl.model.errors import WindowError
@@ -53,6 +53,7 @@ class GateKeeper:
         self._closed_at: float | None = None
         self._shut_since: tuple[Gate, int] | None = None
         self._given_up: set[str] = set()
+        self._at_gate: dict[str, int] = {}
         self.closed_for = 0.0
         """Seconds for which the gate was closed."""
         self.drained_for = 0.0
@@ -185,6 +186,26 @@ class GateKeeper:
             self._tell("note", f"the gate is not open yet: {problem}; the next record of this run opens it")
         else:
             self._tell("gate open")
+        self._note_waiting()
+
+    def _note_waiting(self) -> None:
+        """Note the guards of writers that came to the gate after the drain had listed the guards.
+
+        A record that a writer left when it began to wait, before this gate was shut, is deleted: its writer may be
+        dead, and one that is alive puts the next one.
+        """
+        if self.guarded and not self._at_gate:
+            return
+        try:
+            beats = newest_beats(self._lease.store)
+        except WindowError as error:
+            _log.debug("%s: the guards were not listed: %s", self._table, error.message)
+            return
+        self.guarded |= bool(beats)
+        for guard, beat in self._at_gate.items():
+            if beats.get(guard) == beat:
+                delete_dead_guard(self._lease.store, guard, beat)
+        self._at_gate.clear()
 
     def _try_open(self) -> str:
         """Why the gate is not open although a retry may help; empty if it is open or no longer ours."""
@@ -250,12 +271,15 @@ class GateKeeper:
             self._window.clock,
             limit,
             self._keep_alive,
-            self._given_up,
-            self._lease.note_dead,
-            lambda waiting: bool(waiting.waits_for) and waiting.seconds >= _STUCK,
+            DrainOptions(
+                self._given_up,
+                self._lease.note_dead,
+                lambda waiting: bool(waiting.waits_for) and waiting.seconds >= _STUCK,
+            ),
         )
         self.drained_for += left.seconds
         self.guarded |= left.guarded
+        self._at_gate |= dict(left.at_gate)
         return left
 
     def _give_up(self, left: DrainWait, statement: Statement) -> None:

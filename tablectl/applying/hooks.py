@@ -102,9 +102,9 @@ class TableHooks:
             return
         self._run_owed(owed, outcome.value)
 
-    def _postpone(self, owed: Sequence[str], whom: str) -> None:
+    def _postpone(self, owed: Sequence[str], successor: str) -> None:
         self.owed = tuple(owed)
-        self._note(f"the lease was lost: {_few(owed)} is left to {whom}")
+        self._note(f"the lease was lost: {_few(owed)} is left to {successor}")
 
     def _run_owed(self, owed: Sequence[str], outcome: str) -> None:
         if not owed:

@@ -11,8 +11,6 @@ from tablectl.applying.run_report import WriterRun
 from tablectl.applying.stamp import read_stamp
 from tablectl.model.table import Commit
 
-LOOK_BACK = 20
-"""Commits before a run in which writers are looked for."""
 _LONGEST = 60
 
 

@@ -12,7 +12,7 @@ from tablectl.model.table import LiveTable
 from tablectl.model.text import time_text
 from tablectl.planning.actions import refusals_for
 from tablectl.planning.change_state import ChangeState, change_state, current, why_stale
-from tablectl.planning.plan_table import derive
+from tablectl.planning.derived import derive_table
 from tablectl.planning.protocol import protocol_refusals
 
 
@@ -26,9 +26,9 @@ def missing_statements(plan: TablePlan, live: LiveTable, dialect: str) -> list[S
     _check(refusals_for(pending, live, dialect, options))
     changes = [current(change, live) for change in pending]
     basis = Basis.of(live, options)
-    derived = derive(changes, basis, plan.table, dialect)
-    _check(protocol_refusals(changes, derived, basis))
-    return [statement for statement in derived if not (statement.only_if and live.vectors == 0)]
+    derived = derive_table(changes, basis, plan.table, dialect)
+    _check(protocol_refusals(derived))
+    return [statement for statement in derived.statements if not (statement.only_if and live.vectors == 0)]
 
 
 def _check(refusals: Sequence[Refusal]) -> None:

@@ -40,13 +40,14 @@ from tablectl.applying.statement import (
     end_inherited,
     new_tag,
     settle_statement,
+    statement_over,
     target,
 )
 from tablectl.applying.table_session import TableSession, ended, lease_lost, verified, was_reached
 from tablectl.delta.columns import own_metadata
 from tablectl.leases.clock import StoppedError, milliseconds
 from tablectl.leases.lease import Lease, LeaseLost
-from tablectl.model.errors import EngineError, TablectlError, is_conflict
+from tablectl.model.errors import EngineError, TablectlError, WindowError, is_conflict
 from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.table import Commit, LiveTable
 from tablectl.planning.change_state import ChangeState, change_state, why_stale
@@ -251,7 +252,7 @@ def _check_between(
     ]
     if wrong:
         theirs = ", ".join(f"version {each.version} ({each.operation})" for each in between)
-        message = f"version {versions[-1]} went over somebody else's change: {'; '.join(wrong)}, by {theirs}"
+        message = f"version {versions[-1]} overwrote a change of another writer: {'; '.join(wrong)}, by {theirs}"
         raise StopTableError(RunOutcome.UNVERIFIED, message, "see whose change it was below, and plan again")
 
 
@@ -288,15 +289,18 @@ def _send(session: TableSession, statement: Statement, sent: Sent, live: LiveTab
     session.tell(f"before {statement.id}", f"{phase}: {statement.verb}")
     started, at = clock.monotonic(), milliseconds(clock.utc())
     error: EngineError | None = None
-    with announced(session, sent.tag):
+    with announced(session, sent.tag) as may_send:
         try:
             if statement.repartition is None:
-                session.window.engine.execute(statement.sql, sent.tag)
+                session.window.engine.execute(statement.sql, sent.tag, may_send)
             else:
-                place = target(session.window, session.plan)
-                session.window.engine.overwrite(place, own_metadata(live.schema.text), statement.repartition, sent.tag)
+                place, columns = target(session.window, session.plan), own_metadata(live.schema.text)
+                session.window.engine.overwrite(place, columns, statement.repartition, sent.tag, may_send)
         except EngineError as raised:
             error = raised
+        except WindowError:  # by ``may_send``: nothing was sent
+            statement_over(session)
+            raise
     if error and is_too_young(statement, error.condition):
         session.wait_for(statement, "history is not old enough yet to be given up")
         error = None

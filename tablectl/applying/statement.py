@@ -129,14 +129,36 @@ def check_bound(window: RunContext) -> None:
         raise StopTableError(
             RunOutcome.REFUSED,
             "this engine goes on without the process that asked it, and gives its statements no time limit: if this "
-            "run were killed, nobody could tell when its statement ends",
+            "run were killed, the end of its statement would be unknown",
             "set `engine.statement_bound` to the seconds after which the engine ends a statement whose client is gone; "
             "`--proceed REASON` does without it",
         )
 
 
+class SendCheck:
+    """Asked directly before the request of a statement is sent: the lease must be ours still (``MaySend``)."""
+
+    def __init__(self, lease: Lease, running: RunningStatement) -> None:
+        self._lease = lease
+        self._running = running
+        self._sent = False
+
+    def __call__(self) -> None:
+        """Raise ``WindowError`` if the statement may not be sent, or an unanswered ``EngineError`` if it may not be
+        sent again.
+        """
+        try:
+            self._lease.announce_again(self._running)
+        except WindowError as error:
+            if not self._sent:
+                raise
+            message = f"the engine did not know the statement, which was not sent again: {error.message}"
+            raise EngineError(message, error.hint, unanswered=True) from error
+        self._sent = True
+
+
 @contextmanager
-def announced(session: TableSession, tag: str) -> Iterator[None]:
+def announced(session: TableSession, tag: str) -> Iterator[SendCheck]:
     """While a statement runs, the lease record names it, its engine, and how long it may run without this process.
 
     Only ``statement_over`` removes the announcement, once it is known that nothing of the statement runs.
@@ -147,8 +169,9 @@ def announced(session: TableSession, tag: str) -> Iterator[None]:
     if session.lease.record.running is not None:
         session.lease.statement_ended()  # the previous one is over; the store failed when that was to be written
     session.lease.announce(running)
+    check = SendCheck(session.lease, running)
     if not bound:
-        yield
+        yield check
         return
     stop = threading.Event()
     thread = threading.Thread(
@@ -156,7 +179,7 @@ def announced(session: TableSession, tag: str) -> Iterator[None]:
     )
     thread.start()
     try:
-        yield
+        yield check
     finally:
         stop.set()
         thread.join()

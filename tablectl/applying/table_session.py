@@ -12,7 +12,7 @@ from tablectl.applying.context import RunContext, StopTableError
 from tablectl.applying.events import RunEvent
 from tablectl.applying.gate import GateKeeper
 from tablectl.applying.hooks import TableHooks
-from tablectl.applying.observed_writers import LOOK_BACK, active_near, name_of, writers_seen
+from tablectl.applying.observed_writers import active_near, name_of, writers_seen
 from tablectl.applying.run_report import Casualty, CommitRun, RunOutcome, StatementRun, TableRun, WriterRun
 from tablectl.applying.stamp import read_stamp
 from tablectl.attributes.policy import CLUSTERED_DATA, needs_size, needs_truncation, needs_vectors, rewrites
@@ -20,9 +20,10 @@ from tablectl.leases.clock import milliseconds
 from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.model.errors import LiveError, TablectlError, WindowError
 from tablectl.model.plan import Phase, Statement, TablePlan
-from tablectl.model.table import Commit, LiveTable
+from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
 from tablectl.model.text import value_text
-from tablectl.planning.change_state import ChangeState, change_state, found_value
+from tablectl.planning.change_state import ChangeState, change_state, current, found_value
+from tablectl.planning.writer_dependence import changes_depend_on_writers
 
 _log = logging.getLogger(__name__)
 
@@ -96,9 +97,15 @@ class TableSession:
         truncation = any(needs_truncation(change.attribute, change.after, options) for change in plan.changes)
         follows = options.optimize != "never" and any(change.id == CLUSTERED_DATA for change in plan.changes)
         marks = options.optimize if follows else None
-        return self.window.reader.read(
-            plan.table, plan.location, version=version, counts=counts, truncation=truncation, marks=marks
-        )
+        depth = Depth(LOOK_BACK, counts, truncation=truncation, marks=marks, writers=self._writers_matter)
+        return self.window.reader.read(plan.table, plan.location, depth, version=version)
+
+    def _writers_matter(self, live: LiveTable) -> bool:
+        """Whether the phase of a missing statement depends on who else writes the table."""
+        pending = [each for each in self.plan.changes if change_state(each, live) is ChangeState.PENDING]
+        changes = [current(change, live) for change in pending]
+        dialect, options = self.window.engine.dialect, self.plan.basis.options
+        return bool(changes) and changes_depend_on_writers(changes, live, dialect, options)
 
 
 def _done(plan: TablePlan, live: LiveTable) -> tuple[str, ...]:
@@ -296,7 +303,7 @@ def _wrong(plan: TablePlan, live: LiveTable, waiting: frozenset[str]) -> list[st
     if live.table_id != plan.table_id:
         return ["the table was replaced by another one"]
     return [
-        f"{change.id} shall be {value_text(change.after)} and is {value_text(found_value(change, live))}"
+        f"{change.id} is {value_text(found_value(change, live))}, not {value_text(change.after)}"
         for change in plan.changes
         if change_state(change, live)
         not in ({ChangeState.DONE, ChangeState.PENDING} if change.id in waiting else {ChangeState.DONE})

@@ -16,10 +16,9 @@ from tablectl.model.plan import Plan
 from tablectl.model.text import printable, value_text
 from tablectl.policies.config import load_config
 from tablectl.policies.policy_lines import policy_lines_of
-from tablectl.policies.repository import load_repository
+from tablectl.project import Project
 from tablectl.reports.context import Context
 from tablectl.reports.groups import Group, Weight, plan_groups
-from tablectl.reports.mask import Mask
 from tablectl.reports.style import plural
 
 _MOST = 10
@@ -29,11 +28,11 @@ _LONGEST = 1_000
 def annotate_plan(job: CiJob, plan: Plan) -> None:
     """Print the annotations. Refusals are results of the SARIF file. Without policies that can be read, print none."""
     try:
-        config = load_config(Path(), job.environ, plan.env)
-        specs = load_repository(None, config, ".", {}, job.environ)
+        project = Project(load_config(Path(), job.environ, plan.env), environ=job.environ)
+        specs = project.policies()
     except TablectlError:
         return
-    masked = Mask(config.reports.mask).plan(plan)
+    masked = project.mask.plan(plan)
     groups = [each for each in plan_groups(masked) if each.weight is not Weight.REFUSED][:_MOST]
     context = Context(
         root=below_root(Path().absolute()), sources=policy_lines_of(specs, [each.first.name for each in groups])

@@ -110,7 +110,7 @@ def _of_merge(github: GitHub, origin: ArtifactOrigin) -> ReviewedPlan:
     merged = str(pull["merged_at"])
     before = [each for each in of_head if str(each.get("created_at")) < merged]
     if not before:
-        raise PlanFileError(f"{what} was made after the merge, so nobody reviewed it", BY_HAND)
+        raise PlanFileError(f"{what} was made after the merge, so it was not reviewed", BY_HAND)
     chosen = _of_workflow(github, origin, [each for each in before if _is_own(each)] or before, what)
     digest = _digest(github, origin, number, merged)
     return ReviewedPlan(int(_run_of(chosen)["id"]), int(chosen["id"]), number, digest)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from tablectl.api import read_plan
 from tablectl.ci.annotations import annotate_plan
 from tablectl.ci.artifact import ARCHIVE_BYTES, PLAN, unpack
 from tablectl.ci.base import base_file
@@ -22,11 +21,12 @@ from tablectl.model.plan import Plan
 from tablectl.planning.plan_file import check_environment, digest_of
 from tablectl.policies.branch import BASE
 from tablectl.policies.config import ENV, FILE, ignored_keys, load_config, signers_of
-from tablectl.policies.repository import load_repository
+from tablectl.project import Project
 from tablectl.reports.context import Context
 from tablectl.reports.markdown import said
 from tablectl.reports.sarif import problems_sarif
 from tablectl.reports.since import read_groups, since_text
+from tablectl.saved_plan import read_plan
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _ARTIFACT = re.compile(r"https://[A-Za-z0-9._:/-]+\Z")
@@ -34,9 +34,9 @@ _MOST_SAID = 10_000
 """The maximum length of an error in a comment, in characters."""
 
 _WAYS_OUT = {
-    ExitCode.ERROR: "the log says what is wrong; once it is mended, run this job again: what was done stays done",
+    ExitCode.ERROR: "fix the error shown in the log and run this job again; completed tables are skipped",
     ExitCode.REFUSED: f"nothing was changed. Where the plan is stale, or all of it refused, {BY_HAND}",
-    ExitCode.WINDOW: "nothing was changed: the window did not open, and the report says for whom. Run this job again",
+    ExitCode.WINDOW: "nothing was changed: the window did not open (the report names the holder). Run this job again",
     ExitCode.PARTIAL: "run this job again, and the same plan finishes what is left. Tables that changed since the "
     f"plan, or are refused, want a new one: {BY_HAND}",
 }
@@ -279,8 +279,7 @@ def _new_folder(job: CiJob, part: str) -> Path:
 
 def _digest(job: CiJob, env: str | None) -> str:
     """The digest of the repository's policies, in an environment of ``tablectl.yaml`` and with this job's variables."""
-    config = load_config(Path(), job.environ, env)
-    return load_repository(None, config, ".", {}, job.environ).digest
+    return Project(load_config(Path(), job.environ, env), environ=job.environ).policies().digest
 
 
 def _failed(title: str, subject: str, ran: CommandResult) -> str:

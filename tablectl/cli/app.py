@@ -27,6 +27,7 @@ from tablectl.cli.output import Output, let_go
 from tablectl.cli.report_files import FILES, ReportFiles
 from tablectl.cli.request import (
     ApplyOptions,
+    BreakOptions,
     CommandRequest,
     ConflictOptions,
     DriftOptions,
@@ -38,6 +39,7 @@ from tablectl.cli.request import (
 )
 from tablectl.cli.schema_kinds import SchemaKind, schema_of
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
+from tablectl.model.install import CiSystem, InstallSource, parse_source
 from tablectl.reports.formats import ReportFormat
 from tablectl.version import __version__
 
@@ -110,6 +112,10 @@ VarOpt = Annotated[
         help="Value of ${NAME} in policies. Default: the variable TABLECTL_VAR_NAME. Repeatable.",
     ),
 ]
+NoCacheOpt = Annotated[
+    bool,
+    typer.Option("--no-cache", help="Read the commits of the last 30 days again instead of using the cache."),
+]
 TableArg = Annotated[
     str, typer.Argument(metavar="TABLE", help="Table identifier, as in policies.", autocompletion=complete.tables)
 ]
@@ -128,9 +134,8 @@ def _format_of(known: frozenset[ReportFormat]) -> Callable[[typer.Context, Repor
 
 
 def _format_option(known: frozenset[ReportFormat], note: str = " With json, errors are JSON too.") -> Any:
-    names = ", ".join(each for each in ReportFormat if each in known)
     metavar = f"[{'|'.join(each for each in ReportFormat if each in known)}]"
-    return typer.Option("--format", callback=_format_of(known), metavar=metavar, help=f"Output format: {names}.{note}")
+    return typer.Option("--format", callback=_format_of(known), metavar=metavar, help=f"Output format.{note}")
 
 
 FormatOpt = Annotated[ReportFormat, _format_option(TEXT_AND_JSON)]
@@ -138,19 +143,20 @@ FormOpt = Annotated[ReportFormat, _format_option(EVERY_FORMAT)]
 ValidateFormatOpt = Annotated[ReportFormat, _format_option(OF_VALIDATE, "")]
 LintFormatOpt = Annotated[ReportFormat, _format_option(OF_LINT, "")]
 TableFormatOpt = Annotated[ReportFormat, _format_option(OF_CONFLICTS)]
+VerboseOpt = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Show each table with its SQL, reasons and rollback.")
+]
 ReportOpt = Annotated[
     list[Path] | None,
     typer.Option(
         "--report", metavar="FILE", help=f"Also write a report; the file name sets its format: {FILES}. Repeatable."
     ),
 ]
-VerboseOpt = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Show each table with its SQL, reasons and rollback.")
-]
 RemoteOpt = Annotated[
     str | None,
     typer.Option("--remote", metavar="sc://HOST:PORT", help="Use a Spark Connect server instead of a local session."),
 ]
+CiOpt = Annotated[CiSystem, typer.Option("--ci", help="The CI system whose workflow to write.")]
 
 
 # typer carries its own copy of click since 0.26 and uses the real one before: these are the classes of either.
@@ -224,7 +230,7 @@ def validate(
     """
     from tablectl.cli.validate import validate_command  # noqa: PLC0415  # commands load what they need: quick starts
 
-    return validate_command(_request(paths, None, None, var, None, env=env), ctx.obj, format)
+    return validate_command(_request(paths, var, env), ctx.obj, format)
 
 
 @app.command()
@@ -247,18 +253,20 @@ def plan(
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="Exit with code 2 if changes are pending.")
     ] = False,
+    no_cache: NoCacheOpt = False,
     remote: RemoteOpt = None,
 ) -> int:
     """Show the changes that the policies require. With --out, also save them.
 
     Example: tablectl plan --out plans/today.json
     """
-    from tablectl.cli.commands import plan_command  # noqa: PLC0415
+    from tablectl.cli.plan import plan_command  # noqa: PLC0415
 
     if out and out.suffix != ".json":
         raise UsageError(f"--out {out} is not a plan file name", "use a name that ends in .json")
-    request = _request(paths, select, tag, var, remote, exclude, env)
-    request = replace(request, max_tables=max_tables, max_bytes=size("--max-bytes", max_bytes), verbose=verbose)
+    request = _request(paths, var, env, remote, (select, tag, exclude))
+    bounds = max_tables, size("--max-bytes", max_bytes)
+    request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=no_cache, verbose=verbose)
     reports = ReportFiles.of(format, report, out)
     return plan_command(request, ctx.obj, out, reports, detailed_exitcode=detailed_exitcode)
 
@@ -281,7 +289,7 @@ def lint(
     """
     from tablectl.cli.lint import lint_command  # noqa: PLC0415
 
-    request = _request(paths, select, tag, var, remote, exclude, env)
+    request = _request(paths, var, env, remote, (select, tag, exclude))
     return lint_command(request, ctx.obj, format)
 
 
@@ -298,9 +306,9 @@ def show(
 
     Example: tablectl show plans/today.json
     """
-    from tablectl.cli.commands import show_command  # noqa: PLC0415
+    from tablectl.cli.show import show_command  # noqa: PLC0415
 
-    request = replace(_request(None, None, None, var, None), verbose=verbose)
+    request = replace(_request(None, var), verbose=verbose)
     return show_command(plan_file, request, ctx.obj, ReportFiles.of(format, report, plan_file))
 
 
@@ -316,7 +324,7 @@ def sign(
 
     Example: tablectl sign plans/today.json --key ~/.ssh/id_ed25519
     """
-    from tablectl.cli.commands import sign_command  # noqa: PLC0415
+    from tablectl.cli.sign import sign_command  # noqa: PLC0415
 
     return sign_command(plan_file, key, ctx.obj)
 
@@ -375,6 +383,7 @@ def apply(
         bool,
         typer.Option("--require-signature", help="Refuse a plan without a signature of one of `signatures.signers`."),
     ] = False,
+    no_cache: NoCacheOpt = False,
 ) -> int:
     """Run a plan in one protected window.
 
@@ -384,7 +393,7 @@ def apply(
 
     Example: tablectl apply plans/today.json
     """
-    from tablectl.cli.commands import apply_command  # noqa: PLC0415
+    from tablectl.cli.apply import apply_command  # noqa: PLC0415
 
     saved = [path for path in targets or [] if path.suffix == ".json"]
     policies = [path for path in targets or [] if path not in saved]
@@ -394,8 +403,9 @@ def apply(
         raise UsageError("--without-policies is for a saved plan alone", "for example: apply p.json --without-policies")
     if require_signature and not saved:
         raise UsageError("--require-signature is for a saved plan", "for example: apply p.json --require-signature")
-    request = _request(policies, select, tag, var, remote, exclude, env)
-    request = replace(request, max_tables=max_tables, max_bytes=size("--max-bytes", max_bytes), verbose=verbose)
+    request = _request(policies, var, env, remote, (select, tag, exclude))
+    bounds = max_tables, size("--max-bytes", max_bytes)
+    request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=no_cache, verbose=verbose)
     reports = ReportFiles.of(format, report, saved[0] if saved else None)
     reasons = reason("--proceed", proceed), reason("--override", override)
     options = ApplyOptions(yes, *reasons, wait, watch, without_policies, require_signature)
@@ -432,7 +442,7 @@ def drift(
 
     if yes and not adopt:
         raise UsageError("--yes needs --adopt", "add --adopt, or leave --yes out")
-    request = replace(_request(paths, select, tag, var, remote, exclude, env), verbose=verbose)
+    request = replace(_request(paths, var, env, remote, (select, tag, exclude)), verbose=verbose)
     return drift_command(request, ctx.obj, ReportFiles.of(format, report), DriftOptions(look_back, adopt, yes))
 
 
@@ -460,7 +470,7 @@ def import_(
 
     target = None if output is None or str(output) == "-" else output
     options = ImportOptions(tuple(tables or ()), everything, target, force)
-    return import_command(_request(None, None, None, var, remote, env=env), ctx.obj, format, options)
+    return import_command(_request(None, var, env, remote), ctx.obj, format, options)
 
 
 @app.command()
@@ -495,25 +505,25 @@ def explain(
     Examples: tablectl explain lake.sales.orders; tablectl explain delta.appendOnly; tablectl explain L004
     """
     if table is None and _CODE.match(what):
-        from tablectl.cli.lint import explain_code_command  # noqa: PLC0415
+        from tablectl.cli.explain_code import explain_code_command  # noqa: PLC0415
 
-        return explain_code_command(what, _request(None, None, None, None, None, env=env), ctx.obj, format)
+        return explain_code_command(what, _request(None, None, env), ctx.obj, format)
     if table is None and _PROPERTY.match(what):
         from tablectl.cli.explain import explain_key_command  # noqa: PLC0415
 
-        return explain_key_command(what, _request(None, None, None, None, None, env=env), ctx.obj, format)
+        return explain_key_command(what, _request(None, None, env), ctx.obj, format)
     from tablectl.conflicts.glossary import find_term, looks_like_a_term  # noqa: PLC0415
     from tablectl.policies.attribute_types import SHAPES  # noqa: PLC0415
 
     # An identifier has two parts or more, so a single word is none.
     word = "." not in what and what not in SHAPES
     if table is not None or word or find_term(what) or looks_like_a_term(what):
-        from tablectl.cli.commands import explain_word_command  # noqa: PLC0415
+        from tablectl.cli.explain_term import explain_word_command  # noqa: PLC0415
 
-        return explain_word_command(what, table, _request(paths, None, None, var, remote, env=env), ctx.obj, format)
+        return explain_word_command(what, table, _request(paths, var, env, remote), ctx.obj, format)
     from tablectl.cli.explain import explain_command  # noqa: PLC0415
 
-    return explain_command(what, _request(paths, None, None, var, remote, env=env), ctx.obj, format)
+    return explain_command(what, _request(paths, var, env, remote), ctx.obj, format)
 
 
 @app.command()
@@ -554,15 +564,16 @@ def conflicts(
     var: VarOpt = None,
     env: EnvOpt = None,
     format: TableFormatOpt = ReportFormat.TEXT,  # noqa: A002
+    no_cache: NoCacheOpt = False,
     remote: RemoteOpt = None,
 ) -> int:
     """Show which concurrent operations on a table conflict and how to avoid it, now and after its policy is applied.
 
     Example: tablectl conflicts lake.sales.orders
     """
-    from tablectl.cli.commands import conflicts_command  # noqa: PLC0415
+    from tablectl.cli.conflicts import conflicts_command  # noqa: PLC0415
 
-    request = _request(paths, None, None, var, remote, env=env)
+    request = replace(_request(paths, var, env, remote), no_cache=no_cache)
     options = ConflictOptions(tuple(client or ()), operation or "", everything, between)
     return conflicts_command(table, request, ctx.obj, format, options)
 
@@ -614,7 +625,7 @@ def status(
     reports = ReportFiles.of(format, [*(report or ()), *([html] if html else [])])
     for _, each in reports.files:
         check_format("status", each, OF_STATUS)
-    request = _request(None, select, tag, var, remote, exclude, env)
+    request = _request(None, var, env, remote, (select, tag, exclude))
     asked = StatusRequest(tuple(tables or ()), everything, debt, look_back, parquet, to)
     return status_command(request, ctx.obj, reports, asked)
 
@@ -630,15 +641,48 @@ def init(
     env: EnvOpt = None,
     format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
+    ci: CiOpt = CiSystem.GITHUB,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--source",
+            metavar="SOURCE",
+            help="Where CI installs tablectl from: git+https://HOST/PATH@COMMIT, or a folder with its two wheels.",
+        ),
+    ] = None,
 ) -> int:
     """Start a repository: configuration, policies, a CI workflow, a pre-commit hook. Existing files are kept.
 
     Example: tablectl init lake-policies 'lake.sales.*'
     """
-    from tablectl.cli.init import init_command  # noqa: PLC0415
+    from tablectl.cli.init import InitOptions, init_command  # noqa: PLC0415
 
-    request = _request(None, None, None, var, remote, env=env)
-    return init_command(directory, tuple(tables or ()), request, ctx.obj, format)
+    request = _request(None, var, env, remote)
+    options = InitOptions(ci, None if source is None else _source(source))
+    return init_command(directory, tuple(tables or ()), request, ctx.obj, format, options)
+
+
+def _source(text: str) -> InstallSource:
+    try:
+        return parse_source(text)
+    except ValueError as error:
+        raise UsageError(f"--source {text!r}: {error}") from error
+
+
+@app.command()
+def lock(
+    ctx: typer.Context,
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder. Default: the current one.")] = Path(),
+    ci: CiOpt = CiSystem.NONE,
+    format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
+) -> int:
+    """Write the files from which CI installs this version of tablectl, as `install:` in tablectl.yaml says.
+
+    Example: tablectl lock --ci github
+    """
+    from tablectl.cli.lock import lock_command  # noqa: PLC0415
+
+    return lock_command(directory, ci, ctx.obj, format)
 
 
 @app.command()
@@ -696,9 +740,9 @@ def window_show(
 
     Example: tablectl window show 'delta.`/lake/orders`'
     """
-    from tablectl.cli.commands import window_show_command  # noqa: PLC0415
+    from tablectl.cli.window import window_show_command  # noqa: PLC0415
 
-    return window_show_command(table, _request(None, None, None, None, remote, env=env), ctx.obj, format)
+    return window_show_command(table, _request(None, None, env, remote), ctx.obj, format)
 
 
 @window_app.command("break")
@@ -715,27 +759,22 @@ def window_break(
 
     Example: tablectl window break 'delta.`/lake/orders`' --epoch 3 --reason "CI job cancelled"
     """
-    from tablectl.cli.commands import window_break_command  # noqa: PLC0415
+    from tablectl.cli.window import window_break_command  # noqa: PLC0415
 
-    request = _request(None, None, None, None, remote, env=env)
-    return window_break_command(table, epoch, reason, request, ctx.obj, format)
+    request = _request(None, None, env, remote)
+    return window_break_command(table, request, ctx.obj, format, BreakOptions(epoch, reason))
+
+
+_Filter = list[str] | None
 
 
 def _request(
     paths: list[Path] | None,
-    select: list[str] | None,
-    tag: list[str] | None,
     var: list[str] | None,
-    remote: str | None,
-    exclude: list[str] | None = None,
     env: str | None = None,
+    remote: str | None = None,
+    filters: tuple[_Filter, _Filter, _Filter] = (None, None, None),
 ) -> CommandRequest:
-    return CommandRequest(
-        tuple(paths or ()),
-        tuple(select or ()),
-        tuple(tag or ()),
-        variables(var),
-        remote,
-        environment(env),
-        tuple(exclude or ()),
-    )
+    """``filters`` are ``--select``, ``--tag`` and ``--exclude``."""
+    select, tags, excluded = (tuple(each or ()) for each in filters)
+    return CommandRequest(tuple(paths or ()), select, tags, variables(var), remote, environment(env), excluded)

@@ -6,7 +6,6 @@ where they cannot be: a shell in the middle of a line has no place for it.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
@@ -127,14 +126,15 @@ def _policies(ctx: typer.Context) -> Specs:
     Raises ``TablectlError`` if they are invalid or too many.
     """
     from tablectl.cli.request import variables  # noqa: PLC0415
-    from tablectl.policies.config import load_config  # noqa: PLC0415
     from tablectl.policies.files import find_files  # noqa: PLC0415
-    from tablectl.policies.repository import load_repository, policy_paths  # noqa: PLC0415
+    from tablectl.policies.repository import policy_paths  # noqa: PLC0415
+    from tablectl.project import Project  # noqa: PLC0415
 
-    config = load_config(Path(), os.environ, ctx.params.get("env"))
-    if config.env and not config.environment:
-        config = load_config(Path(), os.environ, next(iter(config.env)))
-    files = find_files(policy_paths(None, config, "."), [])
+    given = variables(ctx.params.get("var"))
+    project = Project.open(env=ctx.params.get("env"), variables=given)
+    if project.config.env and not project.config.environment:
+        project = Project.open(env=next(iter(project.config.env)), variables=given)
+    files = find_files(policy_paths(None, project.config, "."), [])
     if sum(file.stat().st_size for file in files) > _MOST_BYTES:
         raise TablectlError("too many policies to read during completion")
-    return load_repository(None, config, ".", variables(ctx.params.get("var")), os.environ)
+    return project.policies()

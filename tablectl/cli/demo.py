@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from importlib import resources
 from pathlib import Path
 
-from tablectl.api import Engines
 from tablectl.cli.output import Output, write_file
-from tablectl.delta.dialects import DEFAULT_DIALECT
 from tablectl.delta.sql import quote_name
 from tablectl.engine.port import Engine
 from tablectl.model.errors import ExitCode, UsageError
-from tablectl.model.plan import Plan
 from tablectl.planning.plan_file import dump_plan
 from tablectl.policies.config import Config, EngineConfig
 from tablectl.policies.policy_document import load_specs
 from tablectl.policies.spec import Specs
+from tablectl.project import EngineSource, Project
 from tablectl.reports.plan_text import plan_text
 from tablectl.reports.run_text import run_text
 from tablectl.selection import Selection
@@ -82,10 +79,10 @@ def demo_command(directory: Path, out: Output) -> ExitCode:
     lake = root / "lake"
     _write_repository(root)
     specs = load_specs([root / "policies"], variables={"LAKE": str(lake)}, environ={})
-    with Engines(_ALONE, on_start=out.note) as engines:
+    with Project(_ALONE, source=EngineSource(on_start=out.note)) as project:
         out.note(f"building {len(_TABLES)} Delta tables in {lake}")
-        build_lake(engines.start(), lake)
-        return _show_case(specs, engines, root, out)
+        build_lake(project.engines.start(), lake)
+        return _show_case(specs, project, root, out)
 
 
 def build_lake(engine: Engine, lake: Path) -> None:
@@ -111,15 +108,15 @@ def _write_repository(root: Path) -> None:
     write_file(root / "tablectl.yaml", _CONFIG.encode())
 
 
-def _show_case(specs: Specs, engines: Engines, root: Path, out: Output) -> ExitCode:
-    before = _plan(specs, engines)
+def _show_case(specs: Specs, project: Project, root: Path, out: Output) -> ExitCode:
+    before = make_plan(project, specs, Selection())
     saved = root / "plans" / "first.json"
     write_file(saved, dump_plan(before))
     _say(out, "tablectl plan --out plans/first.json", plan_text(before, out.style))
     with out.display() as notify:
-        report = run(before, engines.open, _ALONE, os.environ, Control(notify=notify))
+        report = run(project, before, Control(notify=notify))
     _say(out, "tablectl apply plans/first.json", run_text(report, out.style))
-    after = _plan(specs, engines)
+    after = make_plan(project, specs, Selection())
     _say(out, "tablectl plan", plan_text(after, out.style))
     left = [table.name for table in after.tables]
     expected = [table.name for table in before.tables if table.refusals]
@@ -132,10 +129,6 @@ def _show_case(specs: Specs, engines: Engines, root: Path, out: Output) -> ExitC
         f"  tablectl plan --var LAKE={root / 'lake'}\n"
     )
     return ExitCode.DONE
-
-
-def _plan(specs: Specs, engines: Engines) -> Plan:
-    return make_plan(specs, Selection(), DEFAULT_DIALECT, engines.start)
 
 
 def _say(out: Output, command: str, text: str) -> None:

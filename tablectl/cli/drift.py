@@ -2,43 +2,37 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from tablectl.api import Engines
-from tablectl.cli.commands import configuration, context_here, mask_of, warn_unmatched
 from tablectl.cli.output import Output, write_file
+from tablectl.cli.plan_reports import context_here, selection_of, warn_unmatched
 from tablectl.cli.report_files import ReportFiles
 from tablectl.cli.request import CommandRequest, DriftOptions
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
 from tablectl.planning.drift import wishes
 from tablectl.policies.adopt import Adopter, Adoption
-from tablectl.policies.repository import Repository, open_repository
+from tablectl.policies.repository import Repository
 from tablectl.reports.drift_json import AdoptionFact, adoption_fact
 from tablectl.reports.drift_text import adoption_text
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.render import render_drift
 from tablectl.reports.style import Style, plural
-from tablectl.selection import Selection
-from tablectl.workflow import find_drift, store_options
+from tablectl.workflow import find_drift
 
 
 def drift_command(request: CommandRequest, out: Output, reports: ReportFiles, options: DriftOptions) -> ExitCode:
     """Show the differences from the policies and since when they exist; with ``--adopt``, write the tables' values to
     policies.
     """
-    config = configuration(request)
-    reports.check()
-    repository, specs = open_repository(request.paths, config, ".", request.variables, os.environ)
-    selection = Selection(request.select, request.tags, request.excluded)
-    with Engines(config, on_start=out.note) as engines, out.progress() as on_read:
-        stores, env = store_options(config), config.environment
-        found = find_drift(specs, selection, engines.start, stores, on_read, options.look_back, env)
+    with request.open(out) as project, out.progress() as on_read:
+        reports.check()
+        repository, specs = project.repository(request.paths)
+        found = find_drift(project, specs, selection_of(request), options.look_back, on_read)
     warn_unmatched(specs, found.unmatched, out)
-    mask = mask_of(config)
+    mask = project.mask
     shown = mask.drift(found)
 
     def render(form: ReportFormat, style: Style, adopted: AdoptionFact | None = None) -> str:
@@ -47,8 +41,7 @@ def drift_command(request: CommandRequest, out: Output, reports: ReportFiles, op
     if not options.adopt:
         reports.write(render, out)
         return found.exit_code
-    engine = config.engine
-    adopter = Adopter(engine.dialect, engine.catalog, repository.variables, repository.read)
+    adopter = Adopter(project.dialect, project.catalog, project.variables, repository.read)
     asked = wishes(found)
     adoption = adopter.adopt(repository.texts(), [each for each in asked if not mask.hides_wish(each)])
     hidden = tuple(

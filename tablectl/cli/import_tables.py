@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import os
-
-from tablectl.api import Engines
-from tablectl.cli.commands import configuration
 from tablectl.cli.output import Output, write_file
 from tablectl.cli.request import CommandRequest, ImportOptions
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
 from tablectl.policies.files import shown_path
-from tablectl.policies.repository import load_any, variables_for
 from tablectl.policies.requested_tables import declared_already, requested_tables, whole_catalog
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.style import plural
@@ -20,19 +14,18 @@ from tablectl.workflow import Imported, import_policies
 
 def import_command(request: CommandRequest, out: Output, form: ReportFormat, options: ImportOptions) -> ExitCode:
     """Write policies from live tables to standard output or to a file."""
-    config = configuration(request)
-    given = variables_for(config, request.variables, os.environ)
-    asked = requested_tables(_asked(options, config.engine.catalog), config.engine.catalog, given)
+    project = request.open(out)
+    asked = requested_tables(_asked(options, project.catalog), project.catalog, project.variables)
     if options.output is not None and options.output.exists() and not options.force:
         hint = "name another file, or write over it with --force"
         raise TablectlError(f"{options.output}: the file exists, and import does not overwrite it", hint)
     besides = shown_path(options.output) if options.output else ""
-    known = declared_already(load_any(None, config, ".", request.variables, os.environ), besides)
-    with Engines(config, on_start=out.note) as engines, out.progress() as on_read:
-        found = import_policies(asked, known, config, engines.start, on_read)
+    known = declared_already(project.any_policies(), besides)
+    with project, out.progress() as on_read:
+        found = import_policies(project, asked, known, on_read)
     _tell(found, out)
     if form is ReportFormat.JSON:
-        out.result(json.dumps(_json(found), indent=2) + "\n")
+        out.json_result(_json(found))
     if options.output is not None and found.text:
         write_file(options.output, found.text.encode())
         out.note(

@@ -61,6 +61,10 @@ class Output:
             raise TablectlError(f"the result cannot be written: {error.strerror or error}") from error
         self.results += 1
 
+    def json_result(self, body: object) -> None:
+        """Print a result as JSON. Raises as ``result``."""
+        self.result(json.dumps(body, indent=2) + "\n")
+
     def note(self, text: str) -> None:
         """Print progress and other text that is not the result. A closed terminal must not stop an apply half way."""
         style = Style(self._colour(self._err))

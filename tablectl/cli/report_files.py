@@ -25,6 +25,8 @@ class ReportFiles:
     files: tuple[tuple[Path, ReportFormat], ...] = ()
     shown: bool = True
     """Whether anything is printed."""
+    plan_file: Path | None = None
+    """The file of the plan itself."""
 
     @staticmethod
     def of(form: ReportFormat, files: Sequence[Path] | None, plan: Path | None = None) -> ReportFiles:
@@ -41,7 +43,7 @@ class ReportFiles:
                 twice = "to be written twice" if path in found else "the plan itself"
                 raise UsageError(f"--report {path} is {twice}", "give each report a name of its own")
             found[path] = asked
-        return ReportFiles(form, tuple(found.items()))
+        return ReportFiles(form, tuple(found.items()), plan_file=plan)
 
     def without(self, form: ReportFormat) -> ReportFiles:
         """The same reports without one format, neither printed nor written."""

@@ -6,13 +6,19 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tablectl.applying.stamp import LONGEST_REASON
+from tablectl.cli.output import Output
 from tablectl.delta.client_families import find_family
 from tablectl.delta.protocol import Client
 from tablectl.model.errors import UsageError
 from tablectl.model.table_options import parse_size
 from tablectl.policies.variables import is_variable
+from tablectl.project import EngineSource, Project
+
+if TYPE_CHECKING:  # it loads what only plans need
+    from tablectl.model.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,24 @@ class CommandRequest:
     max_bytes: int | None = None
     verbose: bool = False
     """Whether text shows each table in full, instead of groups of equal changes."""
+    no_cache: bool = False
+    """Whether all commits are read again, instead of those that are not in the user's cache."""
+
+    def open(self, out: Output, plan: Plan | None = None) -> Project:
+        """The repository in the current directory, in the environment of a saved plan if there is one. Raises as
+        ``Project.open``.
+        """
+        source = EngineSource(remote=self.remote, on_start=out.note)
+        cached = not self.no_cache
+        return Project.open(env=self.env, variables=self.variables, source=source, plan=plan, cached=cached)
+
+
+@dataclass(frozen=True, slots=True)
+class BreakOptions:
+    """The options of ``window break``."""
+
+    epoch: int | None
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from types import MappingProxyType
 
-from tablectl.version import __version__
+from tablectl.model.install import CiSystem, InstallSource
+from tablectl.policies.policy_schema import policy_schema
+
+Files = Mapping[str, str]
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 POLICIES = "policies/tables.yaml"
+WORKFLOW = ".github/workflows/tablectl.yml"
+SCHEMA = "tablectl.schema.json"
+KEPT = (".gitignore", ".pre-commit-config.yaml")
+"""Files that most repositories have: those that exist are kept, and the user is shown what to add."""
+
+EDITOR_LINE = f"# yaml-language-server: $schema=../{SCHEMA}\n"
+"""Tells editors which schema a policy file has."""
 
 _CONFIG = """# How tablectl works here. Single values may be variables too: TABLECTL_ENGINE_CATALOG is engine.catalog.
 policies: policies
-
+INSTALL
 # engine:
 #   catalog: spark_catalog       # of names with two parts
 #   dialect: oss                 # or databricks: the dialect of the statements
@@ -65,11 +78,8 @@ on:
 
 permissions: {}
 
-env:
-  TABLECTL: "==VERSION"
-  # Values of variables, for example:
-  # TABLECTL_VAR_LAKE: s3://lake
-  # No credentials here: every job would have them. See the `env` of each job.
+# env: # values of variables, and no credentials: every job would have them. See the `env` of each job.
+#   TABLECTL_VAR_LAKE: s3://lake
 
 jobs:
   plan:
@@ -95,7 +105,12 @@ jobs:
       - uses: actions/setup-python@a26af69be951a213d495a4c3e4e4022e16d87065 # v5.6.0
         with:
           python-version: "3.12"
-      - run: pip install "tablectl${TABLECTL}"
+          cache: pip
+          cache-dependency-path: requirements/tablectl-plan.lock
+      - name: install tablectl
+        run: |
+          pip install --require-hashes -r requirements/tablectl-plan.lock
+          pip install --no-deps --no-build-isolation -r requirements/tablectl.txt
       - name: read the configuration of the base branch
         id: base
         env:
@@ -149,11 +164,16 @@ jobs:
       - uses: actions/setup-python@a26af69be951a213d495a4c3e4e4022e16d87065 # v5.6.0
         with:
           python-version: "3.12"
+          cache: pip
+          cache-dependency-path: requirements/tablectl-apply.lock
       - uses: actions/setup-java@cf277c60eb25467037889841efdb72551f06f6c3 # v4.9.1
         with:
           distribution: temurin
           java-version: "17"
-      - run: pip install "tablectl[spark]${TABLECTL}"
+      - name: install tablectl
+        run: |
+          pip install --require-hashes -r requirements/tablectl-apply.lock
+          pip install --no-deps --no-build-isolation -r requirements/tablectl.txt
       - name: download the plan that was reviewed
         id: find
         env:
@@ -192,9 +212,68 @@ jobs:
       - uses: actions/setup-python@a26af69be951a213d495a4c3e4e4022e16d87065 # v5.6.0
         with:
           python-version: "3.12"
-      - run: pip install "tablectl${TABLECTL}"
+          cache: pip
+          cache-dependency-path: requirements/tablectl-plan.lock
+      - name: install tablectl
+        run: |
+          pip install --require-hashes -r requirements/tablectl-plan.lock
+          pip install --no-deps --no-build-isolation -r requirements/tablectl.txt
       - name: fail where a table is not as declared
         run: python -P -m tablectl.ci drift
+"""
+
+_GITLAB = """# A merge request gets a plan. The pipeline of the default branch plans again; a person starts the apply.
+stages: [plan, apply, drift]
+
+default:
+  image: python:3.12-bookworm
+  cache: {key: {files: [requirements/tablectl-apply.lock]}, paths: [.cache/pip]}
+
+variables:
+  PIP_CACHE_DIR: $CI_PROJECT_DIR/.cache/pip
+  # Values of variables, and no credentials: every job would have them. Give those that can write to the apply job
+  # alone: a protected environment, or id_tokens (docs/ci.md).
+  # TABLECTL_VAR_LAKE: s3://lake
+
+.plan: &install-plan
+  - pip install --require-hashes -r requirements/tablectl-plan.lock
+  - pip install --no-deps --no-build-isolation -r requirements/tablectl.txt
+
+plan:
+  stage: plan
+  script:
+    - *install-plan
+    - tablectl plan --out plan.json --report plan.md --report plan.xml
+  artifacts: {when: always, paths: [plan.json, plan.md], reports: {junit: plan.xml}}
+  rules:
+    - if: $CI_PIPELINE_SOURCE == "merge_request_event"
+      changes: [policies/**/*, tablectl.yaml]
+    - if: $CI_PIPELINE_SOURCE != "schedule" && $CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH
+      changes: [policies/**/*, tablectl.yaml]
+
+apply:
+  stage: apply
+  needs: [plan]
+  environment: production
+  resource_group: tablectl # one apply at a time
+  interruptible: false
+  script:
+    - apt-get update -qq && apt-get install -qq --yes openjdk-17-jre-headless
+    - pip install --require-hashes -r requirements/tablectl-apply.lock
+    - pip install --no-deps --no-build-isolation -r requirements/tablectl.txt
+    - tablectl apply plan.json
+  rules:
+    - if: $CI_PIPELINE_SOURCE != "schedule" && $CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH
+      changes: [policies/**/*, tablectl.yaml]
+      when: manual # what is applied is the plan that this pipeline shows
+
+drift:
+  stage: drift
+  script:
+    - *install-plan
+    - tablectl drift
+  rules:
+    - if: $CI_PIPELINE_SOURCE == "schedule"
 """
 
 _PRE_COMMIT = """repos:
@@ -203,19 +282,47 @@ _PRE_COMMIT = """repos:
       - id: tablectl-validate
         name: tablectl validate
         entry: tablectl validate
-        language: python
-        additional_dependencies: ["tablectl==VERSION"]
+        language: system
         files: ^(policies/.*\\.ya?ml|tablectl\\.yaml)$
         pass_filenames: false
 """
 
 
-def scaffold(policies: str = "") -> Mapping[str, str]:
-    """The files by path in the repository. ``policies`` is the text of the first policies; without it, an example."""
+_GITIGNORE = """# What a local Spark leaves in the folder where it starts.
+spark-warehouse/
+metastore_db/
+derby.log
+"""
+
+_UNKNOWN = """
+# install:                       # where CI installs tablectl from (docs/install.md); then run `tablectl lock`
+#   source: git+https://HOST/PATH@COMMIT
+"""
+
+
+CI_FILES: Mapping[CiSystem, Files] = MappingProxyType(
+    {CiSystem.GITHUB: {WORKFLOW: _WORKFLOW}, CiSystem.GITLAB: {".gitlab-ci.yml": _GITLAB}, CiSystem.NONE: {}}
+)
+
+
+def scaffold(policies: str = "", source: InstallSource | None = None, hashes: Mapping[str, str] = _NONE) -> Files:
+    """The files by path in the repository but those of CI. ``policies`` is the text of the first policies; without it,
+    an example.
+    """
     return {
-        "tablectl.yaml": _CONFIG,
-        POLICIES: policies or _EXAMPLE,
+        "tablectl.yaml": _CONFIG.replace("INSTALL\n", _install_section(source, hashes)),
+        POLICIES: EDITOR_LINE + (policies or _EXAMPLE),
+        SCHEMA: f"{json.dumps(policy_schema(), indent=2)}\n",
         "plans/.gitignore": _PLANS,
-        ".github/workflows/tablectl.yml": _WORKFLOW.replace("VERSION", __version__),
-        ".pre-commit-config.yaml": _PRE_COMMIT.replace("VERSION", __version__),
+        ".gitignore": _GITIGNORE,
+        ".pre-commit-config.yaml": _PRE_COMMIT,
     }
+
+
+def _install_section(source: InstallSource | None, hashes: Mapping[str, str]) -> str:
+    if source is None:
+        return _UNKNOWN
+    lines = [f"    {name}: {value}\n" for name, value in hashes.items()] if source.is_url else []
+    comment = "# where CI installs tablectl from; `tablectl lock` writes requirements/ from it"
+    section = f"install: {comment}\n  source: {source.text}\n"
+    return "\n" + section + ("  hashes:\n" + "".join(lines) if lines else "") + "\n"

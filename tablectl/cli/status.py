@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from time import time
 
-from tablectl.api import Engines
-from tablectl.cli.commands import configuration, context_here
 from tablectl.cli.output import Output, check_writable, write_file
+from tablectl.cli.plan_reports import context_here, selection_of
 from tablectl.cli.report_files import ReportFiles
 from tablectl.cli.request import CommandRequest
 from tablectl.cli.status_rows import append_rows, parquet_bytes
-from tablectl.lake_status import StatusOptions, collect_status
+from tablectl.lake_status import StatusDepth, collect_status
 from tablectl.model.errors import ExitCode
 from tablectl.model.plain import plain
-from tablectl.policies.repository import load_any, variables_for
 from tablectl.policies.requested_tables import requested_tables, whole_catalog
 from tablectl.reports.document import Document
 from tablectl.reports.document_html import document_html
 from tablectl.reports.document_markdown import document_markdown
 from tablectl.reports.document_text import document_text
 from tablectl.reports.formats import ReportFormat
-from tablectl.reports.mask import Mask
 from tablectl.reports.status import LakeStatus
 from tablectl.reports.status_document import status_document
 from tablectl.reports.style import Style
-from tablectl.selection import Selection
-from tablectl.workflow import store_options
 
 _WHERE = "<code>tablectl status --html FILE</code> writes all rows."
 
@@ -49,27 +43,16 @@ class StatusRequest:
 
 def status_command(request: CommandRequest, out: Output, reports: ReportFiles, asked: StatusRequest) -> ExitCode:
     """Returns the exit code: 1 if a table cannot be read, otherwise 0."""
-    config = configuration(request)
-    reports.check()
-    if asked.parquet:
-        check_writable(asked.parquet)
-    specs = load_any(request.paths, config, ".", request.variables, os.environ)
-    texts = [*asked.tables, *([whole_catalog(config.engine.catalog)] if asked.everything else [])]
-    given = variables_for(config, request.variables, os.environ)
-    others = requested_tables(texts, config.engine.catalog, given) if texts else None
-    options = StatusOptions(
-        stores=store_options(config),
-        dialect=config.engine.dialect,
-        env=config.environment,
-        severities=config.severities,
-        look_back=asked.look_back,
-        debt=asked.debt,
-        now=int(time() * 1000),
-    )
-    selection = Selection(request.select, request.tags, request.excluded)
-    with Engines(config, on_start=out.note) as engines, out.progress() as on_read:
-        status = collect_status(specs, others, selection, engines.start, options, on_read)
-    shown = Mask(config.reports.mask).status(status)
+    with request.open(out) as project, out.progress() as on_read:
+        reports.check()
+        if asked.parquet:
+            check_writable(asked.parquet)
+        texts = [*asked.tables, *([whole_catalog(project.catalog)] if asked.everything else [])]
+        others = requested_tables(texts, project.catalog, project.variables) if texts else None
+        options = StatusDepth(look_back=asked.look_back, debt=asked.debt, now=int(time() * 1000))
+        policies = project.any_policies(request.paths)
+        status = collect_status(project, policies, others, selection_of(request), options, on_read)
+    shown = project.mask.status(status)
     document = status_document(shown)
     context = context_here()
 

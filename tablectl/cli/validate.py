@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,11 +14,10 @@ from tablectl.model.errors import ExitCode, InputError, Problem
 from tablectl.model.plain import plain
 from tablectl.planning.lint import Linted, LintedTable, lint
 from tablectl.planning.lint_rules.linted_state import LintedState
-from tablectl.policies.config import Config, load_config
 from tablectl.policies.policy_lines import policy_lines_of
-from tablectl.policies.repository import load_repository
 from tablectl.policies.spec import Specs
 from tablectl.policies.yaml_nodes import SourceFile
+from tablectl.project import Project
 from tablectl.reports.findings_text import counted, findings_lines
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.style import plural
@@ -36,7 +34,7 @@ class _Checked:
 def validate_command(request: CommandRequest, out: Output, form: ReportFormat) -> ExitCode:
     """Check that every policy is valid, in every environment unless one is named."""
     try:
-        checked = _check(request)
+        checked = _check(request, out)
     except InputError as error:
         if form is not ReportFormat.TEXT:
             out.result(_refused(error.problems, form))
@@ -47,20 +45,17 @@ def validate_command(request: CommandRequest, out: Output, form: ReportFormat) -
     return linted.exit_code
 
 
-def _lint(specs: Specs, config: Config) -> tuple[LintedTable, ...]:
+def _lint(specs: Specs, project: Project) -> tuple[LintedTable, ...]:
     """The problems of policies without tables. Patterns are checked only once tables are known."""
-    dialect, severities = config.engine.dialect, config.severities
+    dialect, severities = project.dialect, project.config.severities
     found = (
         LintedTable(
             spec.name.text, lint(LintedState.of_policy(spec.policy, dialect), spec.name, "validate", severities)
         )
         for spec in specs.tables
     )
-    if not config.reports.mask:
-        return tuple(found)
-    from tablectl.reports.mask import Mask  # noqa: PLC0415  # it loads what reports of plans and runs need
-
-    return tuple(map(Mask(config.reports.mask).linted, found))
+    # The mask loads what reports of plans and runs need.
+    return tuple(map(project.mask.linted, found)) if project.config.reports.mask else tuple(found)
 
 
 def _all_findings(checked: Mapping[str, _Checked]) -> Linted:
@@ -68,21 +63,21 @@ def _all_findings(checked: Mapping[str, _Checked]) -> Linted:
     return Linted(tuple(dict.fromkeys(table for each in checked.values() for table in each.linted)))
 
 
-def _check(request: CommandRequest) -> Mapping[str, _Checked]:
+def _check(request: CommandRequest, out: Output) -> Mapping[str, _Checked]:
     """The policies of each environment; without environments, a single entry with an empty name. Raises
     ``InputError``.
     """
-    top = load_config(Path(), os.environ, request.env)
+    top = request.open(out).config
     named = [top.environment] if top.environment or not top.env else list(top.env)
     found, wrong = dict[str, _Checked](), dict[str, tuple[Problem, ...]]()
     for env in named:
-        config = load_config(Path(), os.environ, env)
+        project = replace(request, env=env).open(out)
         try:
-            specs = load_repository(request.paths, config, ".", request.variables, os.environ)
+            specs = project.policies(request.paths)
         except InputError as error:
             wrong[env] = error.problems
         else:
-            found[env] = _Checked(specs, _lint(specs, config))
+            found[env] = _Checked(specs, _lint(specs, project))
     if wrong:
         raise InputError(_together(wrong, len(named)))
     return found

@@ -170,7 +170,7 @@ _LEVELS: Mapping[Level, tuple[str, tuple[str, ...], str]] = MappingProxyType(
             (
                 "The level of a commit that changes no row: OPTIMIZE, REORG and the row tracking backfill. Delta "
                 "chooses it for that commit, whatever the table's level. Files that others added do not conflict;"
-                " files that it rewrites must still be there. No table can be set to it."
+                " files that it rewrites must still exist. No table can be set to it."
             ),
             ("there is nothing to set; `commitInfo.isolationLevel` in the history says which commits used it",),
             "delta-2.4",

@@ -1,7 +1,7 @@
 """The phase of a statement, and which concurrent writes fail: both follow from the commits it makes (docs/window.md).
 
-The conflict rules are asked for every writer that the table's history gives reason to expect. A commit is free when
-all of them continue; it belongs to the rewrite phase when it rewrites files and every append continues.
+The conflict rules are asked for every writer that the table's commits and policy give reason to expect. A commit is
+free when all of them continue; it belongs to the rewrite phase when it rewrites files and every append continues.
 """
 
 from __future__ import annotations
@@ -15,11 +15,17 @@ from tablectl.conflicts.rules.decide import decide_all
 from tablectl.conflicts.rules.delta_spark import RELEASES
 from tablectl.conflicts.statement_commits import commits_of
 from tablectl.conflicts.transactions import CommittedTransaction, ConflictOutcome
+from tablectl.conflicts.writer_evidence import declared_clients, evidence_text, expects_unknown
 from tablectl.delta.client_families import UNKNOWN
 from tablectl.delta.dialects import dialect_of
+from tablectl.delta.protocol import Client
 from tablectl.model.plan import Basis, CommitEffect, Phase
 
 _NO_WRITER = "the table's history names no writer, so every concurrent write may conflict"
+_MORE_WRITERS = (
+    "not all commits of the last 30 days were read, so that another client may write this table, and tablectl assumes "
+    "the strictest conflict checks; to change that, declare its clients under `clients`"
+)
 _UNDOCUMENTED = "an undocumented error"
 
 
@@ -45,14 +51,28 @@ def phase_of(effect: CommitEffect, basis: Basis, dialect: str) -> PhaseVerdict:
     forecasts = forecast(effect, basis, dialect)
     made = commits_of(effect, basis)
     failing = [each for each in forecasts if not each.outcome.succeeds]
-    if not failing:
-        return PhaseVerdict(Phase.FREE, _why_free(made, basis))
+    phase = _phase(effect, forecasts)
+    if phase is Phase.FREE:
+        return PhaseVerdict(phase, _why_free(made, basis))
     casualties = _casualties(forecasts)
+    if phase is Phase.REWRITE:
+        return PhaseVerdict(phase, "it rewrites data files without changing rows: appends do not conflict", casualties)
+    return PhaseVerdict(phase, _why_closed(made, failing, basis, dialect), casualties)
+
+
+def depends_on_writers(effect: CommitEffect, basis: Basis, dialect: str) -> bool:
+    """Whether the phase could be another one if further clients wrote the table, or wrote it in other ways."""
+    made, known = commits_of(effect, basis), ExpectedWriters.of(basis, dialect)
+    return _phase(effect, _forecast(made, known)) is not _phase(effect, _forecast(made, known.strictest()))
+
+
+def _phase(effect: CommitEffect, forecasts: Sequence[Forecast]) -> Phase:
+    failing = [each for each in forecasts if not each.outcome.succeeds]
+    if not failing:
+        return Phase.FREE
     if effect.rewrites_files and not any(each.writer.appends for each in failing):
-        return PhaseVerdict(
-            Phase.REWRITE, "it rewrites data files without changing rows: appends do not conflict", casualties
-        )
-    return PhaseVerdict(Phase.CLOSED, _why_closed(made, failing, basis, dialect), casualties)
+        return Phase.REWRITE
+    return Phase.CLOSED
 
 
 def forecast(effect: CommitEffect, basis: Basis, dialect: str) -> tuple[Forecast, ...]:
@@ -67,10 +87,11 @@ def _forecast(made: tuple[CommittedTransaction, ...], traffic: ExpectedWriters) 
 
 
 def _why_free(made: Sequence[CommittedTransaction], basis: Basis) -> str:
+    """The condition under which a statement is safe: it holds for the writers that are known."""
+    known = evidence_text(basis)
     if all(committed.metadata is None and committed.protocol is None for committed in made):
-        return "only the clustering domain changes, which conflicts with no data write"
-    clients = ", ".join(client.text() for client in basis.client_list())
-    return f"concurrent writes adopt this change and continue; latest writers: {clients}"
+        return f"only the clustering domain changes, which conflicts with no write by the known writers: {known}"
+    return f"the known writers adopt this change and continue: {known}"
 
 
 def _why_closed(made: Sequence[CommittedTransaction], failing: Sequence[Forecast], basis: Basis, dialect: str) -> str:
@@ -79,16 +100,27 @@ def _why_closed(made: Sequence[CommittedTransaction], failing: Sequence[Forecast
     client = first.writer.current.client
     if client.family is dialect_of(dialect).runtime:
         return first.outcome.reason
+    if expects_unknown(basis):
+        known = replace(basis, evidence=replace(basis.evidence, cut=False))
+        if all(each.outcome.succeeds for each in _forecast(tuple(made), ExpectedWriters.of(known, dialect))):
+            return _MORE_WRITERS
     telling = {each.writer.because: each.writer for each in reversed(failing)}
     for because in sorted(telling):
         newest = decide_all(made, replace(telling[because].current, client=RELEASES[-1]))
         if not newest.succeeds:
             return f"{because}: {newest.reason}" if because else newest.reason
-    if not basis.clients:
+    if not basis.clients and not basis.options.clients:
         return _NO_WRITER
+    if client in declared_clients(basis) and client not in basis.client_list():
+        return f"{_declared_text(client)}: {first.outcome.reason}"
     if client.family is UNKNOWN:
         return "an unknown client writes this table; tablectl assumes the strictest conflict checks"
     return f"{client.text()} writes this table: {first.outcome.reason}"
+
+
+def _declared_text(client: Client) -> str:
+    who = "a client whose conflict checks are not documented" if client.family is UNKNOWN else client.text()
+    return f"{who} may write this table by the policy's `clients`"
 
 
 def _casualties(forecasts: Sequence[Forecast]) -> str:

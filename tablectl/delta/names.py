@@ -79,7 +79,7 @@ def join_parts(parts: tuple[str, ...]) -> str:
     return ".".join(part if _PLAIN.match(part) else quote_name(part) for part in parts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TableName:
     """A table, by path (``catalog`` is empty, ``parts`` is one location) or by catalog (``parts`` is schema and table).
 

@@ -10,12 +10,15 @@ import copy
 import re
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from tablectl.engine.errors import engine_error
 from tablectl.engine.heartbeat import Heartbeat
+from tablectl.engine.port import MaySend, always
 from tablectl.model.errors import EngineError
+
+_T = TypeVar("_T")
 
 CLOSE_LIMIT = 10.0
 """Seconds that the release of a session may take: the server drops an abandoned session anyway."""
@@ -49,6 +52,24 @@ def clone(session: Any) -> Any:
     return cloned
 
 
+class _CheckedStub:
+    """A client's stub that asks in the sending thread, directly before each ``ExecutePlan``, whether it may be sent.
+
+    The client sends it again by itself if the server does not know the operation (``reattach.py``).
+    """
+
+    def __init__(self, stub: Any, may_send: Callable[[], None]) -> None:
+        self._stub = stub
+        self._may_send = may_send
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stub, name)
+
+    def ExecutePlan(self, *args: Any, **more: Any) -> Any:  # noqa: N802  # as gRPC names it
+        self._may_send()
+        return self._stub.ExecutePlan(*args, **more)
+
+
 class ConnectLink:
     """A Connect session beyond SQL: its address, its heartbeat, its operations."""
 
@@ -57,9 +78,22 @@ class ConnectLink:
         self._client = session.client
         self._interrupted: dict[str, set[str]] = {}
         self._others: dict[str, Any] = {}
+        self._sending = threading.local()
+        self._client._stub = _CheckedStub(self._client._stub, self._check)
         self.heartbeat = Heartbeat(self._ping, every, dead_after)
         self._client.set_retry_policies([_policy(self.heartbeat.alive)])
         self.heartbeat.start()
+
+    def checked(self, may_send: MaySend, work: Callable[[], _T]) -> _T:
+        """Run a function that sends statements in this thread, each only if ``may_send`` allows it."""
+        self._sending.check = may_send
+        try:
+            return work()
+        finally:
+            self._sending.check = always
+
+    def _check(self) -> None:
+        getattr(self._sending, "check", always)()
 
     @property
     def address(self) -> str:

@@ -70,7 +70,7 @@ def _is_unanswered(error: Exception, condition: str) -> bool:
         return condition.partition(".")[0] in _CUT_OFF
     # By the class itself: its subclasses are exceptions of the server or of the JVM, whose answer did arrive.
     names = {type(error).__name__, *(base.__name__ for base in type(error).__mro__ if base.__name__ == "RpcError")}
-    return isinstance(error, OSError | EOFError) or bool(names & _NO_ANSWER)
+    return isinstance(error, (OSError, EOFError)) or bool(names & _NO_ANSWER)
 
 
 def conflict_in(error: Exception) -> str:

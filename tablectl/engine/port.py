@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from tablectl.delta.names import TableName
@@ -11,6 +11,16 @@ from tablectl.model.errors import TablectlError
 
 SIMPLE_NAME = re.compile(r"[A-Za-z0-9_]+")
 """A name that matches only itself in ``like``. In other names some character may be a wildcard."""
+
+
+MaySend = Callable[[], None]
+"""Called directly before the request of a statement is sent; what it raises ends the call. An engine that sends a
+request again calls it again.
+"""
+
+
+def always() -> None:
+    """A request may be sent at any time."""
 
 
 class Engine(Protocol):
@@ -59,7 +69,7 @@ class Engine(Protocol):
         """Whether the engine answered recently. Never waits."""
         ...
 
-    def execute(self, sql: str, tag: str = "") -> None:
+    def execute(self, sql: str, tag: str = "", may_send: MaySend = always) -> None:
         """Run one statement to its end. Every commit it makes carries the session's stamp, and its operation the tag.
 
         An ``unanswered`` ``EngineError`` does not say how the statement ended: it may still run.
@@ -72,6 +82,7 @@ class Engine(Protocol):
         columns: Sequence[tuple[str, Mapping[str, Any]]],
         partitions: Sequence[str],
         tag: str = "",
+        may_send: MaySend = always,
     ) -> None:
         """Rewrite the whole table from itself, in one stamped commit: its columns in order, each with the metadata that
         it keeps, under these partition columns. ``table`` is a path on engines that accept one.

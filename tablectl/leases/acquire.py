@@ -18,7 +18,7 @@ LONGEST_PAUSE = 5.0
 _LONGEST_REASON = 1_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Claim:
     """What a run writes about itself into every lease that it acquires."""
 
@@ -29,7 +29,7 @@ class Claim:
     ttl: float = 60.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Held:
     """The lease was not acquired because its holder may be alive. ``record`` is the holder's newest record."""
 
@@ -39,7 +39,7 @@ class Held:
         return f"held by {self.record}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sighting:
     """What an observer knows about a lease's holder, carried from one poll of the tail to the next."""
 
@@ -63,7 +63,7 @@ class Sighting:
         return self.record.silence
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Blocked:
     """No lease was acquired. ``holders`` maps the keys of the tables that block to their holders."""
 
@@ -73,24 +73,6 @@ class Blocked:
 def try_acquire(store: RecordStore, claim: Claim, clock: Clock, new_id: Callable[[], str] = random_id) -> Lease | Held:
     """Acquire the lease if it is free. Never waits. Raises ``WindowError`` if the store cannot be reached."""
     return _take(store, claim, clock, new_id, dead=frozenset())
-
-
-def acquire(store: RecordStore, claim: Claim, clock: Clock, new_id: Callable[[], str] = random_id) -> Lease | Held:
-    """Acquire the lease; take it over if its holder stays silent for the holder's ttl × 1.25.
-
-    Waits while the holder may be dead, and returns ``Held`` as soon as it shows a sign of life. Raises ``WindowError``
-    if the store cannot be reached.
-    """
-    seen: Mapping[str, Sighting] = {}
-    while True:
-        taken = acquire_all({"": store}, claim, clock, seen, new_id)
-        if not isinstance(taken, Blocked):
-            return taken[""]
-        holder = taken.holders[""]
-        if holder.alive:
-            return Held(holder.record)
-        seen = taken.holders
-        clock.sleep(min(LONGEST_PAUSE, holder.record.ttl / 12))
 
 
 def acquire_all(
@@ -126,7 +108,7 @@ def acquire_all(
     return taken
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Look:
     sighting: Sighting | None
     """``None`` if the lease is free."""
@@ -155,7 +137,7 @@ def break_lease(store: RecordStore, epoch: int, reason: str, owner: Owner, clock
     for _ in range(ATTEMPTS):
         last = tail(store)
         if last is None or not last.held:
-            raise WindowError(f"nobody holds the lease in {store}", "there is nothing to break: apply may run")
+            raise WindowError(f"the lease in {store} is free", "there is nothing to break: apply may run")
         if last.epoch != epoch:
             raise WindowError(
                 f"the lease in {store} has changed hands since epoch {epoch}: it is held by {last}",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Protocol
 
+from tablectl.compat import UTC
 from tablectl.model.errors import WindowError
 
 

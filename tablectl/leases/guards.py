@@ -10,8 +10,8 @@ import json
 import logging
 import re
 from dataclasses import dataclass
-from enum import StrEnum
 
+from tablectl.compat import StrEnum
 from tablectl.leases.lease_log import Gate
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import RecordStore
@@ -52,7 +52,7 @@ class GuardMode(StrEnum):
 _WAITS_FROM = {GuardMode.ANY: Gate.NO_SCHEMA, GuardMode.REWRITE: Gate.APPENDS_ONLY, GuardMode.APPEND: Gate.CLOSED}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GuardRecord:
     """One beat of one guard. Observers measure on their own clock how long a beat has not changed."""
 
@@ -65,8 +65,8 @@ class GuardRecord:
     mode: GuardMode = GuardMode.ANY
     ttl: float = TTL
     waits: str = ""
-    """``HERE`` while the writer is blocked at this table's gate and could not delete its guard. The location of another
-    table while the writer is blocked at that table's gate in the middle of its write. Else empty."""
+    """``HERE`` while the writer is blocked at this table's gate. The location of another table while the writer is
+    blocked at that table's gate in the middle of its write. Else empty."""
 
     @property
     def name(self) -> str:
@@ -104,7 +104,7 @@ def read_guard(store: RecordStore, guard: str, beat: int) -> GuardRecord | None:
 
 def delete_dead_guard(store: RecordStore, guard: str, beat: int) -> None:
     """Delete a dead guard's beats up to ``beat``. For the holder of the lease: otherwise every later drain waits for
-    it.
+    it, or reads it.
 
     A writer that was only paused puts a later beat when it continues. Never fails; beats that remain expire again.
     """

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from tablectl.compat import Self
 from tablectl.leases.clock import Clock, pause_briefly
 from tablectl.leases.lease_log import (
     KEEP,
@@ -175,6 +176,17 @@ class Lease:
             started = self._clock.monotonic()
             self._append("statement", running=running)
             self._announced = started
+
+    def announce_again(self, running: RunningStatement) -> None:
+        """Announce a statement again, unless a record of the last sixth of the ttl names it.
+
+        Call it directly before the request is sent: if this process was paused since the announcement, another run may
+        have found nothing that runs and have taken the lease over.
+        """
+        with self._alive():
+            fresh = self._clock.monotonic() - self._announced < self._record.ttl * RENEW_EVERY
+        if not fresh:
+            self.announce(running)
 
     def statement_ended(self) -> None:
         """Record that no statement is running any more, neither ours nor our predecessor's.

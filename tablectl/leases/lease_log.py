@@ -14,10 +14,10 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from enum import StrEnum
+from datetime import datetime
 from typing import Any
 
+from tablectl.compat import UTC, StrEnum, parse_time
 from tablectl.leases.owner import UNKNOWN_OWNER, Owner
 from tablectl.model.errors import WindowError
 from tablectl.model.plain import plain
@@ -85,7 +85,7 @@ class Gate(StrEnum):
         return list(Gate).index(self)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunningStatement:
     """A statement that may be running in an engine. It is in the log before it is sent.
 
@@ -112,7 +112,7 @@ class RunningStatement:
             raise ValueError(f"until: {self.until!r} is not a number of seconds up to {LONGEST_STATEMENT:g}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class LeaseRecord:
     """One step in the life of a table's lease. The last record, the tail, is the current state.
 
@@ -232,6 +232,8 @@ def record_at(store: RecordStore, seq: int) -> LeaseRecord | None:
     if data is None:
         return None
     try:
+        if not data:
+            raise ValueError("it is empty, too large, or no plain file")
         record = parse_record(data)
         if record.seq != seq:
             raise ValueError(f"seq: it says that it is number {record.seq}")
@@ -417,7 +419,7 @@ def _int(body: Mapping[str, Any], name: str, default: int | None = None) -> int:
 
 def _number(body: Mapping[str, Any], name: str) -> float:
     value = body.get(name)
-    if not isinstance(value, int | float) or isinstance(value, bool) or abs(value) > LARGEST_NUMBER:
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or abs(value) > LARGEST_NUMBER:
         raise ValueError(f"{name}: it is not a number")
     if math.isnan(value):
         raise ValueError(f"{name}: it is not a number")
@@ -439,7 +441,7 @@ def _texts(body: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def _time(body: Mapping[str, Any], name: str) -> datetime:
-    return datetime.fromisoformat(_text(body, name))
+    return parse_time(_text(body, name))
 
 
 def _gate(text: str) -> Gate:

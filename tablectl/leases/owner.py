@@ -11,7 +11,7 @@ from string import Formatter
 from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class Owner:
     """Who wrote a record. For people only: leases are distinguished by their random ids."""
 

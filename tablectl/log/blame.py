@@ -10,11 +10,12 @@ from tablectl.delta.names import is_local
 from tablectl.log.commits import ParsedCommit
 from tablectl.log.history import History
 from tablectl.log.listing import GapError, parse_listing, segment
+from tablectl.log.managed import open_log
 from tablectl.log.open_version import ListingGapError, read_twice
-from tablectl.log.reader import LOOK_BACK, table_of
+from tablectl.log.reader import table_of
 from tablectl.model.errors import LiveError
 from tablectl.model.plan import Value
-from tablectl.model.table import Commit, LiveTable
+from tablectl.model.table import LOOK_BACK, Commit, LiveTable
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.table_log import TableLog, VanishedError
@@ -81,7 +82,7 @@ def blame_many(inquiries: Iterable[BlameQuery], options: StoreOptions = _DEFAULT
 
 def _trace(stores: Stores, inquiry: BlameQuery) -> BlameResult:
     try:
-        log = stores.open(inquiry.live.location)
+        log = open_log(stores, inquiry.live.location, stores.managed(inquiry.live.location))
         return read_twice(lambda: _walk(log, inquiry), lambda: _walk(log, inquiry))
     except LiveError as error:
         unknown = Origin(before=inquiry.live.version + 1)

@@ -80,7 +80,7 @@ def is_conflict(condition: str) -> bool:
     return condition.partition(".")[0] in CONFLICTS
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, order=True)
 class Problem:
     """One error in an input file. ``line`` and ``column`` count from 1; both are 0 if the position is unknown."""
 

@@ -15,7 +15,15 @@ from tablectl.model.operations import MAPPING_KEY, VECTORS_KEY
 from tablectl.model.showable import Showable
 from tablectl.model.table import ClusteringState, LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
-from tablectl.model.writers import ClientFact, PartitionWriter, client_facts, partition_writers
+from tablectl.model.writers import (
+    NO_EVIDENCE,
+    ClientFact,
+    PartitionWriter,
+    WriterEvidence,
+    client_facts,
+    partition_writers,
+    writer_evidence,
+)
 
 Value = str | tuple[str, ...] | None
 """An attribute's value in a plan: text, a list of columns, or ``None`` for a property that is not set."""
@@ -279,6 +287,8 @@ class Basis:
     clients: tuple[ClientFact, ...]
     partition_writers: tuple[PartitionWriter, ...] = ()
     """The partition writers of a partitioned table, the newest first."""
+    evidence: WriterEvidence = NO_EVIDENCE
+    """The commits from which the writers are known."""
     vectors: int | None
     files: int | None
     bytes: int | None
@@ -307,6 +317,7 @@ class Basis:
             overwrites=live.overwrites,
             clients=client_facts(live),
             partition_writers=partition_writers(live),
+            evidence=writer_evidence(live),
             vectors=live.vectors,
             files=live.files,
             bytes=live.bytes,

@@ -30,10 +30,16 @@ def actions_for(changes: Sequence[Change], basis: Basis) -> tuple[Action, ...]:
 
 
 def refusals_for(
-    changes: Sequence[Change], live: LiveTable, dialect: str, options: TableOptions = NO_OPTIONS
+    changes: Sequence[Change],
+    live: LiveTable,
+    dialect: str,
+    options: TableOptions = NO_OPTIONS,
+    actions: Sequence[Action] | None = None,
 ) -> tuple[Refusal, ...]:
-    """The changes that this table cannot take. Each change is checked together with all the others."""
-    actions = actions_for(changes, Basis.of(live, options))
+    """The changes that this table cannot take. Each change is checked together with all the others. ``actions`` are
+    theirs, if they are known already.
+    """
+    actions = actions_for(changes, Basis.of(live, options)) if actions is None else actions
     operations = tuple(step.operation for action in actions for step in action.steps)
     ids = frozenset(change.id for change in changes)
     target = ChangeTarget(dialect, _properties_after(actions), options, ids, operations)

@@ -53,12 +53,15 @@ def conflict_report(
     Each client comes with whether it has Photon; ``None`` if unknown.
     """
     changes = diff(policy, live) if policy else ()
+    basis = Basis.of(live, options)
     refused = tuple(refusal.change for refusal in refusals_for(changes, live, dialect, options))
-    expected = clients or [(client, None) for client in ExpectedWriters.of(Basis.of(live), dialect).clients]
+    expected = clients or [(client, None) for client in ExpectedWriters.of(basis, dialect).clients]
     views: list[ContextComparison] = []
+    # After the policy is applied, even if that needs a rewrite that is refused.
+    operations = [step.operation for action in actions_for(changes, basis) for step in action.steps]
     for client, photon in expected:
         setting = ConflictContext.of(live, client, photon=photon)
-        after = _after(changes, live, setting)
+        after = setting.after(operations)
         view = ContextComparison((client,), matrix(setting), matrix(after) if changes else None)
         same = next((each for each in views if _alike(each, view)), None)
         if same is None:
@@ -66,11 +69,6 @@ def conflict_report(
         else:
             views[views.index(same)] = replace(same, clients=(*same.clients, client))
     return ConflictReport(live, policy is not None, changes, refused, tuple(views))
-
-
-def _after(changes: Sequence[Change], live: LiveTable, setting: ConflictContext) -> ConflictContext:
-    """The context after the policy is applied, even if that needs a rewrite that is refused."""
-    return setting.after(step.operation for action in actions_for(changes, Basis.of(live)) for step in action.steps)
 
 
 def _alike(one: ContextComparison, other: ContextComparison) -> bool:

@@ -27,6 +27,12 @@ from tablectl.policies.policy_file import Declared, TableEntry
 from tablectl.policies.variables import Variables, escape_variables
 from tablectl.policies.yaml_text import table_key
 
+MOST_PROPERTIES = 1_000
+"""The maximum number of properties in an entry. A table can have 100,000."""
+MOST_REASONS = 100
+"""The maximum number of reasons why a property is left out."""
+MOST_TEXT = 100_000
+"""The maximum number of characters of all of them, with values."""
 _HERE = frozenset(
     {
         FORMATS_KEY.lower(),
@@ -48,7 +54,7 @@ def policy_of_table(live: LiveTable, dialect: str, catalog: str = DEFAULT_CATALO
     Keys that Delta writes itself, and facts that no policy can declare, are left out with a reason. Raises
     ``NameSyntaxError`` if no policy can name the table. In names with two parts, ``catalog`` is implied.
     """
-    told: list[_Told] = [*_attributes(live), *_properties(live, dialect)]
+    told: list[_Told] = [*_attributes(live), *_bounded(_properties(live, dialect))]
     return TableEntry(
         key=table_key(live.name, catalog),
         location=None if live.name.is_path else _location(live),
@@ -109,9 +115,32 @@ def _readable(column: str) -> bool:
         return False
 
 
+def _bounded(properties: Iterator[_Told]) -> Iterator[_Told]:
+    """The properties and reasons that an entry has room for. It says how many others there are."""
+    room, declared, others, said, unsaid = MOST_TEXT, 0, 0, 0, 0
+    for each in properties:
+        size = len(each) if isinstance(each, str) else len(each[1]) + len(each[2])
+        fits = size <= room and (said < MOST_REASONS if isinstance(each, str) else declared < MOST_PROPERTIES)
+        if fits:
+            room -= size
+            said += isinstance(each, str)
+            declared += not isinstance(each, str)
+            yield each
+        else:
+            unsaid += isinstance(each, str)
+            others += not isinstance(each, str)
+    if others:
+        yield (
+            f"{others:,} more properties: an entry gets {MOST_PROPERTIES:,} properties and {MOST_TEXT:,} characters; "
+            "declare by hand what a policy is to manage"
+        )
+    if unsaid:
+        yield f"{unsaid:,} more properties that no policy can declare"
+
+
 def _properties(live: LiveTable, dialect: str) -> Iterator[_Told]:
     declared: set[str] = set()
-    for stored in sorted(live.properties):
+    for stored in sorted(live.properties, key=lambda key: (not key.lower().startswith("delta."), key)):
         if stored.lower() in _HERE:
             continue
         key = canonical_key(stored, dialect)

@@ -19,7 +19,8 @@ from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar,
 def read_attribute(entry: Entry, reading: ValueReader) -> dict[str, GivenValue]:
     """The values that one attribute's entry declares, by attribute name or, for each property, ``properties.<key>``."""
     shape = SHAPES[entry.key]
-    reading = reading.of_value(entry.key, "")
+    if not shape.keyed:  # each property has a reader of its own
+        reading = reading.of_value(entry.key, "", entry.value)
     match entry.value:
         case Scalar(is_null=True):
             hint = f"leave it out: absent means not managed; `unmanaged: [{entry.key}]` cancels an inherited value"

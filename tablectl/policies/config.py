@@ -14,9 +14,11 @@ from tablectl.delta.dialects import DEFAULT_DIALECT, DIALECTS
 from tablectl.delta.names import DEFAULT_CATALOG, is_absolute, is_environment
 from tablectl.model.calendar import LONGEST, Calendar, Rule, check_cron, check_zone
 from tablectl.model.errors import InputError, PlanFileError, Problem, UsageError
+from tablectl.model.install import DISTRIBUTIONS, InstallSource, parse_hash, parse_source
 from tablectl.model.lint_rules import RULES, LintSetting, Severities
 from tablectl.model.store_options import OPTIONS, SECRETS
 from tablectl.policies.branch import BASE, combined, ignored
+from tablectl.policies.catalog_config import CATALOG, CatalogConfig, why_no_catalog
 from tablectl.policies.config_file import Keys, Places, read_values
 from tablectl.policies.config_keys import (
     Command,
@@ -117,6 +119,16 @@ class ReportsConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InstallConfig:
+    """Where CI and the pages install tablectl from. At the top alone."""
+
+    source: InstallSource | None = None
+    """``None`` if unknown: then nothing is written that names an installation."""
+    hashes: Mapping[str, str] = field(default_factory=dict)
+    """The hashes of the two wheels, if ``source`` is a URL."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SignaturesConfig:
     """Who may sign plans. At the top alone: a plan names its environment, and must not choose who vouches for it."""
 
@@ -134,12 +146,15 @@ class Config:
     variables: Mapping[str, str] = field(default_factory=dict)
     """Values for ``${NAME}`` in policies if neither ``--var`` nor ``TABLECTL_VAR_NAME`` sets one."""
     engine: EngineConfig = field(default_factory=EngineConfig)
+    catalogs: Mapping[str, CatalogConfig] = field(default_factory=dict)
+    """How to look up the tables of each catalog. Catalogs that are not listed are those of the engine."""
     window: WindowConfig = field(default_factory=WindowConfig)
     state: str | None = None
     """The location of lease records, if it is not next to the tables."""
     stores: StoresConfig = field(default_factory=StoresConfig)
     reports: ReportsConfig = field(default_factory=ReportsConfig)
     signatures: SignaturesConfig = field(default_factory=SignaturesConfig)
+    install: InstallConfig = field(default_factory=InstallConfig)
     lint: Mapping[str, LintSetting] = field(default_factory=dict)
     """The severity of finding codes, if it differs from the default."""
     env: Mapping[str, Config] = field(default_factory=dict)
@@ -242,6 +257,7 @@ _KEYS: Mapping[str, Takes] = {
             "statement_bound": whole(0, 604_800),
         },
     ),
+    "catalogs": MapOf(CATALOG, why_no_catalog),
     "window": ConfigSection(
         WindowConfig,
         {
@@ -270,8 +286,17 @@ entry here, and nothing else.
 _LATER = ("plans",)
 _ENVIRONMENT = ConfigSection(Config, _KEYS, later=_LATER)
 _SIGNATURES = ConfigSection(SignaturesConfig, {"signers": text(_clean), "required": flag()})
+_INSTALL = ConfigSection(
+    InstallConfig,
+    {
+        "source": text(parse_source),
+        "hashes": MapOf(text(parse_hash), lambda name: "" if name in DISTRIBUTIONS else "is not one of the two wheels"),
+    },
+)
 _CONFIG = ConfigSection(
-    Config, {**_KEYS, "signatures": _SIGNATURES, "env": MapOf(_ENVIRONMENT, _why_no_environment)}, later=_LATER
+    Config,
+    {**_KEYS, "install": _INSTALL, "signatures": _SIGNATURES, "env": MapOf(_ENVIRONMENT, _why_no_environment)},
+    later=_LATER,
 )
 
 

@@ -88,11 +88,11 @@ def _read_entries(
         if entry.key in SHAPES:
             declared.update(read_attribute(entry, reading))
         elif entry.key in OPTIONS:
-            declared.update(OPTIONS[entry.key].read(entry, reading))
+            declared.update(OPTIONS[entry.key].read(entry, reading.about(entry.key, entry.value)))
         elif entry.key not in known:
             reading.refuse(entry, LATER_KEYS, known, {**_misplaced(entry.key, reading), **elsewhere})
         elif entry.key == "tags":
-            declared.update(_read_tags(entry, reading))
+            declared.update(_read_tags(entry, reading.about(entry.key, entry.value)))
         elif entry.key == "location":
             declared.update(_read_location(entry, reading))
     return declared

@@ -75,7 +75,7 @@ def read_bytes(path: Path, problems: list[Problem], missing: bytes | None = None
         problems.append(too_large(file))
         return None
     except FileNotFoundError:
-        if path.is_symlink():  # somebody wants a file here: what it says must not fall away unseen
+        if path.is_symlink():  # a link was put here on purpose: its policies must not be left out silently
             problems.append(Problem(file, 0, 0, "a link that leads nowhere"))
             return None
         if missing is None:

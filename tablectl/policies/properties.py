@@ -25,7 +25,7 @@ def read_properties(node: MapNode, reading: ValueReader) -> dict[str, GivenValue
             message = f"{shown(entry.key)} is declared twice: first on line {given[key].source.line}"
             reading.report(entry.source, message, "Delta folds the case of its own keys: keep one")
             continue
-        value = _read_value(entry, key, reading.of_value("properties", key))
+        value = _read_value(entry, key, reading.of_value("properties", key, entry.value))
         if value is not None:
             given[key] = value
     return given

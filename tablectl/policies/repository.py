@@ -20,15 +20,6 @@ Paths = Sequence[str | Path] | str | Path | None
 """Policy files and directories. ``None`` or an empty value means the path in the configuration."""
 
 
-def load_repository(
-    paths: Paths, config: Config, directory: str | Path, variables: Mapping[str, str], environ: Mapping[str, str]
-) -> Specs:
-    """The policies in ``paths``, by default those that ``tablectl.yaml`` in the directory names. Raises as
-    ``load_specs``.
-    """
-    return open_repository(paths, config, directory, variables, environ)[1]
-
-
 def variables_for(config: Config, given: Mapping[str, str], environ: Mapping[str, str]) -> Variables:
     """The variables of a command. Precedence, highest first: ``--var``, ``TABLECTL_VAR_…``, the configuration."""
     environments = {name: frozenset(each.variables) for name, each in config.env.items()}
@@ -69,26 +60,19 @@ class Repository:
 
 
 def open_repository(
-    paths: Paths, config: Config, directory: str | Path, variables: Mapping[str, str], environ: Mapping[str, str]
+    paths: Paths, config: Config, directory: str | Path, variables: Variables
 ) -> tuple[Repository, Specs]:
     """The files in ``paths`` and the policies in them. Raises as ``load_specs``."""
     problems: list[Problem] = []
     files = read_files(policy_paths(paths, config, directory), problems)
-    known = variables_for(config, variables, environ)
     reading = ValueReader(
-        known, config.engine.dialect, config.engine.catalog, problems, MaskedKeys(config.reports.mask)
+        variables, config.engine.dialect, config.engine.catalog, problems, MaskedKeys(config.reports.mask)
     )
     specs = read_specs(((shown_path(path), data) for path, data in files.items()), reading)
-    return Repository(files, known, config), specs
+    return Repository(files, variables, config), specs
 
 
-def load_any(
-    paths: Paths, config: Config, directory: str | Path, variables: Mapping[str, str], environ: Mapping[str, str]
-) -> Specs:
-    """Like ``load_repository``, for commands that need no policy: empty if no paths are given and the repository has
-    none.
-    """
+def has_policies(config: Config, directory: str | Path) -> bool:
+    """Whether the repository has any policy file where the configuration says."""
     home = Path(directory) / config.policies
-    if not paths and (not home.exists() or (home.is_dir() and not find_files([home], []))):
-        return Specs.of(())
-    return load_repository(paths, config, directory, variables, environ)
+    return home.exists() and not (home.is_dir() and not find_files([home], []))

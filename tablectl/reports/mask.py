@@ -36,7 +36,7 @@ _HARMLESS = frozenset(
 _SHORTEST = 4
 """Values with fewer characters are searched for only as whole words: otherwise they would match everywhere."""
 _KEY = re.compile(r"delta\.[A-Za-z]+(?:\.[A-Za-z]+)*")
-_WAS = re.compile(r" (?:was|shall be|is) ")
+_WAS = re.compile(r" (?:was|is) ")
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ def remarks(run: TableRun) -> Facts:
         back = sum(writer.back for writer in run.writers)
         silent = [silent_text(writer) for writer in run.writers if not writer.back]
         facts.append(("writers", "; ".join([f"{back} of {len(run.writers)} came back", *silent])))
-    facts += [("others", f"version {each.version}{late_text(each)}") for each in run.foreign if each.run]
+    facts += [("others", f"version {each.version}{late_text(each, run)}") for each in run.foreign if each.run]
     facts += [("note", f"the after-hook {each} has not run yet") for each in run.owed]
     facts += [("note", note) for note in run.notes]
     facts += [("note", f"{each} was applied and verified, then changed by others") for each in run.later]

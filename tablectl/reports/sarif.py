@@ -258,7 +258,7 @@ def _of_table_run(run: TableRun) -> Iterator[SarifResult]:
         yield SarifResult("casualty", run.name, "", risk_text(each.writer, each.reason, each.fails))
     for commit in run.foreign:
         if commit.run:
-            yield SarifResult("undone", run.name, "", f"version {commit.version}{late_text(commit)}")
+            yield SarifResult("undone", run.name, "", f"version {commit.version}{late_text(commit, run)}")
 
 
 def _of_failure(failure: TableFailure) -> SarifResult:

@@ -90,7 +90,7 @@ def timeline(run: TableRun) -> Timeline:
         length=span_text(scale.end - scale.start),
         gates=tuple(_gate(each, scale) for each in run.gates),
         statements=tuple(_statement(each, scale) for each in run.statements if time_text(each.at)),
-        marks=_marks(dated, scale),
+        marks=_marks(run, dated, scale),
         events=_events(run, commits),
     )
 
@@ -121,7 +121,7 @@ def _statement(statement: StatementRun, scale: _Scale) -> Bar:
     return Bar(left, round(right - left, 3), kind, f"{statement.id}: {span_text(statement.milliseconds)}")
 
 
-def _marks(dated: list[tuple[CommitRun, bool]], scale: _Scale) -> tuple[Mark, ...]:
+def _marks(run: TableRun, dated: list[tuple[CommitRun, bool]], scale: _Scale) -> tuple[Mark, ...]:
     made: list[Mark] = []
     last = {True: -_NEAR, False: -_NEAR}
     for commit, ours in sorted(dated, key=lambda each: (each[0].at, each[0].version)):
@@ -129,16 +129,16 @@ def _marks(dated: list[tuple[CommitRun, bool]], scale: _Scale) -> tuple[Mark, ..
         free = left - last[ours] >= _NEAR
         if free:
             last[ours] = left
-        made.append(Mark(left, ours, str(commit.version) if free else "", _commit(commit)))
+        made.append(Mark(left, ours, str(commit.version) if free else "", _commit(commit, run)))
     return tuple(made)
 
 
-def _commit(commit: CommitRun) -> str:
+def _commit(commit: CommitRun, run: TableRun) -> str:
     inside = ", while the gate was closed" if commit.inside else ""
     kind = "metadata" if commit.metadata else "data"
     return (
         f"version {commit.version}: {commit.operation or 'unknown operation'} ({kind}) by {commit.user}"
-        f"{inside}{late_text(commit)}"
+        f"{inside}{late_text(commit, run)}"
     )
 
 
@@ -157,7 +157,7 @@ def _events(run: TableRun, commits: list[tuple[CommitRun, bool]]) -> tuple[Timel
         found.append(TimelineEvent(statement.at, _clock(statement.at), "statement", text))
     for commit, ours in commits:
         kind: Literal["commit of this run", "commit of others"] = "commit of this run" if ours else "commit of others"
-        found.append(TimelineEvent(commit.at, _clock(commit.at), kind, _commit(commit)))
+        found.append(TimelineEvent(commit.at, _clock(commit.at), kind, _commit(commit, run)))
     return tuple(sorted(found, key=lambda each: each.at))
 
 

@@ -366,9 +366,12 @@ def commit_text(commit: CommitRun) -> str:
     return f"version {commit.version}: {commit.operation or 'unknown operation'} by {commit.user}{at}"
 
 
-def late_text(commit: CommitRun) -> str:
-    """Why another apply's commit is unusual; empty for other commits."""
-    return f", of the apply {commit.run}, which had lost its lease" if commit.run else ""
+def late_text(commit: CommitRun, table: TableRun) -> str:
+    """Whose commit it is if another apply made it: one that had lost its lease, unless this run lost its own."""
+    if not commit.run:
+        return ""
+    lost = table.outcome in {RunOutcome.LEASE_LOST, RunOutcome.SUCCEEDED}
+    return f", of the apply {commit.run}" + ("" if lost else ", which had lost its lease")
 
 
 def risk_text(who: str, reason: str, fails: str) -> str:

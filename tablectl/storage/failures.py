@@ -22,7 +22,7 @@ _QUERY = re.compile(r"(?<=\?)\S+")
 """The query of a URL. It can be a signature that grants access to the bucket."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Failure:
     """Why a request failed. ``reason`` is a clause without its subject."""
 

@@ -2,6 +2,8 @@
 
 The proof is in the order: the writer puts its guard and then reads the gate, the apply puts its gate and then lists the
 guards. So one of the two sees the other.
+
+A writer that waits leaves a record that says so. No apply waits for it, but each sees that the writer has a guard.
 """
 
 from __future__ import annotations
@@ -82,9 +84,13 @@ class StoredGuard:
 
     def read_gate(self) -> LeaseRecord | None:
         """Put the guard, **then** read the gate: the tail of the lease, ``None`` if there never was one."""
+        self.put_active()
+        return self.gate()
+
+    def put_active(self) -> None:
+        """Put a beat that an apply waits for."""
         self._next = replace(self._next, waits="")
         self.put()
-        return self.gate()
 
     def gate(self) -> LeaseRecord | None:
         """Read the gate: the tail of the lease, ``None`` if there never was one."""
@@ -117,9 +123,13 @@ class StoredGuard:
             raise failures[0]
 
     def wait_here(self) -> None:
-        """Put a beat that says that the write has not begun: for a writer that may not delete its guard."""
+        """Put a beat that says that the write has not begun, and delete the beats before it if that is possible."""
         self._next = replace(self._next, waits=HERE)
         self.put()
+        for name in self._names[:-1]:
+            with suppress(WindowError):
+                self._store.delete(name)
+                self._names.remove(name)
 
     def wait_elsewhere(self, place: str) -> None:
         """State in the next beat that the write is blocked at the gate of another table; with an empty text, that it
@@ -152,7 +162,7 @@ class StoredGuard:
             self._unrecorded = None  # else the holder has just renewed: our next renewal retries
 
 
-@dataclass(slots=True)
+@dataclass
 class _Watch:
     """What a waiting writer knows about the gate, on its own clock."""
 
@@ -170,7 +180,7 @@ class _Watch:
             self.seen, self.since = record, now
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GateEntry:
     """How one write passes the gate of its table."""
 
@@ -192,7 +202,7 @@ class GateEntry:
         after a record that does not block it, or after the store could not be reached for as long as a gate takes to
         die. A gate that is silent for that time is recorded as dead by the waiting writer, and then blocks no write.
         Raises ``GuardTimeout`` with the guard withdrawn, and ``WindowError`` if the store fails at the first read; then
-        the guard may or may not be there.
+        the guard may or may not exist.
         """
         arrived = self.clock.monotonic()
         for _ in range(ATTEMPTS):
@@ -223,10 +233,12 @@ class GateEntry:
         began = self.clock.monotonic()
         watch = _Watch(first, began, began)
         reminder, pause = 0.0, _FIRST_PAUSE
-        self._withdraw(watch)
+        self._wait_here(watch)
         while True:
             now = self.clock.monotonic()
             if self.timeout is not None and now - arrived >= self.timeout:
+                with suppress(WindowError):
+                    self.ask(self.guard.withdraw)
                 raise self._timed_out(watch.seen, now - arrived)
             if now - began >= reminder:
                 _log.info("%s: a write waits at the gate (%s): %s", self.table, watch.seen.gate, watch.seen)
@@ -266,12 +278,12 @@ class GateEntry:
             last = self.ask(self.guard.read_gate)
         except WindowError as error:
             watch.problem = error.message
-            self._withdraw(watch)
+            self._wait_here(watch)
             return False, None
         if last is None or not self._waits_at(last):
             return True, last
         watch.note_record(last, self.clock.monotonic())
-        self._withdraw(watch)
+        self._wait_here(watch)
         return False, None
 
     def _is_cut_off(self, watch: _Watch, now: float) -> bool:
@@ -291,21 +303,22 @@ class GateEntry:
         _log.warning("%s: the write goes on past a gate (%s): %s", self.table, watch.seen.gate, reason)
         self.guard.record_later(watch.seen, reason)
         with suppress(WindowError):
-            self.ask(self.guard.put)  # also adds it to the renewed guards
+            self.ask(self.guard.put_active)  # also adds it to the renewed guards
         return True
 
-    def _withdraw(self, watch: _Watch) -> None:
-        """Withdraw the guard. If that fails, put a beat that says that the write has not begun; a failure does not let
-        the write continue.
+    def _wait_here(self, watch: _Watch) -> None:
+        """Say in the store that the write has not begun; if that fails, withdraw the guard. A failure of both does not
+        let the write continue.
         """
         try:
-            self.ask(self.guard.withdraw)
-        except WindowError as error:
-            if not self.guard.told_undeleted:
-                _log.warning("%s: %s: %s", self.table, UNDELETED, error.message)
-            self.guard.told_undeleted = True
-            with suppress(WindowError):
-                self.ask(self.guard.wait_here)
+            self.ask(self.guard.wait_here)
+        except WindowError:
+            try:
+                self.ask(self.guard.withdraw)
+            except WindowError as error:
+                if not self.guard.told_undeleted:
+                    _log.warning("%s: %s: %s", self.table, UNDELETED, error.message)
+                self.guard.told_undeleted = True
 
     def _timed_out(self, seen: LeaseRecord, waited: float) -> GuardTimeout:
         return GuardTimeout(

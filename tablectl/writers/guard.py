@@ -15,12 +15,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import wraps
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from tablectl.compat import ParamSpec, Self
 from tablectl.delta.names import canonical_location, is_local
 from tablectl.engine.describe import locate
 from tablectl.leases.clock import SystemClock
-from tablectl.leases.guards import TTL, GuardMode, GuardRecord
+from tablectl.leases.guards import GuardMode, GuardRecord
 from tablectl.leases.lease import random_id
 from tablectl.leases.lease_log import LeaseRecord
 from tablectl.leases.owner import current_owner
@@ -29,8 +30,11 @@ from tablectl.storage.records import is_new, open_records, real_place
 from tablectl.version import __version__
 from tablectl.writers.gate_entry import UNDELETED, GateEntry, GuardTimeout, StoredGuard
 from tablectl.writers.keepalive import GuardThread
-from tablectl.writers.options import GuardOptions, ModeName, Table, guard_options
+from tablectl.writers.options import GuardOptions, GuardSettings, ModeName, Table, guard_options
 from tablectl.writers.wrappable import check_plain
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 _UNGUARDED = "this write goes on without a look at the gate, and an apply may fail it"
 _NEW = "%s: there is no Delta table, and so no guard"
@@ -44,11 +48,7 @@ def guard(
     spark: Any,
     table: Table,
     mode: ModeName | GuardMode = "any",
-    *,
-    name: str = "",
-    timeout: float | None = None,
-    state: str | None = None,
-    ttl: float = TTL,
+    **settings: Unpack[GuardSettings],
 ) -> Guard:
     """Guard a write to ``table``: ``with tablectl.guard(spark, "sales.orders"):``, or as a decorator.
 
@@ -71,13 +71,13 @@ def guard(
     table passes at once. Raises ``ValueError`` and ``TypeError`` for invalid arguments, and ``GuardTimeout``. Every
     other failure is logged as a warning.
     """
-    terms = guard_options(table, mode, name, timeout, state, ttl)
+    terms = guard_options(table, mode, **settings)
     if terms.target.location is None and spark is None:
         raise ValueError(f"to look up {terms.target.text!r} takes a session; without one, give the table's location")
     return Guard(spark, terms)
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class _Hold:
     """One use of a guard, from ``__enter__`` to ``__exit__``."""
 
@@ -172,7 +172,7 @@ class Guard:
         if not any(each.mode.covers(hold.mode) for each in outer):
             raise _StrongerModeError(
                 f"{self._terms.target.text}: a guard of mode {hold.mode} inside one of mode {outer[-1].mode} "
-                f"could wait for ever: give the outer one mode {hold.mode}"
+                f"could wait forever: give the outer one mode {hold.mode}"
             )
         return True
 

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError  # another class before Python 3.11
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
@@ -53,7 +54,7 @@ class GuardThread:
         patience = SHORT_ANSWER if self._failed else ANSWER
         try:
             return answer.result(patience)
-        except TimeoutError as error:
+        except FutureTimeoutError as error:
             if answer.done():
                 raise
             raise WindowError(f"its records did not answer within {patience:g} s") from error

@@ -8,8 +8,9 @@ import random
 import time
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
+from tablectl.compat import ParamSpec
 from tablectl.engine.errors import conflict_in
 from tablectl.writers.wrappable import check_plain
 

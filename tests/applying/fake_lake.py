@@ -13,9 +13,9 @@ from tablectl.applying.stamp import Stamp
 from tablectl.delta.names import TableName, parse_table
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.delta.schema import Field, Schema
+from tablectl.engine.port import MaySend, always
 from tablectl.model.errors import EngineError, LiveError
-from tablectl.model.table import ClusteringState, Commit, FileGroup, HistoryTruncation, LiveTable
-from tablectl.model.table_options import Optimize
+from tablectl.model.table import WITH_HISTORY, ClusteringState, Commit, Depth, FileGroup, HistoryTruncation, LiveTable
 from tests.look_back import with_look_back
 
 # A parser of the statements
@@ -297,14 +297,7 @@ class FakeLake:
         return table
 
     def read(
-        self,
-        name: TableName,
-        location: str,
-        *,
-        version: int | None = None,
-        counts: bool = False,
-        truncation: bool = False,
-        marks: Optimize | None = None,
+        self, name: TableName, location: str, depth: Depth = WITH_HISTORY, *, version: int | None = None
     ) -> LiveTable:
         with self.lock:
             table = self.tables[location]
@@ -313,10 +306,10 @@ class FakeLake:
             if table.broken:
                 raise LiveError(f"{location}: {table.broken}")
             live = table.live if version is None else self._at(table, version)
-            known = counts or table.checksums or not live.protocol.has("deletionVectors")
+            known = depth.counts or table.checksums or not live.protocol.has("deletionVectors")
             live = live if known else replace(live, vectors=None)
-            live = replace(live, marks=live.marks if marks else None, optimize=marks or "never")
-            return replace(live, truncation=table.truncation(live) if truncation else None)
+            live = replace(live, marks=live.marks if depth.marks else None, optimize=depth.marks or "never")
+            return replace(live, truncation=table.truncation(live) if depth.truncation else None)
 
     @staticmethod
     def _at(table: FakeTable, version: int) -> LiveTable:
@@ -352,6 +345,8 @@ class FakeEngine:
     midway: Callable[[FakeTable], None] = lambda _table: None
     inside: Hook = lambda _table, _operation: None
     """Runs before each commit of a statement that makes several."""
+    on_send: Callable[[], None] = lambda: None
+    """Runs directly before a request is sent."""
     now: Callable[[], int] = lambda: 1_700_000_000_000
     """Milliseconds since the epoch, by the clock that Delta asks."""
     closed: int = 0
@@ -384,7 +379,9 @@ class FakeEngine:
         self.interrupted.append((tag, address))
         return self.running.get(tag, self.running.get("*", False))
 
-    def execute(self, sql: str, tag: str = "") -> None:
+    def execute(self, sql: str, tag: str = "", may_send: MaySend = always) -> None:
+        self.on_send()
+        may_send()
         parsed = parse_sql(sql)
         self.tags.append(tag)
         table = self._find(parsed.table[1:] if parsed.table[0] == "delta" else parsed.table)
@@ -400,7 +397,10 @@ class FakeEngine:
         columns: Sequence[tuple[str, Mapping[str, Any]]],
         partitions: Sequence[str],
         tag: str = "",
+        may_send: MaySend = always,
     ) -> None:
+        self.on_send()
+        may_send()
         self.tags.append(tag)
         found = self._find(table.parts if table.is_path else (table.catalog, *table.parts))
         with self.lake.lock:

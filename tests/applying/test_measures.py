@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tablectl.applying.remaining import separate_commits
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.stamp import Stamp
 from tablectl.leases.clock import milliseconds
-from tablectl.leases.guards import GuardMode
+from tablectl.leases.guards import HERE, GuardMode
 from tablectl.model.errors import EngineError
 from tablectl.model.plan import CommitEffect, Phase, Statement
 from tests.applying.fake_lake import FakeTable, at
@@ -189,6 +191,37 @@ def test_a_table_whose_writers_use_guards_has_no_casualties_by_rumour(world: Wor
     world.table.commit("WRITE", "etl")
     FakeGuard(world.store, mode=GuardMode.APPEND, ttl=1)
     assert world.run(world.plan(isolation="Serializable")).casualties == ()
+
+
+def waiting(world: World, writer: str = "etl") -> FakeGuard:
+    """A guard of a writer that waits at the gate."""
+    guard = FakeGuard(world.store, writer)
+    guard.end()
+    guard.record = replace(guard.record, beat=2, waits=HERE)
+    world.store.create(guard.record.name, guard.record.to_bytes())
+    return guard
+
+
+def test_a_writer_that_came_to_a_closed_gate_and_waits_has_a_guard(world: World) -> None:
+    """The drain was over when it came."""
+    at_work(world)
+    world.table.commit("WRITE", "etl")
+    world.before = at(1, lambda _table: waiting(world))
+    run = world.run(world.plan(isolation="Serializable"))
+    assert (run.outcome, run.casualties) == (RunOutcome.APPLIED, ())
+
+
+def test_the_record_of_a_writer_that_died_as_it_waited_does_not_stay_for_ever(world: World) -> None:
+    guard = waiting(world)
+    world.run(world.plan(isolation="Serializable"))
+    assert guard.record.name not in world.store.kept
+
+
+def test_one_that_began_to_wait_meanwhile_keeps_its_record(world: World) -> None:
+    came: list[FakeGuard] = []
+    world.before = at(1, lambda _table: came.append(waiting(world)))
+    world.run(world.plan(isolation="Serializable"))
+    assert came[0].record.name in world.store.kept
 
 
 def test_a_statement_that_failed_has_failed_nobody(world: World) -> None:

@@ -320,7 +320,7 @@ def test_what_does_not_read_as_declared_at_our_last_commit_is_unverified(world: 
     world.after = at(1, lambda table: table.set_property("owner.team", None, "eve"))
     run = world.run(plan)
     assert run.outcome is RunOutcome.UNVERIFIED
-    assert "properties.owner.team shall be web and is not set" in run.message
+    assert "properties.owner.team is not set, not web" in run.message
     assert [each.user for each in run.foreign] == ["eve"]
     assert len(world.sent) == 2
 

@@ -20,7 +20,7 @@ from tablectl.model.errors import EngineError
 from tablectl.model.table_options import TableOptions
 from tests.applying.fake_lake import FakeEngine, FakeLake, FakeTable, at
 from tests.applying.world import Kill, World, settle
-from tests.leases.lease_fakes import Fault, claim
+from tests.leases.lease_fakes import Fault, acquire, claim
 
 NO_ANSWER = EngineError("the connection was reset", "see whether its server runs", unanswered=True)
 DAY: dict[str, Any] = {"partitioning": ("day",)}
@@ -156,7 +156,7 @@ def test_a_foreign_change_of_the_same_key_at_the_last_moment_is_reported(world: 
     world.before = at(1, lambda table: table.set_property("owner.team", "green"))
     run = world.run(plan)
     assert (run.outcome, world.table.live.properties["owner.team"]) == (RunOutcome.UNVERIFIED, "web")
-    assert run.message.startswith("version 2 went over somebody else's change: properties.owner.team")
+    assert run.message.startswith("version 2 overwrote a change of another writer: properties.owner.team")
     assert run.message.endswith("by version 1 (SET TBLPROPERTIES)")
 
 
@@ -166,6 +166,56 @@ def test_a_foreign_change_of_another_key_is_nobodys_trouble(world: World) -> Non
     run = world.run(plan)
     assert run.outcome is RunOutcome.APPLIED
     assert [each.version for each in run.foreign] == [1]
+
+
+# A pause before it is sent
+
+
+def test_a_run_that_was_paused_past_its_lease_before_it_sent_a_statement_does_not_send_it(world: World) -> None:
+    """Its successor found nothing running, and sent the statement itself."""
+    plan = world.plan(isolation="Serializable")
+    made = engines(world)
+    lease = world.lease("ann")
+
+    def paused() -> None:
+        made[0].on_send = lambda: None
+        world.clock.now += 100
+        successor = acquire(world.store, claim("ben"), world.clock)
+        assert isinstance(successor, Lease)
+        world.table.set_property("delta.isolationLevel", "Serializable")
+
+    world.tick = lambda event: setattr(made[0], "on_send", paused) if event == "before closed-set" else None
+    run = world.run(plan, lease=lease)
+    assert (run.outcome, world.sent, world.table.live.version) == (RunOutcome.LEASE_LOST, [], 1)
+
+
+def test_one_that_was_paused_for_less_announces_the_statement_again(world: World) -> None:
+    plan = world.plan(isolation="Serializable")
+    made = engines(world, bound=50.0, address="here")
+
+    def paused() -> None:
+        world.clock.now += 20
+
+    world.tick = lambda event: setattr(made[0], "on_send", paused) if event == "before closed-set" else None
+    run = world.run(plan)
+    assert run.outcome is RunOutcome.APPLIED
+    named = [each.running.until for each in records(world) if each.running]
+    assert named[0] == named[1]
+
+
+def test_a_statement_that_is_not_sent_is_not_in_the_lease_record(world: World) -> None:
+    """The store does not answer at the last moment."""
+    plan = world.plan(isolation="Serializable")
+    made = engines(world)
+
+    def paused() -> None:
+        world.clock.now += 20
+        world.store.faults.append(Fault.REFUSED)
+
+    world.tick = lambda event: setattr(made[0], "on_send", paused) if event == "before closed-set" else None
+    run = world.run(plan)
+    assert (run.outcome, world.sent) == (RunOutcome.FAILED, [])
+    assert tail(world.store).running is None  # type: ignore[union-attr]
 
 
 # Answers that do not come

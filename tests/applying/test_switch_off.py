@@ -7,7 +7,7 @@ as well, over all interleavings.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any
 
@@ -23,9 +23,11 @@ from tablectl.leases.guards import GuardMode
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_log import Gate, LeaseRecord, dump_record, record_name, tail
 from tablectl.model.errors import TablectlError
+from tablectl.model.table_options import TableOptions
+from tablectl.writers import gate_entry
 from tablectl.writers.gate_entry import StoredGuard
 from tests.applying import test_calendar_check as test_hours
-from tests.applying import test_gate, test_hooks
+from tests.applying import test_gate, test_hooks, test_measures, test_statement
 from tests.applying import test_run_table as test_table
 from tests.applying.world import DIGEST, WITH_VECTORS, World
 from tests.leases import test_acquire, test_lease, test_lease_log
@@ -46,6 +48,13 @@ class Switch:
 def orders(**facts: Any) -> World:
     world = World()
     world.lake.add(**facts)
+    return world
+
+
+def named() -> World:
+    """A catalog table in /blue, which a policy allows to rewrite."""
+    world = World(options=TableOptions(rewrite="allowed", max_bytes=5000))
+    world.lake.add("main.sales.orders", "/blue")
     return world
 
 
@@ -135,6 +144,60 @@ SWITCHES = {
         lambda *_: [],
         lambda: test_table.test_what_does_not_read_as_declared_at_our_last_commit_is_unverified(orders()),
     ),
+    "a name is resolved directly before each statement": Switch(
+        table,
+        "check_target",
+        nothing,
+        lambda: test_statement.test_a_name_that_was_swapped_while_writers_were_waited_for_leads_nowhere(
+            named(), {"isolation": "Serializable"}
+        ),
+    ),
+    "a statement that a rename took along is looked for": Switch(
+        statement,
+        "_elsewhere",
+        nothing,
+        lambda: test_statement.test_a_statement_that_went_to_another_table_names_both_loudly(named()),
+    ),
+    "an overwrite goes to the location": Switch(
+        table,
+        "target",
+        lambda _window, plan: plan.table,
+        lambda: test_statement.test_an_overwrite_is_written_to_the_location_and_never_to_a_name(named()),
+    ),
+    "a statement is announced before it is sent": Switch(
+        Lease,
+        "announce",
+        nothing,
+        lambda: test_statement.test_the_record_names_a_statement_before_it_is_sent_and_takes_it_back_after(orders()),
+    ),
+    "a statement is sent only while the lease is ours": Switch(
+        Lease,
+        "announce_again",
+        nothing,
+        lambda: test_statement.test_a_run_that_was_paused_past_its_lease_before_it_sent_a_statement_does_not_send_it(
+            orders()
+        ),
+    ),
+    "a statement that may still run is waited for": Switch(
+        statement,
+        "_wait_for_end",
+        lambda *_: True,
+        lambda: test_statement.test_one_of_which_nobody_knows_is_unknown_and_the_gate_stays_shut_for_the_ttl(
+            orders(), None
+        ),
+    ),
+    "the statement of a killed run is ended first": Switch(
+        table,
+        "end_inherited",
+        nothing,
+        lambda: test_statement.test_the_statement_of_a_killed_run_is_ended_before_the_table_is_read(orders()),
+    ),
+    "a change of somebody else that a statement went over is reported": Switch(
+        table,
+        "_check_between",
+        nothing,
+        lambda: test_statement.test_a_foreign_change_of_the_same_key_at_the_last_moment_is_reported(orders()),
+    ),
     "a name must still lead where the plan looked": Switch(
         statement,
         "_where",
@@ -168,6 +231,12 @@ SWITCHES = {
         "take_for_dead",
         lambda *_: True,
         test_passage.test_and_its_holder_whose_clock_stood_still_learns_it,
+    ),
+    "a writer that was taken for dead begins again": Switch(
+        gate_entry,
+        "tail",
+        lambda store: replace(last, dead_guards=()) if (last := tail(store)) else None,
+        test_passage.test_a_guard_that_was_taken_for_dead_is_put_again_under_another_id,
     ),
     "a dead gate stays shut for as long as its statement may run": Switch(
         LeaseRecord,
@@ -212,6 +281,12 @@ SWITCHES = {
         "_is_guarded",
         lambda _keeper: False,
         lambda: test_gate.test_appends_pass_while_a_merge_is_waited_for(orders(**test_gate.CLUSTERED)),
+    ),
+    "a writer that waits is seen to have a guard": Switch(
+        GateKeeper,
+        "_note_waiting",
+        nothing,
+        lambda: test_measures.test_a_writer_that_came_to_a_closed_gate_and_waits_has_a_guard(orders(**WITH_VECTORS)),
     ),
     "after-hooks are left to who took the lease": Switch(
         Lease,

@@ -13,6 +13,7 @@ from tablectl.applying import turns as turns_module
 from tablectl.applying.context import WindowSettings
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.turns import LONGEST_WITH_SHUT_GATE, SHORT_DRAIN, Lane, Turn, Turns, lane_of
+from tablectl.engine.port import MaySend, always
 from tablectl.leases.guards import GuardMode
 from tablectl.model.plan import Statement
 from tests.applying.fake_lake import FakeEngine, FakeTable
@@ -153,7 +154,7 @@ class SlowEngine(FakeEngine):
         self.shut_beside: list[str] = []
         run.engine = self
 
-    def execute(self, sql: str, tag: str = "") -> None:
+    def execute(self, sql: str, tag: str = "", may_send: MaySend = always) -> None:
         closed = not sql.startswith("REORG")
         with self.guard:
             self.closed_now += closed
@@ -161,7 +162,7 @@ class SlowEngine(FakeEngine):
         self.during(sql)
         others = [name for name in self.run.stores if f"`{name}`" not in sql]
         self.shut_beside += [name for name in others if self.run.gate(name[-1]) == "closed"]
-        super().execute(sql, tag)
+        super().execute(sql, tag, may_send)
         with self.guard:
             self.closed_now -= closed
 

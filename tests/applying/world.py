@@ -14,15 +14,14 @@ from tablectl.applying.run_table import run_table
 from tablectl.applying.stamp import Stamp
 from tablectl.attributes.policy import Policy
 from tablectl.delta.protocol import Protocol
-from tablectl.leases.acquire import acquire
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.lease import Lease
 from tablectl.model.plan import TablePlan
-from tablectl.model.table import LiveTable
+from tablectl.model.table import Depth, LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.planning.plan_table import plan_table
 from tests.applying.fake_lake import FakeEngine, FakeLake, FakeTable, Hook
-from tests.leases.lease_fakes import FakeClock, MemoryRecords, claim
+from tests.leases.lease_fakes import FakeClock, MemoryRecords, acquire, claim
 
 DIGEST = "d1"
 VECTORS = Protocol(3, 7, frozenset({"deletionVectors"}), frozenset({"deletionVectors"}))
@@ -77,7 +76,8 @@ class World:
         """The table as a plan with these options reads it."""
         truncates = self.options.truncate_history
         marks = self.options.optimize if self.options.optimize != "never" else None
-        return self.lake.read(self.table.name, self.table.live.location, counts=True, truncation=truncates, marks=marks)
+        depth = Depth(counts=True, truncation=truncates, marks=marks)
+        return self.lake.read(self.table.name, self.table.live.location, depth)
 
     def run(self, plan: TablePlan, run: str = "ann", lease: Lease | None = None) -> TableRun:
         lease = lease or self.lease(run)

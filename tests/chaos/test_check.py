@@ -219,6 +219,11 @@ def test_exit_codes_that_fit_break_nothing(table: HandMade) -> None:
     assert check_exits(told, {"t0": table.log()}) == []
 
 
+def test_a_table_that_another_run_of_the_plan_finished_is_done(table: HandMade) -> None:
+    table.commit(user=stamp("a"))
+    assert check_exits([report("a", outcome="done by another run", code=0)], {"t0": table.log()}) == []
+
+
 # Writers -------------------------------------------------------------------------------------------------------------
 
 

@@ -18,7 +18,8 @@ import yaml
 
 import tablectl.ci.steps
 from tablectl.ci.steps import STEPS
-from tablectl.cli.scaffold import scaffold
+from tablectl.cli.scaffold import CI_FILES
+from tablectl.model.install import CiSystem
 from tests.ci.conftest import FakeGitHub, Runner, base_commit
 from tests.ci.hand import OURS, Hand, bash_reads
 from tests.cli.conftest import Cli, FakeSpark, Repository
@@ -27,7 +28,7 @@ from tests.docs.pages import PAGES, blocks
 
 ROOT = Path(__file__).parents[2]
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
-WORKFLOW_TEXT = scaffold()[".github/workflows/tablectl.yml"]
+WORKFLOW_TEXT = CI_FILES[CiSystem.GITHUB][".github/workflows/tablectl.yml"]
 WORKFLOW: dict[str, Any] = yaml.safe_load(WORKFLOW_TEXT)
 FILES: list[tuple[str, list[dict[str, Any]]]] = [
     ("action.yml", ACTION["runs"]["steps"]),
@@ -197,7 +198,7 @@ def test_what_is_installed_is_locked_by_hashes(tmp_path: Path, mode: str, extras
     files = " ".join(f"-r /the action/locks/{name}.lock" for name in locks.split())
     assert (tmp_path / "asked").read_text().splitlines()[1:] == [
         f"{pip} --require-hashes {files}",
-        f"{pip} --no-build-isolation --no-deps /the action",
+        f"{pip} --no-build-isolation --no-deps /the action/packages/tablectl-guard /the action",
         *([f"{pip} --no-build-isolation /the action{more}"] if more else []),
     ]
     assert (tmp_path / "output").read_text() == f"python={tmp_path}/tablectl-venv/bin/python\n"
@@ -209,7 +210,9 @@ def test_extras_that_no_lock_has_are_refused(tmp_path: Path) -> None:
 
 
 def test_locks_of_the_action_are_parts_of_the_one_that_is_tested() -> None:
-    """Each names every package that its extra needs, at the version and with the hashes of ``requirements.lock``."""
+    """Each names every package that its extra needs, at the version and with the hashes of ``requirements.lock``.
+    tablectl-guard is in this repository.
+    """
     tested = blocks_of(ROOT / "requirements.lock")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = project["project"]["optional-dependencies"]
@@ -219,7 +222,7 @@ def test_locks_of_the_action_are_parts_of_the_one_that_is_tested() -> None:
         locked = blocks_of(ROOT / "locks" / f"{name}.lock")
         assert locked <= tested, name
         names = {re.split(r"[^\w.-]", each)[0] for each in locked}
-        assert {re.split(r"[^\w.-]", each)[0].lower() for each in roots} <= names, name
+        assert {re.split(r"[^\w.-]", each)[0].lower() for each in roots} <= names | {"tablectl-guard"}, name
         assert all("--hash=sha256:" in each for each in locked)
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-import tablectl.api
 from tablectl.cli.app import run_cli
+from tablectl.engine import spark
 from tests.cli.log_lake import LogEngine, create
 
 
@@ -45,7 +45,7 @@ class FakeSpark:
 @pytest.fixture
 def fake_spark(monkeypatch: pytest.MonkeyPatch) -> FakeSpark:
     fake = FakeSpark()
-    monkeypatch.setattr(tablectl.api, "open_spark", fake)
+    monkeypatch.setattr(spark, "open_spark", fake)
     return fake
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tablectl.delta.names import TableName
+from tablectl.engine.port import MaySend, always
 from tablectl.model.errors import EngineError, LiveError, TablectlError
 from tests.applying.fake_lake import Sql, changed_properties, features_of, parse_sql
 
@@ -174,6 +175,7 @@ class LogEngine:
         columns: Sequence[tuple[str, Mapping[str, Any]]],
         partitions: Sequence[str],
         tag: str = "",
+        may_send: MaySend = always,
     ) -> None:
         raise AssertionError("these tables hold no data")
 
@@ -186,7 +188,8 @@ class LogEngine:
     def interrupt(self, tag: str, address: str = "") -> bool | None:
         return False
 
-    def execute(self, sql: str, tag: str = "") -> None:
+    def execute(self, sql: str, tag: str = "", may_send: MaySend = always) -> None:
+        may_send()
         parsed = parse_sql(sql)
         path = Path(parsed.table[1]) if parsed.table[0] == "delta" else self._path(parsed.table)
         self.sent.append(sql)

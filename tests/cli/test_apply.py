@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from tablectl.applying.events import RunEvent
-from tablectl.cli import commands
+from tablectl.cli import show
 from tablectl.cli.display import Lines
 from tablectl.cli.output import Output
+from tablectl.engine import spark
 from tablectl.engine.spark import INSTALL
 from tablectl.leases.acquire import Claim, try_acquire
 from tablectl.leases.clock import SystemClock
@@ -487,12 +488,13 @@ def test_the_window_of_a_catalog_table_is_looked_up(cli: Cli, lake: Repository, 
 
 RUNNER = """
 import os, sys
-import tablectl.api, tablectl.cli.commands as commands
+from tablectl.cli import apply as command
+from tablectl.engine import spark
 from tablectl.cli.app import run_cli
 from tests.cli.log_lake import LogEngine
 
 controls = []
-real = commands.Control
+real = command.Control
 
 def control(**given):
     controls.append(real(**given))
@@ -506,8 +508,8 @@ def after(sql):
         threading.Event().wait()
 
 import threading
-commands.Control = control
-tablectl.api.open_spark = lambda options, stamp="": LogEngine(stamp, options.dialect, {}, after)
+command.Control = control
+spark.open_spark = lambda options, stamp="": LogEngine(stamp, options.dialect, {}, after)
 sys.exit(run_cli(sys.argv[1:], os.environ))
 """
 
@@ -605,7 +607,7 @@ def test_a_library_that_takes_the_handler_gets_it_taken_back(
         signal.signal(signal.SIGINT, theirs)
         return opened(options, stamp)
 
-    monkeypatch.setattr("tablectl.api.open_spark", open_spark)
+    monkeypatch.setattr(spark, "open_spark", open_spark)
     fake_spark.after = lambda _sql: seen.append(signal.getsignal(signal.SIGINT))
     assert cli("apply", "p.json").code == 0
     assert seen
@@ -617,6 +619,6 @@ def test_an_interrupt_anywhere_else_is_one_word(cli: Cli, monkeypatch: pytest.Mo
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(commands, "show_command", interrupted)
+    monkeypatch.setattr(show, "show_command", interrupted)
     result = cli("show", "p.json")
     assert (result.code, result.out, result.err) == (1, "", "error: interrupted\n")

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tablectl.cli import apply, plan, plan_reports
+from tablectl.reports import run_markdown
 from tests.cli.conftest import Cli, FakeSpark, Repository
 
 
@@ -99,7 +101,7 @@ def broken(*_: Any, **__: Any) -> str:
 def test_a_run_whose_report_cannot_be_made_says_what_it_committed(
     cli: Cli, one: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
-    monkeypatch.setattr("tablectl.cli.commands.render_run", broken)
+    monkeypatch.setattr(apply, "render_run", broken)
     result = cli("apply", "--yes", "--format", form, "--report", "run.md")
     assert (result.code, len(fake_spark.sent)) == (5, 1)
     assert f"{one.name('a')}: applied and verified; committed as version 2\n" in result.err
@@ -128,7 +130,7 @@ def test_a_disk_that_is_full_under_the_result(
 def test_one_report_that_cannot_be_made_keeps_no_other_back(
     cli: Cli, one: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tablectl.reports.run_markdown.run_markdown", broken)
+    monkeypatch.setattr(run_markdown, "run_markdown", broken)
     result = cli("apply", "--yes", "--report", "run.md", "--report", "run.html")
     assert (result.code, Path("run.html").exists(), Path("run.md").exists()) == (5, True, False)
     assert result.out.splitlines()[-1] == "Apply: 1 applied; 1 commit made."
@@ -140,7 +142,7 @@ def test_a_run_without_commits_whose_report_cannot_be_made_is_an_error(
     cli: Cli, one: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cli("apply", "--yes")
-    monkeypatch.setattr("tablectl.cli.commands.render_run", broken)
+    monkeypatch.setattr(apply, "render_run", broken)
     assert cli("apply", "--yes").code == 1
 
 
@@ -150,7 +152,7 @@ def test_ctrl_c_while_a_report_is_written_is_no_run_without_commits(
     def interrupted(*_: Any) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tablectl.cli.commands.render_run", interrupted)
+    monkeypatch.setattr(apply, "render_run", interrupted)
     result = cli("apply", "--yes")
     assert (result.code, "error: interrupted" in result.err, "committed as version" in result.err) == (5, True, True)
 
@@ -158,7 +160,7 @@ def test_ctrl_c_while_a_report_is_written_is_no_run_without_commits(
 def test_a_plan_whose_report_cannot_be_made_is_an_error(
     cli: Cli, one: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tablectl.cli.commands.render_plan", broken)
+    monkeypatch.setattr(plan, "render_plan", broken)
     result = cli("plan", "--format", "html")
     assert (result.code, result.out) == (1, "")
     assert (
@@ -169,7 +171,7 @@ def test_a_plan_whose_report_cannot_be_made_is_an_error(
 def test_lines_of_policies_are_looked_up_before_anything_runs(
     cli: Cli, one: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tablectl.cli.commands.policy_lines_of", broken)
+    monkeypatch.setattr(plan_reports, "policy_lines_of", broken)
     with pytest.raises(KeyError):
         cli("apply", "--yes", "--report", "run.md")
     assert fake_spark.sent == []

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tablectl.cli.scaffold import scaffold
-from tablectl.version import __version__
+from tablectl.cli import lock
+from tablectl.cli.scaffold import CI_FILES, scaffold
+from tablectl.model.install import CiSystem, parse_source
 from tests.cli.conftest import Cli, Repository
 
 ROOT = Path(__file__).parents[2]
@@ -25,15 +26,30 @@ def load(path: Path | str) -> Any:
     return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
 
 
+GIT = f"git+https://git.example/o/r@{'0' * 40}"
+WRITTEN = (
+    "created tablectl.yaml\n"
+    "created policies/tables.yaml\n"
+    "created tablectl.schema.json\n"
+    "created plans/.gitignore\n"
+    "created .gitignore\n"
+    "created .pre-commit-config.yaml\n"
+)
+
+
+@pytest.fixture(autouse=True)
+def installed_from_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "_origin", lambda _distribution: None)
+
+
 def test_an_empty_folder_becomes_a_repository(repo: Repository, cli: Cli) -> None:
-    ran = cli("init")
+    ran = cli("init", "--source", GIT)
     assert (ran.code, ran.err) == (0, "")
     assert ran.out == (
-        "created tablectl.yaml\n"
-        "created policies/tables.yaml\n"
-        "created plans/.gitignore\n"
-        "created .github/workflows/tablectl.yml\n"
-        "created .pre-commit-config.yaml\n"
+        WRITTEN + "created .github/workflows/tablectl.yml\n"
+        "created requirements/tablectl-plan.lock\n"
+        "created requirements/tablectl-apply.lock\n"
+        "created requirements/tablectl.txt\n"
         "\n"
         "Next:\n"
         "  tablectl import TABLES… --output policies/tables.yaml --force\n"
@@ -61,21 +77,22 @@ def test_the_example_in_its_policies_is_one(repo: Repository, cli: Cli) -> None:
     Path("policies/tables.yaml").write_text(text.replace("tables: {}", "tables:").replace("#  ", "  "))
     assert cli("validate").out == "1 table: every policy is valid.\n"
     config = Path("tablectl.yaml").read_text()
-    Path("tablectl.yaml").write_text(re.sub(r"(?m)^# ( *[a-z]+:)", r"\1", config))
+    config = re.sub(r"(?m)^# ( *[a-z]+:)", r"\1", config).replace("HOST/PATH@COMMIT", f"host/path@{'0' * 40}")
+    Path("tablectl.yaml").write_text(config)
     assert cli("validate").code == 0
 
 
 def test_all_that_is_in_the_way_is_told_and_nothing_is_written(repo: Repository, cli: Cli) -> None:
     Path("tablectl.yaml").write_text("policies: mine\n")
-    Path(".pre-commit-config.yaml").symlink_to("nowhere")
+    Path("tablectl.schema.json").symlink_to("nowhere")
     ran = cli("init", ".", "delta.`/none`")
     assert ran.code == 1
     assert ran.err == (
-        "error: .pre-commit-config.yaml: the file exists already\n"
+        "error: tablectl.schema.json: the file exists already\n"
         "  hint: init overwrites nothing: move these files away, or edit them by hand\n"
         "tablectl.yaml: the file exists already\n"
     )
-    assert sorted(each.name for each in Path().iterdir()) == [".pre-commit-config.yaml", "tablectl.yaml"]
+    assert sorted(each.name for each in Path().iterdir()) == ["tablectl.schema.json", "tablectl.yaml"]
     Path("file").write_text("")
     assert "this is not a folder" in cli("init", "file").err
 
@@ -97,7 +114,7 @@ def test_for_machines(repo: Repository, cli: Cli) -> None:
 
 def test_its_workflow_is_one_for_pull_requests_merges_schedules_and_by_hand() -> None:
     """What it does is tested in ``tests/ci/test_action.py``."""
-    workflow = yaml.safe_load(scaffold()[".github/workflows/tablectl.yml"])
+    workflow = yaml.safe_load(CI_FILES[CiSystem.GITHUB][".github/workflows/tablectl.yml"])
     assert set(workflow["jobs"]) == {"plan", "apply", "drift"}
     assert set(workflow[True]) == {
         "pull_request",
@@ -106,7 +123,130 @@ def test_its_workflow_is_one_for_pull_requests_merges_schedules_and_by_hand() ->
         "schedule",
         "workflow_dispatch",
     }  # YAML 1.1: `on` is true
-    assert workflow["env"]["TABLECTL"] == f"=={__version__}"
+
+
+def test_no_source_means_no_workflow_and_nothing_names_a_package_of_an_index(repo: Repository, cli: Cli) -> None:
+    ran = cli("init")
+    assert ran.out.startswith(WRITTEN + "\nNo CI workflow: this tablectl was installed from a place that other ma")
+    assert not Path(".github").exists()
+    for file in Path().rglob("*"):
+        assert not file.is_file() or not re.search(r"tablectl(\[\w+\])?==", file.read_text())
+    assert "nothing says where CI installs tablectl from" in cli("lock").err
+
+
+def test_the_hook_is_one_that_works_offline() -> None:
+    (hook,) = yaml.safe_load(scaffold()[".pre-commit-config.yaml"])["repos"][0]["hooks"]
+    assert hook["language"] == "system"
+    assert "additional_dependencies" not in hook
+
+
+def test_files_that_most_repositories_have_are_kept(repo: Repository, cli: Cli) -> None:
+    Path(".git").mkdir()
+    Path(".gitignore").write_text("mine\n")
+    ran = cli("init", "--ci", "none")
+    assert ran.code == 0
+    assert Path(".gitignore").read_text() == "mine\n"
+    assert ".gitignore exists and is kept. Add to it:\n" in ran.out
+    assert "  spark-warehouse/\n" in ran.out
+    assert "git init" not in ran.out
+    assert "created .gitignore" not in ran.out
+
+
+def test_editors_find_the_schema_of_a_policy_file(repo: Repository, cli: Cli) -> None:
+    cli("init")
+    first = Path("policies/tables.yaml").read_text().splitlines()[0]
+    schema = Path("policies") / first.removeprefix("# yaml-language-server: $schema=")
+    assert json.loads(schema.read_text())["$schema"].startswith("https://json-schema.org/")
+
+
+def test_lock_writes_the_files_of_the_setting(repo: Repository, cli: Cli) -> None:
+    cli("init", "--source", GIT, "--ci", "none")
+    assert cli("lock", "--ci", "gitlab").out == (
+        "wrote requirements/tablectl-plan.lock\n"
+        "wrote requirements/tablectl-apply.lock\n"
+        "wrote requirements/tablectl.txt\n"
+        "wrote .gitlab-ci.yml\n"
+    )
+    assert Path("requirements/tablectl.txt").read_text() == (
+        f"tablectl-guard @ {GIT}#subdirectory=packages/tablectl-guard\ntablectl @ {GIT}\n"
+    )
+    assert "lock writes over no workflow" in cli("lock", "--ci", "gitlab").err
+    assert cli("lock").code == 0
+
+
+def test_the_hashes_of_a_url_must_be_known(repo: Repository, cli: Cli) -> None:
+    Path("tablectl.yaml").write_text("install: {source: https://files.example/tablectl}\n")
+    assert "the hash of tablectl-guard and tablectl at https://files.example/tablectl is unknown" in cli("lock").err
+    hashes = f"{{tablectl: sha256:{'a' * 64}, tablectl-guard: sha256:{'b' * 64}}}"
+    Path("tablectl.yaml").write_text(f"install: {{source: https://files.example/tablectl, hashes: {hashes}}}\n")
+    assert cli("lock").code == 0
+    assert f"    --hash=sha256:{'a' * 64}\n" in Path("requirements/tablectl.txt").read_text()
+
+
+def test_wheels_of_a_folder_must_be_there(repo: Repository, cli: Cli) -> None:
+    ran = cli("init", "--source", "wheels")
+    assert "put the two wheels of tablectl" in ran.err
+    assert not Path("tablectl.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "tablectl",  # a folder of that name, never a package of an index
+        GIT,
+        "wheels/",
+        "https://files.example:8443/a/b",
+    ],
+)
+def test_sources(source: str) -> None:
+    made = parse_source(source).requirement("tablectl", "0.1.0")
+    assert made.startswith(("./", "tablectl @ git+", "tablectl @ https://"))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "",
+        "git+https://git.example/o/r@main",
+        "git+https://git.example/o/r",
+        "http://files.example/wheels",
+        "../wheels",
+        "wheels; id",
+        "https://files.example/$(id)",
+        "https://user:secret@files.example/",
+        f"{GIT}\n-r evil",
+        "-r",
+    ],
+)
+def test_no_sources(source: str, cli: Cli) -> None:
+    with pytest.raises(ValueError, match=r"^needs git\+https"):
+        parse_source(source)
+
+
+@pytest.mark.parametrize(
+    ("record", "source"),
+    [
+        ({"url": "https://h/o/r", "vcs_info": {"vcs": "git", "commit_id": "0" * 40}}, f"git+https://h/o/r@{'0' * 40}"),
+        ({"url": "https://h/w/x.whl", "archive_info": {"hashes": {"sha256": "a" * 64}}}, "https://h/w"),
+        ({"url": "file:///work/tablectl", "dir_info": {"editable": True}}, None),
+        ({"url": "file:///x.whl", "archive_info": {"hashes": {"sha256": "a" * 64}}}, None),
+        ({"url": "https://h/w/x.whl", "archive_info": {}}, None),
+        ({"url": "https://h/o/r", "vcs_info": {"vcs": "git", "commit_id": "main"}}, None),
+        ([], None),
+        (None, None),
+    ],
+)
+def test_pip_records_where_it_installed_from(
+    monkeypatch: pytest.MonkeyPatch, record: object, source: str | None
+) -> None:
+    class Installed:
+        def read_text(self, _name: str) -> str | None:
+            return None if record is None else json.dumps(record)
+
+    monkeypatch.undo()
+    monkeypatch.setattr("tablectl.cli.lock.metadata.distribution", lambda _name: Installed())
+    found = lock.recorded_source()
+    assert (found and found[0].text) == source
 
 
 def test_the_hook_of_a_new_repository_is_ours(repo: Repository) -> None:

@@ -222,7 +222,7 @@ def test_a_damaged_plan_is_refused(cli: Cli, two: Repository, fake_spark: FakeSp
         case "foreign":
             path.write_text('{"resource_changes": []}')
         case _:
-            edited(path, '"format": 1', '"format": 2')
+            edited(path, '"format": 2', '"format": 3')
     result = cli(verb, "p.json")
     assert (result.code, result.out) == (3, "")
     assert result.err.startswith("error: p.json: ")

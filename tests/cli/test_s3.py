@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-import tablectl.api
 from tablectl.delta.names import TableName
+from tablectl.engine import spark
 from tablectl.leases.acquire import Claim, try_acquire
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.lease import Lease
@@ -54,7 +54,7 @@ class Mirror:
 def orders(repo: Repository, s3: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch) -> Mirror:
     mirror = Mirror(s3, repo.table("orders", properties={"debug": "on"}), bucket)
     mirror.upload()
-    monkeypatch.setattr(tablectl.api, "open_spark", mirror)
+    monkeypatch.setattr(spark, "open_spark", mirror)
     for variable in ("AWS_ENDPOINT_URL", "AWS_ALLOW_HTTP", "AWS_REGION"):
         monkeypatch.delenv(variable)
     (repo.root / "tablectl.yaml").write_text(

@@ -90,7 +90,7 @@ def _open_source() -> Iterator[str]:
         found = matrix(setting)
         yield f"### {title}\n\n```"
         yield from _grid(found, _measured(layout))
-        yield "```\n\n<details><summary>Reasons, sources, ways out</summary>\n\n```"
+        yield "```\n\n<details><summary>Reasons, sources, fixes</summary>\n\n```"
         yield from (line.rstrip() for line in reason_lines(found.cells, setting, in_words(found), _STYLE))
         yield "```\n\n</details>\n"
 
@@ -159,7 +159,7 @@ def _other_clients() -> Iterator[str]:
         found = matrix(ConflictContext(client=client, blind=client.engine == "delta-spark"))
         different, equal = compare(base, found)
         yield f"### {title}\n"
-        yield f"{equal} pairs fare alike{'.' if different else ', all of them.'}\n"
+        yield f"{equal} pairs have the same result{'.' if different else ', all of them.'}\n"
         groups: dict[str, dict[TableOperation, list[TableOperation]]] = {}
         for each in different:
             if each.before and each.after:
@@ -175,7 +175,7 @@ def _other_clients() -> Iterator[str]:
 
 
 def _span(index: int) -> str:
-    """The releases that fare as one of ``RELEASES``."""
+    """The releases that have the result of one of ``RELEASES``."""
     first, next_ = RELEASES[index].version, RELEASES[index + 1].version
     if index == 0:
         return f"before {'.'.join(map(str, next_))}"
@@ -186,7 +186,7 @@ def _span(index: int) -> str:
 
 def _databricks() -> Iterator[str]:
     yield "\n## Databricks\n\nDocumented only. For statements as people write them: plain conditions (D44), and a MERGE"
-    yield "that filters its target (D45). Settings that fare alike share a grid."
+    yield "that filters its target (D45). Settings that have the same result share a grid."
     yield "Every change of metadata or protocol fails every write (D15).\n"
     shown: dict[tuple[str, ...], list[str]] = {}
     reasons: dict[tuple[str, ...], Matrix] = {}
@@ -200,7 +200,7 @@ def _databricks() -> Iterator[str]:
         yield from (f"* {title}" for title in _merged(titles))
         yield "\n```"
         yield from lines
-        yield "```\n\n<details><summary>Reasons, sources, ways out, for the first of them</summary>\n\n```"
+        yield "```\n\n<details><summary>Reasons, sources, fixes, for the first of them</summary>\n\n```"
         cut = reasons[lines]
         yield from (line.rstrip() for line in reason_lines(cut.cells, cut.setting, in_words(cut), _STYLE))
         yield "```\n\n</details>\n"

@@ -6,11 +6,14 @@ import re
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tablectl.conflicts.phases import forecast, phase_of
+from tablectl.conflicts.phases import depends_on_writers, forecast, phase_of
 from tablectl.conflicts.transactions import Conflict
 from tablectl.model.plan import Basis, CommitEffect, Phase, ProtocolFact
-from tablectl.model.writers import ClientFact
+from tablectl.model.table_options import TableOptions
+from tablectl.model.writers import ClientFact, WriterEvidence
 
 _VECTORS = CommitEffect(sets=(("delta.enableDeletionVectors", "true"),), features=("deletionVectors",))
 _CHECKPOINTS = CommitEffect(sets=(("delta.checkpointPolicy", "v2"),), features=("v2Checkpoint",))
@@ -144,7 +147,11 @@ def test_on_databricks_nothing_that_changes_metadata_is_free(effect: CommitEffec
 @pytest.mark.parametrize(
     ("effect", "basis", "why"),
     [
-        (_VECTORS, _basis("delta-spark 4.4.0"), "continue; latest writers: Delta Spark 4.4.0"),
+        (
+            _VECTORS,
+            _basis("delta-spark 4.4.0"),
+            "known writers adopt this change and continue: .*by Delta Spark 4.4.0$",
+        ),
         (_VECTORS, _basis("delta-spark 3.3.2"), "Delta Spark 3.3.2 writes this table: .* from Delta Spark 4.1 on"),
         (_CHECKPOINTS, _basis("delta-spark 4.2.0"), "from Delta Spark 4.3 on"),
         (
@@ -201,6 +208,88 @@ def test_the_reason_says_why(effect: CommitEffect, basis: Basis, why: str) -> No
 )
 def test_the_casualties_are_named_with_their_exceptions(effect: CommitEffect, basis: Basis, fails: str) -> None:
     assert phase_of(effect, basis, "oss").fails == fails
+
+
+# Who may be in flight
+
+_CUT = WriterEvidence(commits=2000, since=1_791_072_000_000, cut=True)
+
+
+@pytest.mark.parametrize(
+    ("effect", "clients", "phase"),
+    [
+        (_VECTORS, {"spark": "4.0"}, Phase.CLOSED),
+        (_VECTORS, {"spark": "4.1"}, Phase.FREE),
+        (_VECTORS, {"deltalake": "1.6"}, Phase.CLOSED),
+        (_VECTORS, {"kernel": "4.4"}, Phase.CLOSED),
+        (_VECTORS, {"trino": "455"}, Phase.CLOSED),
+        (_VECTORS, {"bigquery": "1"}, Phase.FREE),
+        (_AGAIN, {"deltalake": "1.6"}, Phase.CLOSED),
+        (_AGAIN, {"spark": "3.2"}, Phase.FREE),
+    ],
+)
+def test_a_declared_client_counts_like_one_in_the_log(
+    effect: CommitEffect, clients: dict[str, str], phase: Phase
+) -> None:
+    basis = _basis("delta-spark 4.4.0", options=TableOptions(clients=tuple(clients.items())))
+    verdict = phase_of(effect, basis, "oss")
+    assert verdict.phase is phase
+    assert phase is Phase.FREE or "may write this table by the policy's `clients`" in verdict.reason
+
+
+def test_unread_commits_count_as_the_strictest_writers_unless_clients_are_declared() -> None:
+    cut = _basis("delta-spark 4.4.0", evidence=_CUT)
+    verdict = phase_of(_VECTORS, cut, "oss")
+    assert verdict.phase is Phase.CLOSED
+    assert "not all commits of the last 30 days were read" in verdict.reason
+    assert "declare its clients under `clients`" in verdict.reason
+    declared = _basis("delta-spark 4.4.0", evidence=_CUT, options=TableOptions(clients=(("spark", "4.4"),)))
+    assert phase_of(_VECTORS, declared, "oss").phase is Phase.FREE
+    clustered = {"clustered": True, "evidence": _CUT}
+    assert phase_of(_AGAIN, _basis("delta-spark 4.4.0", **clustered), "oss").phase is Phase.CLOSED
+
+
+def test_a_safe_statement_says_what_the_judgement_rests_on() -> None:
+    basis = _basis(
+        "delta-spark 4.1.0",
+        "delta-spark 4.4.0",
+        evidence=WriterEvidence(commits=412, since=1_791_417_600_000),
+        options=TableOptions(clients=(("spark", "4.1"),)),
+    )
+    assert phase_of(_VECTORS, basis, "oss").reason == (
+        "the known writers adopt this change and continue: 412 commits since 8 October 2026, by Delta Spark 4.1.0 and "
+        "4.4.0; declared: spark 4.1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("effect", "basis", "depends"),
+    [
+        (_VECTORS, _basis("delta-spark 4.4.0"), True),
+        (_VECTORS, _basis("delta-spark 3.3.0"), False),
+        (_AGAIN, _basis("delta-spark 4.4.0", clustered=True), True),
+        (_PURGE, _basis("delta-spark 4.4.0"), False),
+        (CommitEffect(removes=("a",)), _basis("delta-spark 4.4.0"), False),
+    ],
+)
+def test_only_some_phases_depend_on_who_else_writes(effect: CommitEffect, basis: Basis, *, depends: bool) -> None:
+    assert depends_on_writers(effect, basis, "oss") is depends
+
+
+@given(
+    known=st.sets(st.sampled_from(["delta-spark 4.4.0", "delta-spark 4.0.1", "kernel 4.4.0", "unknown"]), min_size=1),
+    more=st.sets(st.sampled_from(["delta-spark 3.2.0", "delta-rs 1.6.6", "databricks 16.4", "kernel 4.4.0"])),
+    flags=st.fixed_dictionaries({"overwrites": st.booleans(), "schema_writers": st.booleans()}),
+    effect=st.sampled_from([_VECTORS, _CHECKPOINTS, _ROW_TRACKING, _FIRST, _AGAIN, _PURGE]),
+)
+def test_more_writers_never_make_a_phase_milder(
+    known: set[str], more: set[str], flags: dict[str, bool], effect: CommitEffect
+) -> None:
+    few = phase_of(effect, _basis(*sorted(known)), "oss").phase
+    many = phase_of(effect, _basis(*sorted(known | more), **flags), "oss").phase
+    assert many.rank >= few.rank
+    if not depends_on_writers(effect, _basis(*sorted(known)), "oss"):
+        assert many is few
 
 
 def test_a_forecast_names_each_writer_of_each_client() -> None:

@@ -83,6 +83,39 @@ def test_another_client_ends_what_carries_our_tag_and_nothing_else(
     assert [len(read_commits(f"{tmp_path}/{name}", after=0)) for name in ("ours", "others")] == [0, 0]
 
 
+CHECKED = """
+import json, sys
+from tablectl.engine.spark import SparkOptions, open_spark
+from tablectl.model.errors import WindowError
+url, table = sys.argv[1:]
+engine = open_spark(SparkOptions(remote=url))
+found = {"asked": 0}
+def yes():
+    found["asked"] += 1
+def no():
+    raise WindowError("the lease was lost")
+engine.execute(f"ALTER TABLE {table} SET TBLPROPERTIES ('a' = '1')", "run-1", yes)
+try:
+    engine.execute(f"ALTER TABLE {table} SET TBLPROPERTIES ('a' = '2')", "run-1", no)
+except WindowError as error:
+    found["error"] = error.message
+found["still works"] = engine.row("SELECT 1")[0]
+found["runs"] = engine.interrupt("run-1")
+engine.close()
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.spark
+def test_a_request_is_sent_only_if_it_may_be_sent_at_the_last_moment(
+    spark: Any, connect_url: str, tmp_path: Path
+) -> None:
+    spark.sql(f"CREATE TABLE delta.`{tmp_path}/ours` (id BIGINT) USING delta")
+    found = run(CHECKED, connect_url, f"delta.`{tmp_path}/ours`")
+    assert found == {"asked": 1, "error": "the lease was lost", "still works": "1", "runs": False}
+    assert len(read_commits(f"{tmp_path}/ours", after=0)) == 1
+
+
 DIES = """
 import json, sys, time
 from tablectl.engine.spark import SparkOptions, open_spark

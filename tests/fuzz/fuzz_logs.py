@@ -12,13 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from obstore.store import MemoryStore
 
-from tablectl.delta.names import TableName
 from tablectl.log.checked_parquet import Spent, open_checked
 from tablectl.log.pages import read_footer, walk_pages
-from tablectl.log.reader import read_table
 from tablectl.model.errors import LiveError
 from tablectl.model.table import LiveTable
 from tablectl.storage.object_stores import StoreOptions
+from tests.builders import read_path
 from tests.fuzz.damage import damaged_bytes, damaged_json
 from tests.fuzz.subject import Subject
 from tests.log.checkpoint_files import STATE, adds, parquet
@@ -39,9 +38,7 @@ def _read(files: dict[str, bytes]) -> str:
     for name, content in files.items():
         obstore.put(store, f"lake/t/_delta_log/{name}", content)
     try:
-        table = read_table(
-            TableName("", (LOCATION,)), LOCATION, counts=True, look_back=20, options=StoreOptions(memory=store)
-        )
+        table = read_path(LOCATION, counts=True, options=StoreOptions(memory=store))
     except LiveError as error:
         assert LOCATION in error.message
         return "refused"

@@ -10,10 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tablectl.delta.names import TableName, parse_column
-from tablectl.log.reader import read_commits, read_table
+from tablectl.delta.names import parse_column
+from tablectl.log.reader import read_commits
 from tablectl.model.errors import LiveError
 from tablectl.model.table import Commit, LiveTable
+from tests.builders import read_path
 
 pytestmark = pytest.mark.spark
 
@@ -59,7 +60,7 @@ class Lake:
 
 
 def read(path: str, **choices: Any) -> LiveTable:
-    return read_table(TableName("", (path,)), path, **choices)
+    return read_path(path, **choices)
 
 
 def plain(lake: Lake, name: str) -> None:

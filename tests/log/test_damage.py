@@ -15,11 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from obstore.store import MemoryStore
 
-from tablectl.delta.names import TableName
-from tablectl.log.reader import read_table
 from tablectl.model.errors import LiveError
 from tablectl.model.table import LiveTable
 from tablectl.storage.object_stores import StoreOptions
+from tests.builders import read_path
 from tests.log.checkpoint_files import KINDS, Put
 from tests.log.log_actions import CLUSTERED, Action, checksum, clustering, crc, info, metadata, protocol
 
@@ -64,7 +63,7 @@ def read(files: Logs, **choices: Any) -> LiveTable | LiveError:
         obstore.put(store, f"t/_delta_log/{name}", content)
     choices = {"look_back": 1, "counts": True, **choices}
     try:
-        return read_table(TableName("", (LOCATION,)), LOCATION, options=StoreOptions(memory=store), **choices)
+        return read_path(LOCATION, options=StoreOptions(memory=store), **choices)
     except LiveError as error:
         return error
 

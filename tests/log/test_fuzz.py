@@ -12,11 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from obstore.store import MemoryStore
 
-from tablectl.delta.names import TableName
-from tablectl.log.reader import read_table
 from tablectl.model.errors import LiveError
 from tablectl.model.table import LiveTable
 from tablectl.storage.object_stores import StoreOptions
+from tests.builders import read_path
 
 LOCATION = "memory:///t"
 Logs = dict[str, bytes]
@@ -117,7 +116,7 @@ def read(files: Logs, **choices: Any) -> LiveTable | LiveError:
     for name, content in files.items():
         obstore.put(store, f"t/_delta_log/{name}", content)
     try:
-        return read_table(TableName("", (LOCATION,)), LOCATION, options=StoreOptions(memory=store), **choices)
+        return read_path(LOCATION, options=StoreOptions(memory=store), **choices)
     except LiveError as error:
         return error
 

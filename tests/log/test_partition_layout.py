@@ -11,8 +11,8 @@ import pytest
 
 from tablectl.delta.names import TableName
 from tablectl.log import reader
-from tablectl.log.reader import Depth, ReadRequest, read_many
-from tablectl.model.table import LiveTable, PartitionLayout
+from tablectl.log.reader import ReadRequest, read_many
+from tablectl.model.table import Depth, LiveTable, PartitionLayout
 
 
 def measured(path: Path) -> LiveTable:

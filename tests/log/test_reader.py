@@ -12,9 +12,9 @@ from obstore.store import MemoryStore
 
 from tablectl.delta.names import TableName
 from tablectl.delta.protocol import Client
-from tablectl.log.reader import Depth, ReadRequest, newest_version, read_commits, read_many, read_table
+from tablectl.log.reader import ReadRequest, newest_version, read_commits, read_many, read_table
 from tablectl.model.errors import LiveError
-from tablectl.model.table import LiveTable
+from tablectl.model.table import Depth, LiveTable
 from tablectl.storage import log_stores as store_module
 from tablectl.storage.object_stores import StoreOptions
 from tests.log.checkpoint_files import STATE, adds, parquet

@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 
 from tablectl.delta.names import TableName
-from tablectl.log.reader import Depth, ReadRequest, newest_version, read_commits, read_many, read_table
+from tablectl.log.reader import ReadRequest, newest_version, read_commits, read_many
 from tablectl.model.errors import LiveError
-from tablectl.model.table import LiveTable
+from tablectl.model.table import Depth, LiveTable
 from tablectl.storage.object_stores import StoreOptions
+from tests.builders import read_path
 from tests.s3 import KEY, S3Server
 
 deltalake = pytest.importorskip("deltalake")
@@ -33,7 +34,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read(location: str, **choices: Any) -> LiveTable:
-    return read_table(TableName("", (location,)), location, **choices)
+    return read_path(location, **choices)
 
 
 def error(location: str, **choices: Any) -> LiveError:

@@ -33,8 +33,9 @@ from tablectl.model.table import NOTHING_SET, ClusteringState, FileGroup, Histor
 from tablectl.model.table_options import TableOptions
 from tablectl.planning.actions import actions_for
 from tablectl.planning.change_state import ChangeState, change_state, current
+from tablectl.planning.derived import derive_table
 from tablectl.planning.diff import diff
-from tablectl.planning.plan_table import derive, plan_table
+from tablectl.planning.plan_table import plan_table
 from tablectl.policies.attribute_types import CONTRADICTIONS
 from tests.applying.fake_lake import changed_properties, parse_sql
 
@@ -320,7 +321,9 @@ def test_a_run_stopped_anywhere_goes_on_from_there(
     assert ChangeState.STALE not in standings.values()
     pending = tuple(current(change, table) for change in plan.changes if standings[change.id] is ChangeState.PENDING)
     basis = Basis.of(table, options)
-    rest = replace(plan, changes=pending, basis=basis, statements=derive(pending, basis, table.name, "oss"))
+    rest = replace(
+        plan, changes=pending, basis=basis, statements=derive_table(pending, basis, table.name, "oss").statements
+    )
     for statement in rest.statements:
         table = execute(table, statement, rest)
     if "clustering" in {change.id for change in pending}:  # whose data can be looked at only once it is made

@@ -8,8 +8,8 @@ import pytest
 
 from tablectl.policies.config import Config
 from tablectl.policies.policy_lines import policy_lines_of
-from tablectl.policies.repository import load_repository
 from tablectl.policies.spec import Specs
+from tablectl.project import Project
 
 POLICIES = """version: 1
 defaults:
@@ -31,7 +31,7 @@ def specs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Specs:
     monkeypatch.chdir(tmp_path)
     Path("policies").mkdir()
     Path("policies/a.yaml").write_text(POLICIES)
-    return load_repository(None, Config(), ".", {}, {})
+    return Project(Config(), environ={}).policies()
 
 
 @pytest.mark.parametrize(

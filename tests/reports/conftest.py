@@ -114,7 +114,7 @@ def _plan() -> Plan:
                 "clustering": ("order_date",),
                 "properties": {
                     "delta.dataSkippingStatsColumns": "order_date",
-                    "note": "a text that does not fit beside the other one, and so stands below",
+                    "note": "a text that does not fit next to the other one and is shown below it",
                 },
             },
         ),
@@ -214,7 +214,7 @@ def _run() -> RunReport:
                 name="lake.sales.returns",
                 outcome=RunOutcome.FAILED,
                 message="[DELTA_UNKNOWN_CONFIGURATION] Unknown configuration was specified: delta.someday. To disable "
-                "this check, set a configuration of the session that nobody should set.",
+                "this check, set a session configuration that must stay unset.",
                 hint="this Delta version does not know the property: remove it, or upgrade the engine",
                 statements=(_statement(), _statement(error="unknown", condition="DELTA_UNKNOWN_CONFIGURATION")),
                 commits=(_commit(4),),

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport
+from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport, TableRun
 from tablectl.reports.run_text import run_text
 from tablectl.reports.style import Style
-from tablectl.reports.wording import commit_text
+from tablectl.reports.wording import commit_text, late_text
 
 Golden = Callable[[str, str], None]
 
@@ -57,6 +57,19 @@ def test_nothing_to_do() -> None:
 def test_whoever_committed_and_whatever_their_clock_says(at: int, when: str) -> None:
     commit = CommitRun(version=13, operation="MERGE", user="ann", at=at)
     assert commit_text(commit) == f"version 13: MERGE by ann{when}"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [
+        (RunOutcome.APPLIED, ", of the apply 77aa, which had lost its lease"),
+        (RunOutcome.LEASE_LOST, ", of the apply 77aa"),
+        (RunOutcome.SUCCEEDED, ", of the apply 77aa"),
+    ],
+)
+def test_a_run_that_lost_its_lease_does_not_say_that_its_successor_had(outcome: RunOutcome, words: str) -> None:
+    commit = CommitRun(version=13, operation="SET", user="ann", at=0, run="77aa")
+    assert late_text(commit, TableRun(name="t", outcome=outcome)) == words
 
 
 def test_hostile_text_reaches_no_terminal_raw(run_report: RunReport) -> None:

@@ -54,7 +54,7 @@ def test_a_run(run_body: Any) -> None:
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        (["format"], 2),
+        (["format"], 3),
         (["sha256"], "x"),
         (["more"], 1),
         (["tables", 0, "more"], 1),

@@ -12,9 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tablectl
-from tablectl.delta.names import TableName
-from tablectl.log.reader import read_table
 from tablectl.model.table import LiveTable
+from tests.builders import read_path
 
 pytestmark = pytest.mark.spark
 
@@ -59,7 +58,7 @@ def bring(spark: Any, root: Path, table: Path, policy: Mapping[str, Any]) -> Liv
     after = tablectl.plan(root / "policy.yaml", directory=root)
     assert after.tables == (), after
     assert after.failures == ()
-    return read_table(TableName("", (str(table),)), str(table), counts=True)
+    return read_path(str(table), counts=True)
 
 
 def managed(live: LiveTable, policy: Mapping[str, Any]) -> dict[str, object]:

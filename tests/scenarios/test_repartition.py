@@ -14,6 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 import tablectl
+from tablectl import workflow
 from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import RunOutcome
 from tablectl.delta.columns import differences, own_metadata
@@ -272,7 +273,7 @@ def test_a_disk_that_runs_full_in_the_midst(
     assert (refused.code, len(log(path))) == (3, 1)
     assert "bytes left" in refused.out
     # Where nobody knows how much is free, as of a bucket.
-    monkeypatch.setattr("tablectl.workflow.free_bytes", lambda _path: None)
+    monkeypatch.setattr(workflow, "free_bytes", lambda _path: None)
     failed = cli("apply", "--yes")
     assert failed.code in {1, 5}
     assert len(log(path)) == 1

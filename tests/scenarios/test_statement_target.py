@@ -122,7 +122,7 @@ def test_somebody_elses_change_of_the_key_at_the_last_moment_is_reported(lake: L
     report = lake.apply(SET, "before closed-set", theirs)
     (run,) = report.tables
     assert (run.outcome, report.exit_code) == (RunOutcome.UNVERIFIED, 5)
-    assert "went over somebody else's change" in run.message
+    assert "overwrote a change of another writer" in run.message
     assert "version 1 (SET TBLPROPERTIES)" in run.message
 
 

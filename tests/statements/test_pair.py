@@ -103,7 +103,7 @@ def test_pairs_on_a_partitioned_table(first: str, second: str, said: tuple[Confl
 
 
 @pytest.mark.parametrize(
-    ("condition", "apart"),
+    ("condition", "separate"),
     [
         ("country = 'de'", True),
         ("COUNTRY = 'de' AND lake.orders.date > '2025-01-01'", True),
@@ -164,7 +164,7 @@ _TYPED = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "one", "other", "apart"), _TYPED)
+@pytest.mark.parametrize(("kind", "one", "other", "separate"), _TYPED)
 def test_each_type_of_partition_column(kind: str, one: str, other: str, separate: bool) -> None:
     subject = replace(_ORDERS, schema=Schema((*_FIELDS, Field("k", kind))), partition_columns=("k",))
     update = "UPDATE lake.orders SET amount = 0 WHERE "

@@ -237,18 +237,18 @@ def test_processes_that_race_for_names_never_win_one_twice(tmp_path: Path) -> No
 def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was made durable, as ``file`` or ``folder``, in order; the links between them."""
     done: list[str] = []
-    fsync, link = os.fsync, Path.hardlink_to
+    fsync, link = os.fsync, os.link
 
     def sync(number: int) -> None:
         done.append("folder" if stat.S_ISDIR(os.fstat(number).st_mode) else "file")
         fsync(number)
 
-    def links(path: Path, target: Path) -> None:
+    def links(target: Path, path: Path) -> None:
         done.append("link")
-        link(path, target)
+        link(target, path)
 
     monkeypatch.setattr(os, "fsync", sync)
-    monkeypatch.setattr(Path, "hardlink_to", links)
+    monkeypatch.setattr(os, "link", links)
     return done
 
 

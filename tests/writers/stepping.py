@@ -18,7 +18,7 @@ from tablectl.applying.run_report import TableRun
 from tablectl.applying.run_table import run_table
 from tablectl.applying.stamp import Stamp
 from tablectl.attributes.policy import Policy
-from tablectl.leases.acquire import Claim, Held, acquire
+from tablectl.leases.acquire import Claim, Held
 from tablectl.leases.guards import GuardMode, GuardRecord
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_log import Gate, LeaseRecord
@@ -26,10 +26,11 @@ from tablectl.leases.owner import Owner
 from tablectl.model.errors import WindowError
 from tablectl.model.json_codec import read_record
 from tablectl.model.plan import TablePlan
+from tablectl.model.table import Depth
 from tablectl.planning.plan_table import plan_table
 from tablectl.writers.gate_entry import GateEntry, StoredGuard
 from tests.applying.fake_lake import FakeEngine, FakeLake, FakeTable
-from tests.leases.lease_fakes import MemoryRecords
+from tests.leases.lease_fakes import MemoryRecords, acquire
 
 TTL = 60.0
 _STUCK = 60.0
@@ -54,11 +55,18 @@ class Store(MemoryRecords):
     def __init__(self) -> None:
         super().__init__()
         self.lease: list[LeaseRecord] = []
+        self.strays: list[tuple[LeaseRecord, int]] = []
+        """Records that landed on a number that was pruned, with the newest number at that time. They are not of the
+        log, and their writer learns it."""
 
     def land(self, name: str, data: bytes) -> bool:
         new = super().land(name, data)
         if new and name.startswith("lease/"):
-            self.lease.append(read_record(LeaseRecord, data))
+            record = read_record(LeaseRecord, data)
+            if self.lease and record.seq <= self.lease[-1].seq:
+                self.strays.append((record, self.lease[-1].seq))
+            else:
+                self.lease.append(record)
         return new
 
 
@@ -300,7 +308,7 @@ class Apply(Actor):
 
     def plan(self, **policy: Any) -> TablePlan:
         location = self.world.table.live.location
-        live = self.world.lake.read(self.world.table.name, location, counts=True)
+        live = self.world.lake.read(self.world.table.name, location, Depth(counts=True))
         plan = plan_table(Policy(**policy), live, "oss")
         assert plan is not None
         return plan

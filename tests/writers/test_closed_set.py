@@ -12,7 +12,7 @@ from pathlib import Path
 import tablectl
 
 _ROOT = Path(tablectl.__file__).parents[1]
-_LIBRARIES = {"obstore", "boto3", "botocore"}
+_LIBRARIES = {"obstore", "boto3", "botocore", "typing_extensions"}
 """What the set imports besides the standard library; boto3 only for AWS profiles."""
 
 

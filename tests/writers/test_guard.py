@@ -19,7 +19,7 @@ import pytest
 import tablectl
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.guards import read_guard
-from tablectl.leases.lease_log import Gate
+from tablectl.leases.lease_log import Gate, tail
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import DiskRecords, open_records
 from tests.writers.conftest import Place, lease_of
@@ -121,7 +121,9 @@ def test_a_write_waits_at_a_closed_gate_and_goes_on_when_it_opens(place: Place, 
     def write() -> None:
         waiting.set()
         with tablectl.guard(None, str(place), mode, timeout=60):
-            assert lease.record.gate is Gate.OPEN
+            last = tail(place.records)
+            assert last is not None
+            assert last.gate is Gate.OPEN
             wrote.set()
 
     with ThreadPoolExecutor() as pool:
@@ -465,14 +467,13 @@ def test_under_state_the_records_lie_where_the_apply_puts_them(
 
 
 def test_the_apply_uses_the_same_place(place: Place, tmp_path: Path) -> None:
-    from tablectl.applying.stamp import Stamp
     from tablectl.policies.config import Config
-    from tablectl.workflow import _schedule
+    from tablectl.project import Project
 
     state = str(tmp_path / "state")
-    schedule = _schedule(Stamp(run="r", plan="p"), Config(state=state), {})
+    project = Project(Config(state=state))
     with tablectl.guard(None, str(place), state=state):
-        assert len(schedule.records(f"file:{place}").names("guards/")) == 1
+        assert len(project.records(f"file:{place}").names("guards/")) == 1
 
 
 def test_under_state_two_links_to_one_table_are_one(tmp_path: Path, place: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tablectl.leases.guards import GuardMode
-from tablectl.leases.lease_log import record_name
+from tablectl.leases.lease_log import KEEP, record_name
 from tests.leases.lease_fakes import Fault
 from tests.writers.stepping import Actor, Apply, World, Writer
 
@@ -105,6 +105,7 @@ class GuardMachine(RuleBasedStateMachine):
         lease = self.world.store.lease
         assert [record.seq for record in lease] == list(range(1, len(lease) + 1))
         assert not lease or record_name(lease[-1].seq) in self.world.store.kept
+        assert all(record.seq <= newest - KEEP for record, newest in self.world.store.strays)
 
     @invariant()
     def a_gate_only_tightens_until_it_opens(self) -> None:

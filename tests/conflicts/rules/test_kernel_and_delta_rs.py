@@ -82,7 +82,7 @@ def test_delta_rs_may_be_lucky_with_added_files_and_never_with_removed_ones() ->
 
 
 @pytest.mark.parametrize(
-    ("committed", "current", "survives"),
+    ("committed", "current", "succeeds"),
     [
         (rewritten(A, Kind.OPTIMIZE), append(client=client("unknown")), True),
         (rewritten(A, Kind.UPDATE), append(client=client("unknown")), False),

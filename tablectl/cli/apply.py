@@ -1,0 +1,151 @@
+"""``tablectl apply``: run a plan in one protected window."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from tablectl.applying.run_report import RunReport
+from tablectl.cli.output import Output
+from tablectl.cli.plan_reports import check_limits, plan_context, plan_with_progress
+from tablectl.cli.report_files import Render, ReportFiles
+from tablectl.cli.request import ApplyOptions, CommandRequest
+from tablectl.leases.clock import SystemClock
+from tablectl.model.errors import ExitCode, TablectlError, UsageError
+from tablectl.model.plan import Plan
+from tablectl.policies.spec import Specs
+from tablectl.project import Project
+from tablectl.reports.context import Context
+from tablectl.reports.formats import ReportFormat
+from tablectl.reports.mask import Mask
+from tablectl.reports.render import render_plan, render_run
+from tablectl.reports.style import Style
+from tablectl.reports.wording import outcome_text
+from tablectl.saved_plan import read_plan, required_signers
+from tablectl.workflow import Control, approval_of, run
+
+
+def apply_command(
+    request: CommandRequest, out: Output, saved: Path | None, reports: ReportFiles, options: ApplyOptions
+) -> ExitCode:
+    """Plan if no plan is given, ask, run. Returns the exit code."""
+    signers = required_signers(saved, ".", required=options.require_signature)
+    ready = read_plan(saved, signers=signers) if saved else None
+    with request.open(out, ready) as project:
+        reports.check()
+        if ready is None:
+            specs: Specs | None = project.policies(request.paths)
+            assert specs is not None
+            plan = plan_with_progress(project, specs, request, out)
+        else:
+            plan, specs = ready, _policies_of_plan(project, request, out, options)
+        check_limits(request, plan)
+        approve = approval_of(project, plan, specs, request.max_bytes)
+        if not saved and not _agreed(plan, out, reports.form, project.mask, request, yes=options.yes):
+            out.note("nothing was changed")
+            return ExitCode.ERROR
+        context = replace(plan_context(plan, project, request, out, reports), plan=plan)
+        with out.display() as notify:
+            control = Control(
+                notify=notify,
+                proceed=options.proceed,
+                override=options.override,
+                wait=options.wait,
+                watch=options.watch,
+            )
+            with _signals(control, out) as install_handlers:
+                report = run(project, plan, replace(control, on_engine=install_handlers), approve)
+    mask, verbose = project.mask, request.verbose
+    return _reported(
+        report, out, reports, lambda form, style: render_run(report, form, style, mask, context, verbose=verbose)
+    )
+
+
+def _policies_of_plan(project: Project, request: CommandRequest, out: Output, options: ApplyOptions) -> Specs | None:
+    """The policies that a saved plan must agree with; ``None`` if the user applies it without policies."""
+    if options.without_policies:
+        out.note(
+            "warning: without policies, the plan file alone decides which tables change, to which values, with which "
+            "consent and calendar rules: make sure that only trusted users can write it"
+        )
+        return None
+    return project.policies_of_plan(request.paths)
+
+
+def _reported(report: RunReport, out: Output, reports: ReportFiles, render: Render) -> ExitCode:
+    """The exit code, once the report is written. Committed changes count and are reported even if the report fails."""
+    before = out.results
+    try:
+        reports.write(render, out)
+    except BrokenPipeError:
+        return report.exit_code
+    except (TablectlError, KeyboardInterrupt) as error:
+        code = ExitCode.PARTIAL if report.committed else ExitCode.ERROR
+        told = out.results > before
+        out.fail(error if isinstance(error, TablectlError) else TablectlError("interrupted"), code)
+        if not told:
+            _tell(report, out)
+        return code
+    return report.exit_code
+
+
+def _tell(report: RunReport, out: Output) -> None:
+    """Print the outcome of each table on a line of its own, because no report did."""
+    for table in report.tables:
+        versions = ", ".join(str(commit.version) for commit in table.commits)
+        out.note(f"{table.name}: {outcome_text(table)}{f'; committed as version {versions}' if versions else ''}")
+
+
+def _agreed(plan: Plan, out: Output, form: ReportFormat, mask: Mask, request: CommandRequest, *, yes: bool) -> bool:
+    if form is ReportFormat.TEXT:
+        out.result(render_plan(plan, form, out.style, mask, Context(), verbose=request.verbose) + "\n")
+    if yes or not any(table.applies for table in plan.tables):
+        return True
+    if not out.interactive:
+        raise UsageError(
+            "cannot ask for confirmation: standard input is not a terminal",
+            "add --yes, or save a plan with `tablectl plan --out FILE` and apply that",
+        )
+    if form is not ReportFormat.TEXT:
+        out.note(render_plan(plan, ReportFormat.TEXT, Style(), mask, Context()))
+    return out.ask("Apply these changes?")
+
+
+@contextmanager
+def _signals(control: Control, out: Output) -> Iterator[Callable[[], None]]:
+    """On the first SIGINT, SIGTERM or SIGHUP, end the run cleanly: no further statement starts, and leases are
+    released.
+
+    The next signal ends the process at once, as it would without our handlers. Ignored signals stay ignored
+    (``nohup``). Yields a function that restores our handlers after another library has replaced them.
+    """
+    before: dict[int, Any] = {}
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        control.stop.set()
+        if isinstance(control.clock, SystemClock):
+            control.clock.interrupt()
+        for each in before:
+            signal.signal(each, signal.SIG_DFL)
+        with suppress(RuntimeError):  # the signal came while the same stream was being written
+            out.note("stopping: waiting for running statements, starting no more; repeat the signal to exit at once")
+
+    def install_handlers() -> None:
+        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)  # Windows has no SIGHUP
+            now = signal.getsignal(number) if number else None
+            if number and now not in {None, signal.SIG_IGN, stop} and not control.stop.is_set():
+                before.setdefault(number, now)
+                signal.signal(number, stop)
+
+    install_handlers()
+    try:
+        yield install_handlers
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

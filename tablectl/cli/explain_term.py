@@ -1,0 +1,33 @@
+"""``tablectl explain`` for a conflict term: an exception, an error class, an isolation level."""
+
+from __future__ import annotations
+
+from tablectl.cli.output import Output
+from tablectl.cli.request import CommandRequest
+from tablectl.conflicts.glossary import find_term, term_names
+from tablectl.model.errors import ExitCode, UsageError
+from tablectl.planning.explain_term import explain_term
+from tablectl.policies.suggestions import nearest
+from tablectl.reports.formats import ReportFormat
+from tablectl.reports.term_text import topic_json, topic_text
+
+
+def explain_word_command(
+    word: str, table: str | None, request: CommandRequest, out: Output, form: ReportFormat
+) -> ExitCode:
+    """Explain a term, with or without a live table."""
+    topic = find_term(word)
+    if topic is None:
+        near = nearest(word, term_names())
+        hint = f"did you mean {near}?" if near else f"such as {', '.join(term_names()[:3])}, WriteSerializable"
+        what = "exception, error class or isolation level that is known here"
+        table_too = ", and no table, whose names have two or three parts" if "." not in word else ""
+        raise UsageError(f"{word!r} is no {what}{table_too}", hint)
+    with request.open(out) as project:
+        live = project.read(*project.find(table, request.paths)) if table is not None else None
+    view = explain_term(topic, live, project.dialect)
+    if form is ReportFormat.JSON:
+        out.json_result(topic_json(view))
+    else:
+        out.result(topic_text(view, out.style))
+    return ExitCode.DONE

@@ -1,0 +1,58 @@
+"""``tablectl plan``: the changes that the policies require."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+from tablectl.cli.output import Output, write_file
+from tablectl.cli.plan_reports import limit_exceeded, plan_context, plan_with_progress
+from tablectl.cli.report_files import ReportFiles
+from tablectl.cli.request import CommandRequest
+from tablectl.model.errors import ExitCode
+from tablectl.model.plan import Plan
+from tablectl.planning.plan_file import dump_plan
+from tablectl.reports.formats import ReportFormat
+from tablectl.reports.render import render_plan
+
+
+def plan_command(
+    request: CommandRequest,
+    out: Output,
+    save: Path | None,
+    reports: ReportFiles,
+    *,
+    detailed_exitcode: bool,
+) -> ExitCode:
+    """Show the plan, and save it unless it is too large. Returns the exit code."""
+    with request.open(out) as project:
+        reports.check()
+        plan = plan_with_progress(project, project.policies(request.paths), request, out)
+    over = limit_exceeded(request, plan)
+    if save and not over:
+        write_file(save, dump_plan(plan), private=project.mask.plan(plan) != plan)
+    context = replace(plan_context(plan, project, request, out, reports), pending_fails=detailed_exitcode)
+    if over:
+        # Without the tables, which the report lists anyway: a verdict contains no foreign text.
+        refused, _, _ = over.message.partition(": ")
+        context, reports = replace(context, refused=refused), reports.without(ReportFormat.JSON)
+    mask, verbose = project.mask, request.verbose
+    reports.write(lambda form, style: render_plan(plan, form, style, mask, context, verbose=verbose), out)
+    if over:
+        raise over
+    if save:
+        todo = any(table.applies for table in plan.tables)
+        how = f"; run `tablectl apply {shlex.quote(str(save))}` to make it so" if todo else ""
+        out.note(f"saved to {save}{how}")
+    return plan_exit_code(plan, detailed=detailed_exitcode)
+
+
+def plan_exit_code(plan: Plan, *, detailed: bool) -> ExitCode:
+    """1 if tables cannot be read, 3 with refusals, 2 (if ``detailed``) with changes, else 0."""
+    codes = [ExitCode.ERROR] if plan.failures else []
+    if any(table.refusals for table in plan.tables):
+        codes.append(ExitCode.REFUSED)
+    if detailed and plan.tables:
+        codes.append(ExitCode.CHANGES)
+    return ExitCode.worst(*codes)

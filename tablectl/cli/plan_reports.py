@@ -1,0 +1,89 @@
+"""What reports of plans and runs need besides the plan: the place in the repository, the lines of the policies."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tablectl.cli.origin import with_origin
+from tablectl.cli.output import Output
+from tablectl.cli.report_files import ReportFiles, below_root
+from tablectl.cli.request import CommandRequest
+from tablectl.leases.owner import current_owner
+from tablectl.model.errors import LimitError, TablectlError
+from tablectl.model.plan import Plan
+from tablectl.planning.limits import PlanLimits
+from tablectl.policies.policy_lines import Sources, policy_lines_of
+from tablectl.policies.spec import Specs
+from tablectl.project import Project
+from tablectl.reports.context import Context
+from tablectl.selection import Selection
+from tablectl.version import __version__
+from tablectl.workflow import make_plan
+
+
+def selection_of(request: CommandRequest) -> Selection:
+    """The tables that the options select."""
+    return Selection(request.select, request.tags, request.excluded)
+
+
+def plan_with_progress(project: Project, specs: Specs, request: CommandRequest, out: Output) -> Plan:
+    """The plan of a command, with its progress, and a warning for each pattern that matches no table."""
+    with out.progress() as on_read:
+        plan = make_plan(project, specs, selection_of(request), on_read)
+    warn_unmatched(specs, plan.unmatched, out)
+    return plan
+
+
+def check_limits(request: CommandRequest, plan: Plan) -> None:
+    """Raises ``LimitError`` for a plan that is larger than the options allow."""
+    PlanLimits(request.max_tables, request.max_bytes).check(plan)
+
+
+def limit_exceeded(request: CommandRequest, plan: Plan) -> LimitError | None:
+    """The limit that a plan exceeds. The plan is shown anyway, so that its reader sees what made it large."""
+    try:
+        check_limits(request, plan)
+    except LimitError as error:
+        return error
+    return None
+
+
+def warn_unmatched(specs: Specs, unmatched: Sequence[str], out: Output) -> None:
+    """Warn about each pattern that matches no table, with its place."""
+    texts = frozenset(unmatched)
+    for each in specs.declarations.patterns:
+        if each.target.text in texts:
+            out.note(f"warning: {each.source.file}:{each.source.line}: {each.target.text} matches no table")
+
+
+def plan_context(plan: Plan, project: Project, request: CommandRequest, out: Output, reports: ReportFiles) -> Context:
+    """The context of the reports of a plan, as far as any of them needs it."""
+    if not reports.names_lines:
+        return Context()
+    return replace(context_here(reports.plan_file), sources=_sources(plan, project, request, out))
+
+
+def context_here(saved: Path | None = None) -> Context:
+    """The directory and CI run of this command, for reports."""
+    context = Context(
+        root=below_root(Path().absolute()),
+        plan_file=str(saved or ""),
+        ci=current_owner(os.environ, __version__).ci,
+    )
+    return with_origin(context, os.environ, Path().absolute())
+
+
+def _sources(plan: Plan, project: Project, request: CommandRequest, out: Output) -> Sources:
+    """The current lines of the policies. If they cannot be determined, reports are written without them."""
+    names = [*(each.name for each in plan.tables), *(each.name for each in plan.failures)]
+    try:
+        specs = project.any_policies(request.paths)
+    except TablectlError as error:
+        out.note(f"the lines of the policies are not known: {error.message}")
+        return {}
+    if specs.digest != plan.policies:
+        out.note("the policies have changed since the plan was made: lines are those of now")
+    return policy_lines_of(specs, names)

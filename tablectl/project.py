@@ -1,0 +1,283 @@
+"""One repository, opened for one command: configuration, variables, policies, stores and engine, each once.
+
+Nothing is read or started before it is needed: most commands start no engine, and some reach no store.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from tablectl.delta.names import TableName
+from tablectl.engine.port import Catalog, Engine
+from tablectl.model.errors import EngineError, PlanFileError, UsageError
+from tablectl.policies.config import ENV, Config, load_config
+from tablectl.policies.repository import Paths, Repository, has_policies, open_repository, variables_for
+from tablectl.policies.spec import Specs, TableSpec
+from tablectl.policies.variables import Variables
+
+if TYPE_CHECKING:  # they load obstore and what reports need, which `validate` and `explain` do without
+    from tablectl.catalogs.registry import Catalogs
+    from tablectl.log.write_history import CommitCache
+    from tablectl.model.plan import Plan
+    from tablectl.model.table import Depth, LiveTable
+    from tablectl.reports.mask import Mask
+    from tablectl.storage.object_stores import StoreOptions
+    from tablectl.storage.records import RecordStore
+
+SHARED = "shared"
+"""The value of ``driver``: all writers of the tables commit in the driver of the given session."""
+
+
+class CatalogEngine(Engine, Catalog, Protocol):
+    """An engine that also finds tables by name."""
+
+
+def _silent(_what: str) -> None:
+    """Reports nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSource:
+    """Where a command gets its engine, if not from the configuration."""
+
+    spark: Any = None
+    """A session that was passed in."""
+    driver: str | None = None
+    """``SHARED`` states that the tables' writers commit in the driver of that session."""
+    remote: str | None = None
+    """A Spark Connect server that replaces ``engine.remote``."""
+    on_start: Callable[[str], None] = _silent
+    """Called with a text before an engine is started."""
+    open: Callable[[str], CatalogEngine] | None = None
+    """Opens an engine with a stamp, instead of Spark."""
+
+
+class Engines:
+    """The engine of a command, started on first use: most plans never need one."""
+
+    def __init__(self, config: Config, source: EngineSource = EngineSource()) -> None:
+        self._config = config
+        self._source = source
+        self._lookup: CatalogEngine | None = None
+        self._broken: EngineError | None = None
+        self._started = False
+
+    def locate(self, table: TableName) -> str:
+        """The location of a table of the engine's own catalogs."""
+        return self.start().location(table)
+
+    def start(self) -> CatalogEngine:
+        """An engine without a stamp, shared by all look-ups of the command. A failed start is not retried."""
+        if self._broken is not None:
+            raise self._broken
+        if self._lookup is None:
+            try:
+                self._lookup = self.open("")
+            except EngineError as error:
+                self._broken = error
+                raise
+        return self._lookup
+
+    def open(self, stamp: str) -> CatalogEngine:
+        """An engine whose commits carry the stamp. The caller closes it."""
+        if self._source.open is not None:
+            return self._source.open(stamp)
+        from tablectl.engine import spark  # noqa: PLC0415  # see the module docstring
+
+        engine = self._config.engine
+        bound = None if engine.statement_bound is None else float(engine.statement_bound)
+        options = spark.SparkOptions(
+            engine.dialect, engine.remote, engine.conf, float(engine.heartbeat), float(engine.dead_after), bound
+        )
+        session = self._source.spark
+        if session is not None:
+            stated = self._source.driver == SHARED
+            return spark.wrap_spark(session, engine.dialect, stamp, options, stated=stated)
+        if not self._started:
+            self._source.on_start(f"connecting to {engine.remote}" if engine.remote else "starting Spark")
+            self._started = True
+        return spark.open_spark(options, stamp)
+
+    def close(self) -> None:
+        """Closes the engine of the look-ups."""
+        if self._lookup is not None:
+            self._lookup.close()
+
+
+@dataclass(frozen=True)
+class Project:
+    """One repository. A context manager, which closes the engine of the look-ups at its end."""
+
+    config: Config
+    """The configuration of the chosen environment."""
+    directory: Path = Path()
+    given: Mapping[str, str] = field(default_factory=dict)
+    """Values of variables that the caller gave."""
+    source: EngineSource = EngineSource()
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    cached: bool = False
+    """Whether commits are kept in the user's cache directory."""
+
+    @classmethod
+    def open(
+        cls,
+        directory: str | Path = ".",
+        *,
+        env: str | None = None,
+        variables: Mapping[str, str] | None = None,
+        source: EngineSource = EngineSource(),
+        plan: Plan | None = None,
+        cached: bool = False,
+    ) -> Self:
+        """The repository in a directory, in the environment ``env``: by default that of ``TABLECTL_ENV``, or that of a
+        ready ``plan``; an empty text means the top level alone.
+
+        Raises ``InputError`` for a wrong ``tablectl.yaml``, ``UsageError`` for an unknown environment. For a plan,
+        raises ``PlanFileError`` if ``env`` or ``TABLECTL_ENV`` names another environment than the plan's, or if that no
+        longer exists.
+        """
+        config = load_config(Path(directory), os.environ, env) if plan is None else _config_of(plan, env, directory)
+        if source.remote:
+            config = replace(config, engine=replace(config.engine, remote=source.remote))
+        return cls(config, Path(directory), variables or {}, source, cached=cached)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.engines.close()
+
+    @property
+    def dialect(self) -> str:
+        """The dialect of statements."""
+        return self.config.engine.dialect
+
+    @property
+    def catalog(self) -> str:
+        """The catalog of identifiers with two parts."""
+        return self.config.engine.catalog
+
+    @cached_property
+    def variables(self) -> Variables:
+        """The values of variables. Precedence, highest first: given, ``TABLECTL_VAR_…``, the configuration."""
+        return variables_for(self.config, self.given, self.environ)
+
+    @cached_property
+    def _opened(self) -> dict[tuple[str, ...], tuple[Repository, Specs]]:
+        return {}
+
+    def repository(self, paths: Paths = None) -> tuple[Repository, Specs]:
+        """The policy files in ``paths``, by default those of the configuration, and the policies in them. The same
+        paths are read once. Raises ``InputError`` with all errors.
+        """
+        key = (str(paths),) if isinstance(paths, str | Path) else tuple(map(str, paths or ()))
+        if key not in self._opened:
+            self._opened[key] = open_repository(paths, self.config, self.directory, self.variables)
+        return self._opened[key]
+
+    def policies(self, paths: Paths = None) -> Specs:
+        """The policies in ``paths``, as ``repository``."""
+        return self.repository(paths)[1]
+
+    def any_policies(self, paths: Paths = None) -> Specs:
+        """As ``policies``, for commands that need none: empty if no paths are given and the repository has none."""
+        return self.policies(paths) if paths or has_policies(self.config, self.directory) else Specs.of(())
+
+    def policies_of_plan(self, paths: Paths = None) -> Specs:
+        """The policies to compare a plan with. Raises as ``policies``, and ``UsageError`` if there are none."""
+        if not paths and not (self.directory / self.config.policies).exists():
+            raise UsageError(
+                "there are no policies here to compare the plan with",
+                "run this where the policies are, or name them; `--without-policies` (`without_policies=True`) takes "
+                "the plan's word for which tables are changed, to what, and with which consent",
+            )
+        return self.policies(paths)
+
+    def find(self, table: str, paths: Paths = None) -> tuple[TableName, TableSpec | None]:
+        """A table by its name, with its policy if there is one. Raises ``UsageError`` for text that is no name."""
+        from tablectl.policies.effective_policy import parse_name, spec_for  # noqa: PLC0415  # see the module docstring
+
+        name = parse_name(table, self.catalog, self.dialect)
+        return name, spec_for(self.any_policies(paths), name)
+
+    @cached_property
+    def engines(self) -> Engines:
+        """The engine of the command."""
+        return Engines(self.config, self.source)
+
+    @cached_property
+    def stores(self) -> StoreOptions:
+        """How to reach object stores: the same for the log of a table and for the records next to it."""
+        from tablectl.storage.object_stores import StoreOptions  # noqa: PLC0415  # see the module docstring
+
+        return StoreOptions(families=self.config.stores.families(), access=self.catalogs)
+
+    @cached_property
+    def catalogs(self) -> Catalogs | None:
+        """The configured catalogs; ``None`` if all catalogs are the engine's. Raises ``UsageError``."""
+        if not self.config.catalogs:
+            return None
+        from tablectl.catalogs.opening import open_catalogs  # noqa: PLC0415  # see the module docstring
+
+        return open_catalogs(self.config.catalogs, self.engines.start, self.environ)
+
+    def open_catalog(self) -> Catalog:
+        """Where names of tables are looked up. Starts an engine only if that has to do with one."""
+        return self.catalogs or self.engines.start()
+
+    def expect(self, plan: Plan) -> None:
+        """Looks up the tables of a plan whose catalog says how to read them. A table that cannot be found fails when it
+        is read.
+        """
+        if self.catalogs is not None:
+            for table in plan.tables:
+                self.catalogs.expect(table.table, table.location)
+
+    @cached_property
+    def mask(self) -> Mask:
+        """The values that reports must not show."""
+        from tablectl.reports.mask import Mask  # noqa: PLC0415  # see the module docstring
+
+        return Mask(self.config.reports.mask)
+
+    def records(self, location: str) -> RecordStore:
+        """The lease records of the table at a location."""
+        from tablectl.storage.records import open_records, real_place  # noqa: PLC0415  # see the module docstring
+
+        return open_records(location, self.config.state, real_place(location), self.stores)
+
+    @cached_property
+    def commits(self) -> CommitCache:
+        """The commits that show who writes a table, in the user's cache directory if the project uses it."""
+        from tablectl.log.commit_cache import DiskCache, cache_directory  # noqa: PLC0415  # see the module docstring
+        from tablectl.log.write_history import NoCache  # noqa: PLC0415
+
+        directory = cache_directory(self.environ) if self.cached else None
+        return DiskCache(directory) if directory else NoCache()
+
+    def read(self, name: TableName, spec: TableSpec | None, depth: Depth | None = None) -> LiveTable:
+        """A live table, by default with its history and its write history. The engine is asked for its location only if
+        neither the name nor the policy has it. Raises ``LiveError`` if it cannot be read.
+        """
+        from tablectl.log.reader import read_table  # noqa: PLC0415  # see the module docstring
+        from tablectl.model.table import LOOK_BACK, Depth  # noqa: PLC0415
+
+        location = name.parts[0] if name.is_path else (spec and spec.location) or self.open_catalog().location(name)
+        depth = depth or Depth(LOOK_BACK, writers=lambda _live: True)
+        return read_table(name, location, depth, cache=self.commits, options=self.stores)
+
+
+def _config_of(plan: Plan, env: str | None, directory: str | Path) -> Config:
+    """The configuration for applying a ready plan: that of the plan's environment."""
+    from tablectl.planning.plan_file import check_environment  # noqa: PLC0415  # see the module docstring
+
+    check_environment(plan, (os.environ.get(ENV) or None) if env is None else env)
+    try:
+        return load_config(Path(directory), os.environ, plan.env)
+    except UsageError as error:
+        raise PlanFileError(f"the plan is for the environment {plan.env}: {error.message}", error.hint) from None
