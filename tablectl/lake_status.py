@@ -176,7 +176,7 @@ def _differing(row: TableStatus, drift: TableDrift) -> TableStatus:
     culprits = [
         each.origin.commit
         for each in drift.differences
-        if each.origin.commit and provenance(each.origin, drift) is Provenance.CHANGED
+        if each.origin.commit and provenance(each, drift) is Provenance.CHANGED
     ]
     newest = max(culprits, key=lambda each: each.version) if culprits else None
     return replace(

@@ -44,16 +44,18 @@ def document_text(document: Document, style: Style, *, verbose: bool = False) ->
         lines += [*_grid(document.overview, style, 0), ""]
     for block in document.tail:
         lines += _tail(block, style)
+    if document.subject == "Apply":
+        lines += [line for note in document.notes for line in style.prose("", note, 0, 0)]
     folded = not verbose and any(card.details for card in document.cards)
     hint = [style.paint(_HINTS[document.subject], "dim")] if folded and document.subject in _HINTS else []
-    return "\n".join([*lines, *_summary(document, style), *hint]) + "\n"
+    return "\n".join([*lines, *hint, *_summary(document, style)]) + "\n"
 
 
 def card_lines(card: Card, style: Style, *, verbose: bool) -> list[str]:
     """One card."""
     colour = _COLOURS[card.tone]
     name = printable(card.names[0]) if len(card.names) == 1 else f"{len(card.names):,} {card.noun}s"
-    state = style.paint(card.state.upper(), colour, "bold") if card.state else ""
+    state = style.paint(card.state.upper(), colour, "bold") if card.effects else style.paint(card.state, colour)
     lines = [f"{style.paint(card.mark, colour, 'bold')} {style.paint(name, 'bold')}  {state}".rstrip()]
     if len(card.names) > 1:
         lines += style.prose("", _some(card.names), 1, 0)
@@ -203,6 +205,7 @@ def _summary(document: Document, style: Style) -> list[str]:
     if document.verdict.kind == "good" and len(document.summary) == 1:
         said = document.summary[0].text
         opening = titled(document.verdict.title, document.env)
-        return [style.paint(f"{opening}. {said[:1].upper()}{said[1:]}.", "green")]
+        sentence = f". {said[:1].upper()}{said[1:]}" if document.subject == "Plan" else f": {said}"
+        return [style.paint(f"{opening}{sentence}.", "green")]
     parts = document.summary or tuple(Cell(text) for text in document.verdict.parts)
     return style.sentence(title, [style.paint(each.text, _COLOURS[each.tone]) for each in parts])

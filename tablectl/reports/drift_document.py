@@ -57,20 +57,22 @@ class Provenance(StrEnum):
 _ORDER = tuple(Provenance)
 
 
-def provenance(origin: Origin, table: TableDrift) -> Provenance:
+def provenance(difference: Difference, table: TableDrift) -> Provenance:
     """Why one value of a table differs."""
+    origin = difference.origin
     if table.trouble:
         return Provenance.UNKNOWN
-    if table.applied is None:
-        return Provenance.NEVER
-    if origin.commit and origin.commit.version > table.applied.version and not read_stamp(origin.commit.user_metadata):
-        return Provenance.CHANGED
-    return Provenance.PENDING
+    if origin.commit and not read_stamp(origin.commit.user_metadata):
+        if origin.known and origin.was == difference.change.after:
+            return Provenance.CHANGED  # it was as declared, whoever declared it
+        if table.applied and origin.commit.version > table.applied.version:
+            return Provenance.CHANGED
+    return Provenance.PENDING if table.applied else Provenance.NEVER
 
 
 def table_provenance(table: TableDrift) -> Provenance:
     """The most alarming one of its differences."""
-    return min((provenance(each.origin, table) for each in table.differences), key=_ORDER.index)
+    return min((provenance(each, table) for each in table.differences), key=_ORDER.index)
 
 
 def drift_document(drift: Drift, context: Context, *, each_table: bool = False) -> Document:
@@ -136,7 +138,7 @@ def _key(table: TableDrift) -> Hashable:
 
 def _who(difference: Difference, table: TableDrift) -> str:
     """Who made a difference, without the time: ``ann (Delta Spark 4.4.0), job nightly``."""
-    found = provenance(difference.origin, table)
+    found = provenance(difference, table)
     commit = difference.origin.commit
     return f"changed by {commit_author(commit)}" if found is Provenance.CHANGED and commit else found.value
 
@@ -147,7 +149,7 @@ def _row(group: tuple[TableDrift, ...], card: Card, index: int) -> Row:
         Cell(f"{each.change.id}: {value_text(each.change.after)}, found {value_text(each.change.before)}", code=True)
         for each in table.differences
     )
-    who = dict.fromkeys((_who(each, table), provenance(each.origin, table).tone) for each in table.differences)
+    who = dict.fromkeys((_who(each, table), provenance(each, table).tone) for each in table.differences)
     return Row(
         (name_lines(card.names, card.state, card.tone), changes, tuple(Cell(text, tone=tone) for text, tone in who)),
         index,
@@ -202,13 +204,21 @@ def _last(table: TableDrift) -> str:
 
 
 def _history(table: TableDrift, *, named: bool) -> list[Block]:
-    facts = []
+    blocks: list[Block] = [Paragraph(f"`{table.spec.name.text}`")] if named else []
+    for facts, ids in _by_origin(table).items():
+        several = len(table.differences) > len(ids)
+        blocks.append(Facts((*((("value", ", ".join(ids)),) if several else ()), *facts)))
+    facts = table_facts(table)
+    return [*blocks, *([Facts(tuple(facts))] if facts else [])]
+
+
+def _by_origin(table: TableDrift) -> dict[tuple[tuple[str, str], ...], list[str]]:
+    """The differences that one commit made, together."""
+    found: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for each in table.differences:
-        said = "; ".join(f"{label} {text}" for label, text in origin_facts(each.origin, table))
-        facts += [(each.change.id, said)] if said else []
-    facts += table_facts(table)
-    title = [Paragraph(f"`{table.spec.name.text}`")] if named else []
-    return [*title, *([Facts(tuple(facts))] if facts else [])]
+        if facts := tuple(origin_facts(each.origin, table)):
+            found.setdefault(facts, []).append(each.change.id)
+    return found
 
 
 def origin_facts(origin: Origin, table: TableDrift) -> list[tuple[str, str]]:

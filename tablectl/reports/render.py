@@ -60,6 +60,7 @@ def render_run(
 ) -> str:
     """A run as a report."""
     masked = mask.run(report)
+    context = replace(context, plan=mask.plan(context.plan) if context.plan else None)
     match form:
         case ReportFormat.TEXT:
             from tablectl.reports.run_text import run_text  # noqa: PLC0415
@@ -82,7 +83,7 @@ def render_run(
         case ReportFormat.HTML:
             from tablectl.reports.html import run_html  # noqa: PLC0415
 
-            return run_html(masked, replace(context, plan=mask.plan(context.plan) if context.plan else None))
+            return run_html(masked, context)
 
 
 def render_drift(

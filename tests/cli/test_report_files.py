@@ -33,7 +33,7 @@ def test_each_format(cli: Cli, one: Repository) -> None:
     assert cli("plan", "--format", "markdown").out.startswith("**🟡 Plan: Changes pending** · 1 table to change")
     assert cli("plan", "--format", "junit").out.startswith("<?xml")
     assert cli("plan", "--format", "html").out.startswith("<!doctype html>")
-    assert lines(cli("plan", "--format", "sarif").out) == {("policies/lake.yaml", 4), ("policies/lake.yaml", 5)}
+    assert lines(cli("plan", "--format", "sarif").out) == set(), "wanted changes are no results"
 
 
 def test_many_reports_of_one_plan(cli: Cli, one: Repository) -> None:
