@@ -170,6 +170,8 @@ class Document:
     """``Plan``, ``Status`` …"""
     verdict: PlanVerdict
     env: str = ""
+    grave: bool = False
+    """Whether something in it deserves a second look, although nothing failed."""
     notes: tuple[str, ...] = ()
     """Sentences below the verdict."""
     facts: tuple[tuple[str, Cell], ...] = ()

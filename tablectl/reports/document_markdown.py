@@ -76,7 +76,8 @@ def _details(document: Document) -> Iterator[str]:
 def _verdict(document: Document) -> str:
     verdict = document.verdict
     subject = words(titled(document.subject, document.env))
-    return f"**{_MARKS[verdict.kind]} {subject}: {words(verdict.title)}** · {'; '.join(map(words, verdict.parts))}"
+    mark = _TONES["bad"] if document.grave and verdict.kind == "pending" else _MARKS[verdict.kind]
+    return f"**{mark} {subject}: {words(verdict.title)}** · {'; '.join(map(words, verdict.parts))}"
 
 
 def _overview(grid: Grid, where: str) -> str:

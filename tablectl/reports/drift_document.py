@@ -21,6 +21,7 @@ from tablectl.reports.document import (
     Facts,
     Fold,
     Grid,
+    Heading,
     Names,
     Paragraph,
     Row,
@@ -204,7 +205,7 @@ def _last(table: TableDrift) -> str:
 
 
 def _history(table: TableDrift, *, named: bool) -> list[Block]:
-    blocks: list[Block] = [Paragraph(f"`{table.spec.name.text}`")] if named else []
+    blocks: list[Block] = [Heading(table.spec.name.text)] if named else []
     for facts, ids in _by_origin(table).items():
         several = len(table.differences) > len(ids)
         blocks.append(Facts((*((("value", ", ".join(ids)),) if several else ()), *facts)))

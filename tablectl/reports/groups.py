@@ -38,6 +38,7 @@ _RISKS = ("P003", "P005", "P006")
 _TABLE = "\0table\0"
 _AMOUNT = re.compile(r"\b[0-9][0-9.,]*(?= ?(?:B|kB|MB|GB|TB|PB|%|bytes?|files?|vectors?|rows?|deletion|commits?)\b)")
 _PATH = re.compile(r"\S*/\S*")
+_KINDS: Sequence[Kind] = ("bad", "pending", "good")
 _STAYS = frozenset({"never", "truncating", "with history"})
 
 
@@ -194,8 +195,8 @@ def _plain(text: str) -> str:
 
 def _group(tables: Sequence[TablePlan]) -> Group:
     first = tables[0]
-    effects = tuple(_refused(first) if first.refusals else _effects(tables))
-    return Group(tuple(tables), _weight(first), effects)
+    effects = _refused(first) if first.refusals else sorted(_effects(tables), key=lambda each: _KINDS.index(each.kind))
+    return Group(tuple(tables), _weight(first), tuple(effects))
 
 
 def _weight(table: TablePlan) -> Weight:

@@ -64,12 +64,13 @@ def plan_document(
     rows = [_failure_row(group, index) for index, group in enumerate(failures)]
     rows += [_row(group, context, len(failures) + index) for index, group in enumerate(groups)]
     said = forecast(plan)
-    notes = [f"{text[:1].upper()}{text[1:]}." for text in ["; ".join(said)] if text]
+    notes = [f"{text[:1].upper()}{text[1:]}." for text in [_weights(groups), "; ".join(said)] if text]
     parts = plan_parts(plan)
     return Document(
         subject="Plan",
         verdict=plan_verdict(plan, context.refused),
         env=plan.env,
+        grave=any(group.weight in {Weight.REWRITE, Weight.LOCKOUT} for group in groups),
         notes=tuple(notes),
         facts=tuple(_facts(plan, context)),
         overview=Grid("All changes, the most important first", ("Tables", "Change", "Impact"), tuple(rows))
@@ -80,6 +81,13 @@ def plan_document(
         summary=tuple(Cell(part.text, tone="bad" if part.bad else "") for part in parts)
         or (Cell(all_unchanged(plan), tone="good"),),
     )
+
+
+def _weights(groups: Sequence[Group]) -> str:
+    """``1 table full rewrite, 2 tables blocking``: the tables by their worst effect; empty if all are equal."""
+    counts = {weight: sum(len(each.tables) for each in groups if each.weight is weight) for weight in Weight}
+    said = [f"{plural(count, 'table')} {weight.word}" for weight, count in counts.items() if count]
+    return f"by weight: {', '.join(said)}" if len(said) > 1 or (groups and groups[0].weight <= Weight.LOCKOUT) else ""
 
 
 def _separate(group: Group) -> list[Group]:
@@ -198,7 +206,7 @@ def _every_table(group: Group) -> Iterator[Block]:
 
 def _statements(table: TablePlan, *, alone: bool) -> Iterator[Block]:
     if not alone:
-        yield Paragraph(f"The statements for `{table.name}`; the other tables get the same.")
+        yield Paragraph("The statements for the first table; the other tables get the same.")
     for phase in Phase:
         statements = [each for each in table.statements if each.phase is phase]
         if statements:

@@ -227,5 +227,5 @@ def _tables(group: Sequence[TableRun]) -> Iterator[Block]:
         (Grid(f"All {len(group):,} tables", ("Table", "Commits", "Gate closed"), tuple(rows)),),
     )
     if group[0].statements:
-        yield Paragraph(f"The statements for `{group[0].name}`; the other tables got the same.")
+        yield Paragraph("The statements for the first table; the other tables got the same.")
         yield from map(_listing, group[0].statements)
