@@ -1,8 +1,8 @@
 """Declarative table policies for Delta Lake: plan the settings that decide which Spark jobs fail, and apply them.
 
-``plan``, ``apply``, ``drift``, ``status``, ``lint``, ``import_tables``, ``explain`` and ``outlook`` (``conflicts``) are
-the commands as functions, for notebooks and orchestrators; ``guard``, ``guard_batch`` and ``retry_on_conflict`` are for
-the jobs that write to the tables.
+``plan``, ``apply``, ``drift``, ``status``, ``lint``, ``import_tables``, ``explain`` and ``conflict_report``
+(``conflicts``) are the commands as functions, for notebooks and orchestrators; ``guard``, ``guard_batch`` and
+``retry_on_conflict`` are for the jobs that write to the tables.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ __all__ = [
     "GuardTimeout",
     "__version__",
     "apply",
+    "conflict_report",
     "drift",
     "explain",
     "guard",
     "guard_batch",
     "import_tables",
     "lint",
-    "outlook",
     "plan",
     "retry_on_conflict",
     "status",
@@ -56,7 +56,7 @@ def __getattr__(name: str) -> Any:
         "explain": "api",
         "import_tables": "api",
         "lint": "api",
-        "outlook": "api",
+        "conflict_report": "api",
         "status": "api",
         "guard": "writers.guard",
         "guard_batch": "writers.batch",

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from tablectl.applying.stamp import read_stamp
 from tablectl.log.blame import Origin
-from tablectl.model.table import Commit
+from tablectl.model.table import CatalogDifference, Commit
 from tablectl.model.text import natural_key, printable, time_text, value_text
 from tablectl.planning.drift import Difference, Drift, TableDrift
 from tablectl.reports.context import Context
@@ -46,6 +46,8 @@ class Provenance(StrEnum):
     """The policy changed after the last apply, or that apply did not include it."""
     NEVER = "never applied"
     """No apply of tablectl was found in the history."""
+    CATALOG = "catalog differs"
+    """The table is as declared, and its catalog says something else."""
     UNKNOWN = "unknown"
     """The history could not be read, or does not reach far enough."""
 
@@ -73,7 +75,8 @@ def provenance(difference: Difference, table: TableDrift) -> Provenance:
 
 def table_provenance(table: TableDrift) -> Provenance:
     """The most alarming one of its differences."""
-    return min((provenance(each, table) for each in table.differences), key=_ORDER.index)
+    found = (provenance(each, table) for each in table.differences)
+    return min(found, key=_ORDER.index, default=Provenance.CATALOG)
 
 
 def drift_document(drift: Drift, context: Context, *, each_table: bool = False) -> Document:
@@ -133,6 +136,7 @@ def _groups(tables: Iterable[TableDrift], *, separate: bool) -> list[tuple[Table
 def _key(table: TableDrift) -> Hashable:
     return (
         tuple((each.change.id, each.change.before, each.change.after, _who(each, table)) for each in table.differences),
+        table.catalog,
         str(table.trouble),
     )
 
@@ -160,7 +164,7 @@ def _row(group: tuple[TableDrift, ...], card: Card, index: int) -> Row:
 
 def _card(group: tuple[TableDrift, ...], context: Context) -> Card:
     table, found = group[0], table_provenance(group[0])
-    same = all(_who(each, table) == found.value for each in table.differences)
+    same = bool(table.differences) and all(_who(each, table) == found.value for each in table.differences)
     rows = tuple(
         ChangeRow(
             each.change.id,
@@ -183,7 +187,7 @@ def _card(group: tuple[TableDrift, ...], context: Context) -> Card:
         state=found.value,
         tone=found.tone,
         mark="~",
-        brief=(*alone, changes, *(_history(table, named=False) if len(group) == 1 else [])),
+        brief=(*alone, *([changes] if rows else []), *(_history(table, named=False) if len(group) == 1 else [])),
         details=tuple(details) if len(group) > 1 else (),
     )
 
@@ -209,8 +213,8 @@ def _history(table: TableDrift, *, named: bool) -> list[Block]:
     for facts, ids in _by_origin(table).items():
         several = len(table.differences) > len(ids)
         blocks.append(Facts((*((("value", ", ".join(ids)),) if several else ()), *facts)))
-    facts = table_facts(table)
-    return [*blocks, *([Facts(tuple(facts))] if facts else [])]
+    more = table_facts(table)
+    return [*blocks, *([Facts(tuple(more))] if more else [])]
 
 
 def _by_origin(table: TableDrift) -> dict[tuple[tuple[str, str], ...], list[str]]:
@@ -236,7 +240,14 @@ def table_facts(table: TableDrift) -> list[tuple[str, str]]:
     facts = [("applied", f"last by tablectl in {_commit(table.applied)}")] if table.applied else []
     unclustered = unclustered_of_changes((each.change for each in table.differences), table.live.marks)
     facts += [("unclustered", f"{unclustered} is not clustered by the declared columns")] if unclustered else []
+    facts += [("catalog", catalog_text(each)) for each in table.catalog]
     return facts + ([("error", f"its history cannot be read: {table.trouble}")] if table.trouble else [])
+
+
+def catalog_text(difference: CatalogDifference) -> str:
+    """Where a catalog disagrees with the log of its table."""
+    told, logged = value_text(difference.catalog), value_text(difference.log)
+    return f"disagrees with the log: {printable(difference.what)} is {told} in the catalog and {logged} in the log"
 
 
 def _since(origin: Origin, commit: Commit) -> str:

@@ -10,7 +10,14 @@ from tablectl.model.plan import TableFailure
 from tablectl.model.showable import Showable
 
 TableState = Literal[
-    "as declared", "changed by others", "not applied yet", "never applied", "unknown", "no policy", "not readable"
+    "as declared",
+    "changed by others",
+    "catalog differs",
+    "not applied yet",
+    "never applied",
+    "unknown",
+    "no policy",
+    "not readable",
 ]
 """``as declared``: nothing differs from the policy. ``changed by others``: drift. ``not applied yet`` and ``never
 applied``: the policy was not applied since it declares this, or at all. ``unknown``: it differs, and the history does
@@ -19,6 +26,7 @@ not show why.
 STATES: tuple[TableState, ...] = (
     "not readable",
     "changed by others",
+    "catalog differs",
     "unknown",
     "not applied yet",
     "never applied",

@@ -13,6 +13,7 @@ from tablectl.reports.wording import PlanVerdict
 _TONES: dict[TableState, Tone] = {
     "not readable": "bad",
     "changed by others": "bad",
+    "catalog differs": "bad",
     "unknown": "pending",
     "not applied yet": "pending",
     "never applied": "quiet",
