@@ -284,7 +284,7 @@ entry here, and nothing else.
 """
 
 _LATER = ("plans",)
-_ENVIRONMENT = ConfigSection(Config, _KEYS, later=_LATER)
+_ENVIRONMENT = ConfigSection(Config, _KEYS, later=_LATER, only_at_the_top=("install", "signatures", "env"))
 _SIGNATURES = ConfigSection(SignaturesConfig, {"signers": text(_clean), "required": flag()})
 _INSTALL = ConfigSection(
     InstallConfig,
