@@ -13,7 +13,7 @@ from tablectl.model.table_options import NO_OPTIONS
 from tablectl.policies.suggestions import nearest
 from tablectl.reports.conflicts_json import conflicts_json
 from tablectl.reports.conflicts_text import conflicts_text
-from tablectl.workflow import make_outlook
+from tablectl.workflow import read_conflicts
 
 
 def conflicts_command(
@@ -25,7 +25,7 @@ def conflicts_command(
     about = _operation(options.operation)
     asked = [client(each) for each in options.clients]
     with request.open(out) as project:
-        found = make_outlook(project, *project.find(table, request.paths), asked)
+        found = read_conflicts(project, *project.find(table, request.paths), asked)
     found = replace(found, changes=tuple(map(project.mask.change, found.changes)))
     if form is Format.JSON:
         out.json_result(conflicts_json(found))
