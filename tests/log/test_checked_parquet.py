@@ -87,7 +87,10 @@ def test_columns_that_overlap(monkeypatch: pytest.MonkeyPatch, change: dict[str,
 def test_of_several_columns_at_one_place_each_is_checked() -> None:
     """A footer may give many columns the place of one chunk: each reads it as values of its own type."""
     seen: list[str] = []
-    checks = [(100, 5, lambda _data: seen.append("first")), (100, 5, lambda _data: seen.append("second"))]
+    checks: checked_parquet._Checks = [
+        (100, 5, lambda _data: seen.append("first")),
+        (100, 5, lambda _data: seen.append("second")),
+    ]
     checked_parquet._check(b"12345", 100, 5, checks)
     assert seen == ["first", "second"]
 
