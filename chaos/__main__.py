@@ -95,7 +95,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--only", nargs="+", choices=(*FAULTS, "races"), help="this fault in every round; of several, each in turn"
     )
-    parser.add_argument("--patience", type=float, default=1.0, help="factor for time limits that are no promises")
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=1.0,
+        help="factor for time limits that are no promises and for the pauses of writers",
+    )
     parser.add_argument("--cause", choices=results.CAUSES, help="of explain: what broke the last round of --seed")
     parser.add_argument("--why", help="of explain: the cause in a sentence")
     parser.add_argument("--keep", action="store_true", help="keep the folders of all rounds")

@@ -35,7 +35,9 @@ class Harness:
     def __init__(self, work: Path, patience: float = 1.0) -> None:
         self.work = work
         self.patience = patience
-        """How many times longer than usual work may take, on a busy machine; promised times stay the same."""
+        """How many times longer than usual work may take, on a busy machine, and writers pause between transactions;
+        promised times stay the same.
+        """
         work.mkdir(parents=True, exist_ok=True)
         self.s3 = S3Server()
         direct = {**clean_environ(os.environ), **self.s3.environ(), "HOME": os.environ.get("HOME", str(work))}

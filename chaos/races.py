@@ -11,7 +11,7 @@ from typing import Any
 from chaos.check import Told
 from chaos.harness import Harness
 from chaos.processes import Command
-from chaos.rounds import Outcome, Round
+from chaos.rounds import PLANNING, Outcome, Round
 from chaos.scenario import PROPERTY_KEYS, Pending, Scenario, choose, policy_text
 
 _PROPERTIES = ("properties", "clustering", "clustering again")
@@ -52,7 +52,7 @@ class Race(Round):
         wanted = {place: _of_racer(pending, number) for place, pending in self.tables.items()}
         (folder / "all.yaml").write_text(policy_text(wanted), encoding="utf-8")
         made = self._command("plan", folder.name, "--out", f"plan-{number}.json", log=f"plan-{number}.log")
-        code = made.wait(60)
+        code = made.wait(PLANNING * self.harness.patience)
         if code != 0:
             self.outcome.wrong("finish", f"plan {number} ended with {code}")
         return code == 0

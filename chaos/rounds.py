@@ -32,6 +32,8 @@ from chaos.watch import Bucket, Probe, Watch
 
 LONGEST_RUN = 150.0
 """Seconds for one run of the command; a longer one is killed and fails the round. ``--patience`` multiplies it."""
+PLANNING = 60.0
+"""Seconds for one plan, likewise."""
 TRIES = 6
 """Runs of the same command until it must have ended with 0."""
 ENGINE_DEAD = 20.0
@@ -123,7 +125,7 @@ class Round:
         self.watch = Watch(tuple(self.tables), bucket)
 
     def _plan(self) -> bool:
-        code = self._command("plan", "--out", "plan.json", log="plan.log").wait(60)
+        code = self._command("plan", "--out", "plan.json", log="plan.log").wait(PLANNING * self.harness.patience)
         if code != 0:
             self.outcome.wrong("finish", f"the plan ended with {code}: see plan.log")
         return code == 0
@@ -135,6 +137,7 @@ class Round:
             "seed": self.scenario.writers,
             "state": self.state,
             "folder": str(self.folder),
+            "pace": self.harness.patience,
         }
         for writer in self.writers:
             writer.work({**order, "journal": str(self._journal(writer.number))})
@@ -191,7 +194,7 @@ class Round:
         else:
             self.outcome.wrong("finish", f"the same command ended with {[each.code for each in self.told]}")
             return
-        code = self._command("plan", "--detailed-exitcode", log="plan-after.log").wait(60)
+        code = self._command("plan", "--detailed-exitcode", log="plan-after.log").wait(PLANNING * self.harness.patience)
         if code != 0:
             self.outcome.wrong("finish", f"the plan afterwards ended with {code}: see plan-after.log")
 

@@ -52,6 +52,8 @@ class Order:
     state: str | None
     folder: Path
     """For the checkpoints of streams."""
+    pace: float = 1.0
+    """Factor for the pauses between transactions."""
 
 
 @dataclass
@@ -78,7 +80,7 @@ class Work:
             try:
                 session = self._connect()
                 while not self.stop.is_set() and self._once(session):
-                    self.stop.wait(self.random.uniform(0.2, 1.0))
+                    self.stop.wait(self.random.uniform(0.2, 1.0) * self.order.pace)
             except Exception as error:
                 failures += 1
                 # The server is gone, or not there again yet: what an attempt was told is in the journal already.
@@ -252,6 +254,7 @@ def order_of(body: dict[str, Any]) -> Order:
         int(body["seed"]),
         body["state"],
         Path(body["folder"]),
+        float(body.get("pace", 1.0)),
     )
 
 

@@ -14,11 +14,11 @@ from tablectl.version import __version__
 
 if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` alone must cost next to nothing
     from tablectl.api import apply as apply
+    from tablectl.api import conflict_report as conflict_report
     from tablectl.api import drift as drift
     from tablectl.api import explain as explain
     from tablectl.api import import_tables as import_tables
     from tablectl.api import lint as lint
-    from tablectl.api import outlook as outlook
     from tablectl.api import plan as plan
     from tablectl.writers.batch import guard_batch as guard_batch
     from tablectl.writers.gate_entry import GuardTimeout as GuardTimeout

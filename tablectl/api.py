@@ -31,8 +31,8 @@ from tablectl.workflow import (
     find_drift,
     import_policies,
     lint_tables,
-    make_outlook,
     make_plan,
+    read_conflicts,
     run,
 )
 
@@ -47,6 +47,8 @@ class Place(TypedDict, total=False):
     level alone."""
     directory: str | Path
     """The directory of ``tablectl.yaml``, by default the current one."""
+    cache: bool
+    """Whether the commits that show who writes a table are kept in the user's cache directory; by default yes."""
     spark: Any
     """A Spark session, by default a new one. It is used only to list and locate catalog tables, and to apply."""
 
@@ -68,7 +70,7 @@ class DriftOptions(Tables, total=False):
     """The maximum number of commits to search per table that differs."""
 
 
-class OutlookOptions(Place, total=False):
+class ConflictReportOptions(Place, total=False):
     """The options of ``outlook``."""
 
     clients: Sequence[tuple[Client, bool | None]]
@@ -110,11 +112,14 @@ class _PlaceOptions:
     variables: Mapping[str, str] | None = None
     env: str | None = None
     directory: str | Path = "."
+    cache: bool = True
     spark: Any = None
 
     def open(self, driver: str | None = None, plan: Plan | None = None) -> Project:
         source = EngineSource(self.spark, driver)
-        return Project.open(self.directory, env=self.env, variables=self.variables, source=source, plan=plan)
+        return Project.open(
+            self.directory, env=self.env, variables=self.variables, source=source, plan=plan, cached=self.cache
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +141,7 @@ class _DriftOptions(_TableOptions):
 
 
 @dataclass(frozen=True, slots=True)
-class _OutlookOptions(_PlaceOptions):
+class _ConflictReportOptions(_PlaceOptions):
     clients: Sequence[tuple[Client, bool | None]] = ()
 
 
@@ -276,7 +281,7 @@ def explain(table: str, paths: Paths = None, **options: Unpack[Place]) -> Explan
         return explain_table(project.policies(paths), table, project.catalog, project.dialect)
 
 
-def outlook(table: str, paths: Paths = None, **options: Unpack[OutlookOptions]) -> ConflictReport:
+def conflict_report(table: str, paths: Paths = None, **options: Unpack[ConflictReportOptions]) -> ConflictReport:
     """Conflicts between writers of a live table, in its current and in its planned state (``tablectl conflicts``).
 
     Options: ``variables``, ``env``, ``directory``, ``spark``, and ``clients``, which replace those of the table's
@@ -284,6 +289,6 @@ def outlook(table: str, paths: Paths = None, **options: Unpack[OutlookOptions]) 
     current state only. Without ``paths``, a directory without policies is valid. Raises ``LiveError`` if the table
     cannot be read.
     """
-    given = _OutlookOptions(**options)
+    given = _ConflictReportOptions(**options)
     with given.open() as project:
-        return make_outlook(project, *project.find(table, paths), given.clients)
+        return read_conflicts(project, *project.find(table, paths), given.clients)

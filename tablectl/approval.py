@@ -8,7 +8,7 @@ compared with its policy before a run (``check_declared``), and planned again fr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from threading import Lock
 
 from tablectl.applying.context import StopTableError
@@ -25,6 +25,7 @@ from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.model.table_options import TableOptions
 from tablectl.planning.limits import rewritten_bytes
 from tablectl.planning.plan_table import plan_table
+from tablectl.planning.writer_dependence import writers_matter
 from tablectl.policies.resolve import expand
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.selection import depth_for
@@ -158,7 +159,14 @@ class Approval:
 
     def _read(self, plan: TablePlan, spec: TableSpec | None) -> LiveTable:
         whole = Depth(LOOK_BACK, counts=True)
-        depth = depth_for(spec, LOOK_BACK) if spec is not None else lambda _live: whole
+        shallow = depth_for(spec, LOOK_BACK) if spec is not None else lambda _live: whole
+
+        def writers(live: LiveTable) -> bool:
+            return spec is not None and writers_matter(spec.policy, live, self.dialect, spec.options, refused=True)
+
+        def depth(live: LiveTable) -> Depth:
+            return replace(shallow(live), writers=writers)
+
         (live,) = read_many([ReadRequest(plan.table, plan.location, depth)], options=self.stores)
         if isinstance(live, LiveError):
             raise live

@@ -21,6 +21,8 @@ from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.variables import Variables
 
 if TYPE_CHECKING:  # they load obstore and what reports need, which `validate` and `explain` do without
+    from tablectl.catalogs.registry import Catalogs
+    from tablectl.log.write_history import CommitCache
     from tablectl.model.plan import Plan
     from tablectl.model.table import Depth, LiveTable
     from tablectl.reports.mask import Mask
@@ -66,7 +68,7 @@ class Engines:
         self._started = False
 
     def locate(self, table: TableName) -> str:
-        """The location of a catalog table."""
+        """The location of a table of the engine's own catalogs."""
         return self.start().location(table)
 
     def start(self) -> CatalogEngine:
@@ -118,6 +120,8 @@ class Project:
     """Values of variables that the caller gave."""
     source: EngineSource = EngineSource()
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    cached: bool = False
+    """Whether commits are kept in the user's cache directory."""
 
     @classmethod
     def open(
@@ -128,6 +132,7 @@ class Project:
         variables: Mapping[str, str] | None = None,
         source: EngineSource = EngineSource(),
         plan: Plan | None = None,
+        cached: bool = False,
     ) -> Self:
         """The repository in a directory, in the environment ``env``: by default that of ``TABLECTL_ENV``, or that of a
         ready ``plan``; an empty text means the top level alone.
@@ -139,7 +144,7 @@ class Project:
         config = load_config(Path(directory), os.environ, env) if plan is None else _config_of(plan, env, directory)
         if source.remote:
             config = replace(config, engine=replace(config.engine, remote=source.remote))
-        return cls(config, Path(directory), variables or {}, source)
+        return cls(config, Path(directory), variables or {}, source, cached=cached)
 
     def __enter__(self) -> Self:
         return self
@@ -210,7 +215,28 @@ class Project:
         """How to reach object stores: the same for the log of a table and for the records next to it."""
         from tablectl.storage.object_stores import StoreOptions  # noqa: PLC0415  # see the module docstring
 
-        return StoreOptions(families=self.config.stores.families())
+        return StoreOptions(families=self.config.stores.families(), access=self.catalogs)
+
+    @cached_property
+    def catalogs(self) -> Catalogs | None:
+        """The configured catalogs; ``None`` if all catalogs are the engine's. Raises ``UsageError``."""
+        if not self.config.catalogs:
+            return None
+        from tablectl.catalogs.opening import open_catalogs  # noqa: PLC0415  # see the module docstring
+
+        return open_catalogs(self.config.catalogs, self.engines.start, self.environ)
+
+    def open_catalog(self) -> Catalog:
+        """Where names of tables are looked up. Starts an engine only if that has to do with one."""
+        return self.catalogs or self.engines.start()
+
+    def expect(self, plan: Plan) -> None:
+        """Looks up the tables of a plan whose catalog says how to read them. A table that cannot be found fails when it
+        is read.
+        """
+        if self.catalogs is not None:
+            for table in plan.tables:
+                self.catalogs.expect(table.table, table.location)
 
     @cached_property
     def mask(self) -> Mask:
@@ -225,15 +251,25 @@ class Project:
 
         return open_records(location, self.config.state, real_place(location), self.stores)
 
+    @cached_property
+    def commits(self) -> CommitCache:
+        """The commits that show who writes a table, in the user's cache directory if the project uses it."""
+        from tablectl.log.commit_cache import DiskCache, cache_directory  # noqa: PLC0415  # see the module docstring
+        from tablectl.log.write_history import NoCache  # noqa: PLC0415
+
+        directory = cache_directory(self.environ) if self.cached else None
+        return DiskCache(directory) if directory else NoCache()
+
     def read(self, name: TableName, spec: TableSpec | None, depth: Depth | None = None) -> LiveTable:
-        """A live table, by default with its history. The engine is asked for its location only if neither the name nor
-        the policy has it. Raises ``LiveError`` if it cannot be read.
+        """A live table, by default with its history and its write history. The engine is asked for its location only if
+        neither the name nor the policy has it. Raises ``LiveError`` if it cannot be read.
         """
         from tablectl.log.reader import read_table  # noqa: PLC0415  # see the module docstring
-        from tablectl.model.table import WITH_HISTORY  # noqa: PLC0415
+        from tablectl.model.table import LOOK_BACK, Depth  # noqa: PLC0415
 
-        location = name.parts[0] if name.is_path else (spec and spec.location) or self.engines.locate(name)
-        return read_table(name, location, depth or WITH_HISTORY, options=self.stores)
+        location = name.parts[0] if name.is_path else (spec and spec.location) or self.open_catalog().location(name)
+        depth = depth or Depth(LOOK_BACK, writers=lambda _live: True)
+        return read_table(name, location, depth, cache=self.commits, options=self.stores)
 
 
 def _config_of(plan: Plan, env: str | None, directory: str | Path) -> Config:

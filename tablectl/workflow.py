@@ -29,6 +29,7 @@ from tablectl.leases.clock import Clock, SystemClock
 from tablectl.leases.owner import current_owner
 from tablectl.log.blame import MOST_COMMITS, BlameQuery, blame_many
 from tablectl.log.reader import ReadRequest, read_commits, read_many, read_table
+from tablectl.log.write_history import MemoryCache
 from tablectl.model.errors import EngineError, ExitCode, LiveError, PlanFileError, one_line
 from tablectl.model.plan import Change, Plan, TableFailure, TablePlan
 from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
@@ -40,6 +41,7 @@ from tablectl.planning.lint import Linted, LintedTable, lint
 from tablectl.planning.lint_rules.linted_state import table_subject
 from tablectl.planning.plan_file import FORMAT, digest_of
 from tablectl.planning.plan_table import plan_table
+from tablectl.planning.writer_dependence import writers_matter
 from tablectl.policies.policy_file import TableEntry, write_policies
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
@@ -75,7 +77,7 @@ def make_plan(project: Project, specs: Specs, selection: Selection, on_read: OnR
     failures = list(located.failures)
     tables: list[TablePlan] = []
     unchanged: list[str] = []
-    for spec, live in _read(project, located, LOOK_BACK, on_read, failures):
+    for spec, live in _read_as(project, located, lambda spec: _depth(project, spec), on_read, failures):
         table = plan_table(spec.policy, live, project.dialect, spec.options, project.config.severities)
         if table:
             tables.append(replace(table, tags=tuple(sorted(spec.tags))))
@@ -217,8 +219,22 @@ def _unmasked(entry: TableEntry, mask: Mask) -> TableEntry:
     )
 
 
+def _depth(project: Project, spec: TableSpec) -> Callable[[LiveTable], Depth]:
+    """How deep to read a table to plan it: its write history, too, if the plan depends on who writes it."""
+    depth, dialect = depth_for(spec, LOOK_BACK), project.dialect
+
+    def writers(live: LiveTable) -> bool:
+        return writers_matter(spec.policy, live, dialect, spec.options)
+
+    def with_writers(live: LiveTable) -> Depth:
+        found = depth(live)
+        return replace(found, writers=writers) if found.look_back else found
+
+    return with_writers
+
+
 def _located(project: Project, specs: Specs, selection: Selection) -> LocatedTable:
-    return locate(specs, selection, project.engines.start, project.stores)
+    return locate(specs, selection, project.open_catalog, project.stores)
 
 
 def _sorted(failures: Iterable[TableFailure]) -> tuple[TableFailure, ...]:
@@ -241,7 +257,7 @@ def _read_as(
 ) -> Iterator[tuple[TableSpec, LiveTable]]:
     """The live tables, each read to the depth that ``depth_of`` returns."""
     requests = (ReadRequest(spec.name, location, depth_of(spec)) for spec, location in located.tables)
-    for done, found in enumerate(read_many(requests, options=project.stores)):
+    for done, found in enumerate(read_many(requests, cache=project.commits, options=project.stores)):
         on_read(done + 1, len(located.tables))
         spec, _ = located.tables[done]
         if isinstance(found, LiveError):
@@ -250,7 +266,7 @@ def _read_as(
             yield spec, found
 
 
-def make_outlook(
+def read_conflicts(
     project: Project, name: TableName, spec: TableSpec | None, clients: Sequence[tuple[Client, bool | None]] = ()
 ) -> ConflictReport:
     """Conflicts between writers of one table, with or without a policy. ``clients`` as in ``conflict_report``.
@@ -266,15 +282,16 @@ def make_outlook(
 
 @dataclass(frozen=True, slots=True)
 class LogReader:
-    """The ``LiveReader`` that reads the Delta log."""
+    """The ``LiveReader`` that reads the Delta log. Commits are read once, and nothing on disk is used instead."""
 
     stores: StoreOptions = field(default_factory=StoreOptions)
+    commits_read: MemoryCache = field(default_factory=MemoryCache)
 
     def read(
         self, name: TableName, location: str, depth: Depth = WITH_HISTORY, *, version: int | None = None
     ) -> LiveTable:
         """The table at a version, by default the newest."""
-        return read_table(name, location, depth, version=version, options=self.stores)
+        return read_table(name, location, depth, version=version, cache=self.commits_read, options=self.stores)
 
     def commits(self, location: str, *, after: int) -> tuple[Commit, ...]:
         """The commits after a version, newest first."""
@@ -316,6 +333,7 @@ def run(project: Project, plan: Plan, control: Control, approve: Approve = appro
     # A run that was killed can have unfinished hooks on tables that now match their policies.
     asked = [parse_table(name) for name in plan.unchanged] if project.config.window.after else []
     needed = any(table.applies for table in plan.tables) or not all(table.is_path for table in asked)
+    project.expect(plan)
     engine: Engine = project.engines.open(stamp.text()) if needed else _NoEngine(plan.dialect)
     try:
         if needed:

@@ -18,10 +18,10 @@ from tablectl.applying.run_report import RunOutcome, RunReport
 from tablectl.attributes.features import added_features
 from tablectl.model.errors import PlanFileError, TablectlError
 from tablectl.model.json_codec import read_record
-from tablectl.model.plan import Change, Finding, Plan, TablePlan
+from tablectl.model.plan import Change, Finding, Plan, ProtocolFact, TablePlan
+from tablectl.planning.derived import derive_table
 from tablectl.planning.plan_file import _digest, dump_plan
-from tablectl.planning.plan_table import derive, derive_undo, derived_findings
-from tablectl.planning.protocol import protocol_after
+from tablectl.planning.plan_table import derived_findings
 from tests.cli.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
 from tests.cli.log_lake import Logged
 
@@ -48,18 +48,16 @@ def lake(repo: Repository, fake_spark: FakeSpark) -> Repository:
 
 def rederived(table: TablePlan, dialect: str = "oss") -> TablePlan:
     """A forged table as its forger would complete it: all that follows from changes and basis fits again."""
-    statements = derive(table.changes, table.basis, table.table, dialect)
-    before, after = table.basis.protocol.protocol(), protocol_after(statements, table.basis)
+    derived = derive_table(table.changes, table.basis, table.table, dialect)
     findings = tuple(
-        Finding(code=each.code, severity="note", message=each.message)
-        for each in derived_findings(table.changes, statements, table.basis)
+        Finding(code=each.code, severity="note", message=each.message) for each in derived_findings(derived)
     )
     return replace(
         table,
-        statements=statements,
-        protocol_after=after,
-        features=added_features(before, after.protocol()),
-        undo=derive_undo(table.changes, table.basis, table.table),
+        statements=derived.statements,
+        protocol_after=ProtocolFact.of(derived.after),
+        features=added_features(derived.before, derived.after),
+        undo=derived.undo(table.table),
         findings=findings,
         refusals=(),
     )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from tablectl.attributes.policy import Policy
 from tablectl.delta.names import parse_table
 from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import EngineError, LiveError, PlanFileError
-from tablectl.model.plan import Plan
+from tablectl.model.plan import Phase, Plan
+from tablectl.model.table_options import TableOptions
 from tablectl.planning.plan_file import digest_of, dump_plan
 from tablectl.policies.config import Config
 from tablectl.policies.spec import Specs, TableSpec
@@ -20,7 +22,7 @@ from tablectl.project import EngineSource, Project
 from tablectl.selection import Selection
 from tablectl.version import __version__
 from tablectl.workflow import Control, LogReader, make_plan, run
-from tests.cli.log_lake import LogEngine, Logged, create
+from tests.cli.log_lake import LogEngine, Logged, append, create
 
 HERE = SourceFile("lake.yaml", 1, 1)
 PINNED = Policy(isolation="Serializable")
@@ -93,6 +95,88 @@ def test_vectors_are_counted_only_where_they_shall_be_purged(tmp_path: Path) -> 
 def test_a_plan_does_not_depend_on_the_order_of_policies(tmp_path: Path) -> None:
     given = [spec(f"delta.`{create(tmp_path / name)}`") for name in "abc"]
     assert dump_plan(planned(*given)) == dump_plan(planned(*reversed(given)))
+
+
+# Writers that may be in flight
+
+OLD = "Apache-Spark/4.0.0 Delta-Lake/4.0.1"
+VECTORS = Policy(deletion_vectors="enabled")
+
+
+def streamed(path: Path, commits: int) -> Path:
+    """A table that an old client wrote once, before a stream of a new client."""
+    create(path)
+    append(path, "MERGE", [], client=OLD)
+    for _ in range(commits):
+        append(path, "STREAMING UPDATE", [])
+    return path
+
+
+@pytest.mark.parametrize("commits", [19, 20, 200])
+def test_a_nightly_job_of_an_old_client_is_expected_beside_a_stream(tmp_path: Path, commits: int) -> None:
+    """A job that runs for hours is in flight although the newest twenty commits are those of the stream."""
+    plan = planned(spec(f"delta.`{streamed(tmp_path / 'a', commits)}`", VECTORS))
+    (statement,) = plan.tables[0].statements
+    assert statement.phase is Phase.CLOSED
+    assert "Delta Spark 4.0.1 writes this table" in statement.reason
+
+
+def test_a_full_overwrite_of_last_week_is_expected_again(tmp_path: Path) -> None:
+    path = create(tmp_path / "a", features=["clustering", "domainMetadata"])
+    domain = {"domain": "delta.clustering", "configuration": '{"clusteringColumns":[["id"]]}', "removed": False}
+    append(path, "WRITE", [{"domainMetadata": domain}])
+    append(path, "REPLACE TABLE", [])
+    for _ in range(25):
+        append(path, "STREAMING UPDATE", [])
+    plan = planned(spec(f"delta.`{path}`", Policy(clustering=("kind",))))
+    (statement,) = plan.tables[0].statements
+    assert (statement.verb, statement.phase) == ("CLUSTER BY", Phase.CLOSED)
+    assert "full overwrite" in statement.fails
+
+
+def test_declared_clients_are_expected_although_the_log_does_not_show_them(tmp_path: Path) -> None:
+    path = create(tmp_path / "a")
+    one = spec(f"delta.`{path}`", VECTORS)
+    assert planned(one).tables[0].statements[0].phase is Phase.FREE
+    declared = replace(one, options=TableOptions(clients=(("spark", "4.0"),)))
+    (statement,) = planned(declared).tables[0].statements
+    assert statement.phase is Phase.CLOSED
+
+
+def test_a_safe_statement_says_for_which_writers(tmp_path: Path) -> None:
+    path = create(tmp_path / "a")
+    one = replace(spec(f"delta.`{path}`", VECTORS), options=TableOptions(clients=(("spark", "4.1"),)))
+    assert planned(one).tables[0].statements[0].reason == (
+        "the known writers adopt this change and continue: 2 commits since 14 November 2023, by Delta Spark 4.4.0; "
+        "declared: spark 4.1"
+    )
+
+
+def test_the_writers_are_judged_again_under_the_lease(tmp_path: Path) -> None:
+    """An old client commits after the plan, and a stream after it: the statement now needs a stricter phase."""
+    path = create(tmp_path / "a")
+    plan = planned(spec(f"delta.`{path}`", VECTORS))
+    append(path, "MERGE", [], client=OLD)
+    for _ in range(30):
+        append(path, "STREAMING UPDATE", [])
+    report = run(project(LogEngine), plan, Control())
+    (table,) = report.tables
+    assert table.outcome is RunOutcome.REFUSED
+    assert "was planned for the free phase and now needs closed: Delta Spark 4.0.1 writes this table" in table.message
+    assert Logged(path).stamps == []
+
+
+def test_a_forged_cache_changes_a_plan_but_not_an_apply(tmp_path: Path) -> None:
+    path = streamed(tmp_path / "a", 30)
+    given, where = specs(spec(f"delta.`{path}`", VECTORS)), {"XDG_CACHE_HOME": str(tmp_path)}
+    cached = Project(Config(), source=EngineSource(open=LogEngine), environ=where, cached=True)
+    assert make_plan(cached, given, Selection()).tables[0].statements[0].phase is Phase.CLOSED
+    (file,) = (tmp_path / "tablectl").iterdir()
+    file.write_text(file.read_text().replace('["delta-spark",4,0,1]', '["delta-spark",4,4,0]'))
+    plan = make_plan(cached, given, Selection())
+    assert plan.tables[0].statements[0].phase is Phase.FREE
+    (table,) = run(project(LogEngine), plan, Control()).tables
+    assert table.outcome is RunOutcome.REFUSED
 
 
 # Runs

@@ -52,27 +52,44 @@ class DrainWait:
 _NAMED = 5
 
 
+def _never(_waiting: DrainWait) -> bool:
+    """Always false."""
+    return False
+
+
+def _forget(_guards: Sequence[str]) -> None:
+    """Records nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrainOptions:
+    """Whom a drain waits for, and how it ends."""
+
+    ignored: Collection[str] = ()
+    """The ids of guards to skip."""
+    note_dead: Callable[[Sequence[str]], None] = _forget
+    """Records the dead guards before the drain ends; then they are deleted."""
+    is_stuck: Callable[[DrainWait], bool] = _never
+    """The drain ends as soon as this returns true."""
+
+
 def drain(
     store: RecordStore,
     gate: Gate,
     clock: Clock,
     limit: float,
     keep_alive: Callable[[DrainWait], None],
-    ignored: Collection[str] = (),
-    note_dead: Callable[[Sequence[str]], None] = lambda _guards: None,
-    is_stuck: Callable[[DrainWait], bool] = lambda _waiting: False,
+    options: DrainOptions = DrainOptions(),
 ) -> DrainWait:
     """Wait at most ``limit`` seconds until the guards that ``gate`` blocks are deleted or dead. Returns what is left.
 
     The record of the gate must be in the log before the call. A guard that appears after the first listing was written
     after the gate's record, so its writer saw the gate and waits by itself: the drain does not wait for it.
 
-    A guard is dead if its beat has not changed for ttl × 1.25 on our clock. ``note_dead`` records the dead guards
-    before the drain ends; then they are deleted. ``pulse`` is called before each pause and keeps the lease proven. What
-    it raises ends the drain, except transient failures of the store. ``ignored`` holds the ids of guards to skip. The
-    drain also ends as soon as ``is_stuck`` returns true.
+    A guard is dead if its beat has not changed for ttl × 1.25 on our clock. ``keep_alive`` is called before each pause
+    and keeps the lease proven. What it raises ends the drain, except transient failures of the store.
     """
-    guards = _Guards(store, gate, clock, ignored)
+    guards = _Guards(store, gate, clock, options.ignored)
     started, pause = clock.monotonic(), _SHORTEST_PAUSE
     while True:
         problem = ""
@@ -90,7 +107,7 @@ def drain(
         )
         try:
             if waiting.over:
-                note_dead(guards.dead)
+                options.note_dead(guards.dead)
                 guards.delete_dead_guards()
                 return waiting
             keep_alive(waiting)
@@ -98,7 +115,7 @@ def drain(
             raise
         except WindowError as error:
             waiting = replace(waiting, problem=error.message)
-        if is_stuck(waiting):
+        if options.is_stuck(waiting):
             return waiting
         left = limit - waiting.seconds
         if left < _SHORTEST_PAUSE:

@@ -10,7 +10,7 @@ from datetime import timedelta
 from types import MappingProxyType
 
 from tablectl.applying.context import RunContext, StopTableError, interrupted
-from tablectl.applying.drain import DrainWait, drain
+from tablectl.applying.drain import DrainOptions, DrainWait, drain
 from tablectl.applying.events import RunEvent
 from tablectl.applying.hooks import TableHooks
 from tablectl.applying.run_report import Casualty, GateRun, RunOutcome
@@ -271,9 +271,11 @@ class GateKeeper:
             self._window.clock,
             limit,
             self._keep_alive,
-            self._given_up,
-            self._lease.note_dead,
-            lambda waiting: bool(waiting.waits_for) and waiting.seconds >= _STUCK,
+            DrainOptions(
+                self._given_up,
+                self._lease.note_dead,
+                lambda waiting: bool(waiting.waits_for) and waiting.seconds >= _STUCK,
+            ),
         )
         self.drained_for += left.seconds
         self.guarded |= left.guarded

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from tablectl.applying.context import StopTableError
 from tablectl.applying.run_report import RunOutcome
+from tablectl.attributes.basis import basis_of
 from tablectl.model.errors import EngineError
-from tablectl.model.plan import Basis, Change, Phase, Refusal, Statement, TablePlan, strictest
+from tablectl.model.plan import Change, Phase, Refusal, Statement, TablePlan, strictest
 from tablectl.model.table import LiveTable
 from tablectl.model.text import time_text
 from tablectl.planning.actions import refusals_for
 from tablectl.planning.change_state import ChangeState, change_state, current, why_stale
-from tablectl.planning.plan_table import derive
+from tablectl.planning.derived import derive_table
 from tablectl.planning.protocol import protocol_refusals
 
 
@@ -25,10 +26,10 @@ def missing_statements(plan: TablePlan, live: LiveTable, dialect: str) -> list[S
     options = plan.basis.options
     _check(refusals_for(pending, live, dialect, options))
     changes = [current(change, live) for change in pending]
-    basis = Basis.of(live, options)
-    derived = derive(changes, basis, plan.table, dialect)
-    _check(protocol_refusals(changes, derived, basis))
-    return [statement for statement in derived if not (statement.only_if and live.vectors == 0)]
+    basis = basis_of(live, options)
+    derived = derive_table(changes, basis, plan.table, dialect)
+    _check(protocol_refusals(derived))
+    return [statement for statement in derived.statements if not (statement.only_if and live.vectors == 0)]
 
 
 def _check(refusals: Sequence[Refusal]) -> None:

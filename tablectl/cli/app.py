@@ -104,6 +104,10 @@ VarOpt = Annotated[
         help="Value of ${NAME} in policies. Default: the variable TABLECTL_VAR_NAME. Repeatable.",
     ),
 ]
+NoCacheOpt = Annotated[
+    bool,
+    typer.Option("--no-cache", help="Read the commits of the last 30 days again instead of using the cache."),
+]
 TableArg = Annotated[
     str, typer.Argument(metavar="TABLE", help="Table identifier, as in policies.", autocompletion=complete.tables)
 ]
@@ -226,6 +230,7 @@ def plan(
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="Exit with code 2 if changes are pending.")
     ] = False,
+    no_cache: NoCacheOpt = False,
     remote: RemoteOpt = None,
 ) -> int:
     """Show the changes that the policies require. With --out, also save them.
@@ -237,7 +242,8 @@ def plan(
     if out and out.suffix != ".json":
         raise UsageError(f"--out {out} is not a plan file name", "use a name that ends in .json")
     request = _request(paths, var, env, remote, (select, tag, exclude))
-    request = replace(request, max_tables=max_tables, max_bytes=size("--max-bytes", max_bytes))
+    bounds = max_tables, size("--max-bytes", max_bytes)
+    request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=no_cache)
     reports = ReportFiles.of(format, report, out)
     return plan_command(request, ctx.obj, out, reports, detailed_exitcode=detailed_exitcode)
 
@@ -352,6 +358,7 @@ def apply(
         bool,
         typer.Option("--require-signature", help="Refuse a plan without a signature of one of `signatures.signers`."),
     ] = False,
+    no_cache: NoCacheOpt = False,
 ) -> int:
     """Run a plan in one protected window.
 
@@ -372,7 +379,8 @@ def apply(
     if require_signature and not saved:
         raise UsageError("--require-signature is for a saved plan", "for example: apply p.json --require-signature")
     request = _request(policies, var, env, remote, (select, tag, exclude))
-    request = replace(request, max_tables=max_tables, max_bytes=size("--max-bytes", max_bytes))
+    bounds = max_tables, size("--max-bytes", max_bytes)
+    request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=no_cache)
     reports = ReportFiles.of(format, report, saved[0] if saved else None)
     reasons = reason("--proceed", proceed), reason("--override", override)
     options = ApplyOptions(yes, *reasons, wait, watch, without_policies, require_signature)
@@ -530,6 +538,7 @@ def conflicts(
     var: VarOpt = None,
     env: EnvOpt = None,
     format: FormatOpt = Format.TEXT,  # noqa: A002
+    no_cache: NoCacheOpt = False,
     remote: RemoteOpt = None,
 ) -> int:
     """Show which concurrent operations on a table conflict and how to avoid it, now and after its policy is applied.
@@ -538,7 +547,7 @@ def conflicts(
     """
     from tablectl.cli.conflicts import conflicts_command  # noqa: PLC0415
 
-    request = _request(paths, var, env, remote)
+    request = replace(_request(paths, var, env, remote), no_cache=no_cache)
     options = ConflictOptions(tuple(client or ()), operation or "", everything, between)
     return conflicts_command(table, request, ctx.obj, format, options)
 

@@ -9,10 +9,11 @@ from tablectl.cli.output import Format, Output
 from tablectl.cli.request import CommandRequest, ConflictOptions, client
 from tablectl.conflicts.operations import OPERATIONS
 from tablectl.model.errors import ExitCode, UsageError
+from tablectl.model.table_options import NO_OPTIONS
 from tablectl.policies.suggestions import nearest
 from tablectl.reports.conflicts_json import conflicts_json
 from tablectl.reports.conflicts_text import conflicts_text
-from tablectl.workflow import make_outlook
+from tablectl.workflow import read_conflicts
 
 
 def conflicts_command(
@@ -24,7 +25,7 @@ def conflicts_command(
     about = _operation(options.operation)
     asked = [client(each) for each in options.clients]
     with request.open(out) as project:
-        found = make_outlook(project, *project.find(table, request.paths), asked)
+        found = read_conflicts(project, *project.find(table, request.paths), asked)
     found = replace(found, changes=tuple(map(project.mask.change, found.changes)))
     if form is Format.JSON:
         out.json_result(conflicts_json(found))
@@ -47,8 +48,10 @@ def _between_command(
     asked = [client(each) for each in options.clients]
     assert options.between is not None
     with request.open(out) as project:
-        live = project.read(*project.find(table, request.paths))
-    found = compare_statements(live, *options.between, project.dialect, asked)
+        name, spec = project.find(table, request.paths)
+        live = project.read(name, spec)
+    declared = spec.options if spec else NO_OPTIONS
+    found = compare_statements(live, *options.between, project.dialect, asked, declared)
     if form is Format.JSON:
         out.json_result(between_json(found))
     else:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tablectl.attributes.policy import OWNED_KEYS, declarable_keys
 from tablectl.cli.output import Format, Output
 from tablectl.cli.request import CommandRequest
-from tablectl.delta.properties import OWNED_KEYS, known_keys
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.policies.effective_policy import explain
 from tablectl.policies.suggestions import nearest
@@ -20,7 +20,7 @@ def explain_key_command(key: str, request: CommandRequest, out: Output, form: Fo
     dialect = request.open(out).dialect
     about = explain_property(key, dialect)
     if about is None:
-        near = nearest(key, (*OWNED_KEYS, *known_keys(dialect)))
+        near = nearest(key, (*OWNED_KEYS, *declarable_keys(dialect)))
         hint = f"did you mean {near}?" if near else "keys of your own have no meaning to Delta"
         raise UsageError(f"{key} is not a property known to Delta", hint)
     if form is Format.JSON:

@@ -36,13 +36,16 @@ class CommandRequest:
     max_tables: int | None = None
     """The maximum size of a plan; ``None`` is no limit."""
     max_bytes: int | None = None
+    no_cache: bool = False
+    """Whether all commits are read again, instead of those that are not in the user's cache."""
 
     def open(self, out: Output, plan: Plan | None = None) -> Project:
         """The repository in the current directory, in the environment of a saved plan if there is one. Raises as
         ``Project.open``.
         """
         source = EngineSource(remote=self.remote, on_start=out.note)
-        return Project.open(env=self.env, variables=self.variables, source=source, plan=plan)
+        cached = not self.no_cache
+        return Project.open(env=self.env, variables=self.variables, source=source, plan=plan, cached=cached)
 
 
 @dataclass(frozen=True, slots=True)

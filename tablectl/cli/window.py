@@ -39,7 +39,8 @@ def window_show_command(table: str, request: CommandRequest, out: Output, form: 
         out.result(f"{table}: held by {record}\n")
         if record.kind == UNREADABLE:
             out.note(
-                "its last record cannot be read: applies and writers wait for it, and then take the holder for dead"
+                f"its last record cannot be read: {record.reason}; applies and writers wait for it, and then take the "
+                "holder for dead"
             )
         out.note(f"to free it: tablectl window break {shlex.quote(table)} --epoch {record.epoch} --reason …")
     else:
@@ -92,5 +93,5 @@ def _records(text: str, request: CommandRequest, out: Output) -> tuple[RecordSto
             table = parse_table(text, project.catalog)
         except NameSyntaxError as error:
             raise UsageError(str(error)) from None
-        location = table.parts[0] if table.is_path else project.engines.locate(table)
+        location = table.parts[0] if table.is_path else project.open_catalog().location(table)
     return project.records(location), lambda: newest_version(location, options=project.stores)

@@ -1,15 +1,17 @@
-"""The transactions to expect in flight on a table, according to its history and columns."""
+"""The transactions to expect in flight on a table, according to its history, its policy and its columns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tablectl.conflicts.statement_commits import LIVE
-from tablectl.conflicts.transactions import CLUSTERING_DOMAIN, CurrentTransaction, Kind, Platform, Reads
+from tablectl.conflicts.transactions import CurrentTransaction, Platform, Reads
+from tablectl.conflicts.writer_evidence import declared_clients, expects_unknown
 from tablectl.delta.client_families import UNKNOWN
 from tablectl.delta.dialects import dialect_of
+from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.protocol import Client
+from tablectl.model.commits import LIVE, Kind
 from tablectl.model.plan import Basis
 
 _ALL = Reads(partitions=None, files=(LIVE.path,))
@@ -29,15 +31,30 @@ class ExpectedWriters:
 
     @classmethod
     def of(cls, basis: Basis, dialect: str) -> ExpectedWriters:
-        """The facts of a table. If the history names no client, one client of unknown kind is expected.
+        """The facts of a table: the clients of its commits, and those that its policy declares.
 
-        If the dialect has a runtime, a client of it always comes first.
+        If neither names a client, one client of unknown kind is expected. If not all commits of the last 30 days were
+        read and the policy declares no clients, an unknown client with every kind of write is expected as well. If the
+        dialect has a runtime, a client of it always comes first.
         """
-        clients = basis.client_list() or (_UNKNOWN,)
+        unknown = expects_unknown(basis)
+        named = dict.fromkeys((*basis.client_list(), *declared_clients(basis)))
+        clients = tuple(named) if named and not unknown else (*named, _UNKNOWN)
         runtime = dialect_of(dialect).runtime
         if runtime and not any(client.family is runtime for client in clients):
             clients = (Client(runtime.name), *clients)
-        return cls(clients, basis.partitioned, basis.clustered, basis.identity, basis.schema_writers, basis.overwrites)
+        return cls(
+            clients=clients,
+            partitioned=basis.partitioned,
+            clustered=basis.clustered,
+            identity=basis.identity,
+            schema_writers=basis.schema_writers or unknown,
+            overwrites=basis.overwrites or unknown,
+        )
+
+    def strictest(self) -> ExpectedWriters:
+        """The same table, written by clients of unknown kind in every way."""
+        return replace(self, clients=(*self.clients, _UNKNOWN), schema_writers=True, overwrites=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The phase of a statement, and which concurrent writes fail: both follow from the commits it makes (docs/window.md).
 
-The conflict rules are asked for every writer that the table's history gives reason to expect. A commit is free when
-all of them continue; it belongs to the rewrite phase when it rewrites files and every append continues.
+The conflict rules are asked for every writer that the table's commits and policy give reason to expect. A commit is
+free when all of them continue; it belongs to the rewrite phase when it rewrites files and every append continues.
 """
 
 from __future__ import annotations
@@ -13,13 +13,19 @@ from functools import lru_cache
 from tablectl.conflicts.expected_writers import ExpectedWriters, WriterProfile, expected_writers
 from tablectl.conflicts.rules.decide import decide_all
 from tablectl.conflicts.rules.delta_spark import RELEASES
-from tablectl.conflicts.statement_commits import commits_of
-from tablectl.conflicts.transactions import CommittedTransaction, ConflictOutcome
+from tablectl.conflicts.transactions import ConflictOutcome
+from tablectl.conflicts.writer_evidence import declared_clients, evidence_text, expects_unknown
 from tablectl.delta.client_families import UNKNOWN
 from tablectl.delta.dialects import dialect_of
-from tablectl.model.plan import Basis, CommitEffect, Phase
+from tablectl.delta.protocol import Client
+from tablectl.model.commits import CommittedTransaction
+from tablectl.model.plan import Basis, Phase
 
 _NO_WRITER = "the table's history names no writer, so every concurrent write may conflict"
+_MORE_WRITERS = (
+    "not all commits of the last 30 days were read, so that another client may write this table, and tablectl assumes "
+    "the strictest conflict checks; to change that, declare its clients under `clients`"
+)
 _UNDOCUMENTED = "an undocumented error"
 
 
@@ -40,24 +46,37 @@ class Forecast:
     outcome: ConflictOutcome
 
 
-def phase_of(effect: CommitEffect, basis: Basis, dialect: str) -> PhaseVerdict:
-    """The phase in which a commit with this effect may run on a table."""
-    forecasts = forecast(effect, basis, dialect)
-    made = commits_of(effect, basis)
+def phase_of(made: Sequence[CommittedTransaction], basis: Basis, dialect: str) -> PhaseVerdict:
+    """The phase in which a statement with these commits may run on a table."""
+    forecasts = forecast(made, basis, dialect)
+    failing = [each for each in forecasts if not each.outcome.succeeds]
+    phase = _phase(made, forecasts)
+    if phase is Phase.FREE:
+        return PhaseVerdict(phase, _why_free(made, basis))
+    casualties = _casualties(forecasts)
+    if phase is Phase.REWRITE:
+        return PhaseVerdict(phase, "it rewrites data files without changing rows: appends do not conflict", casualties)
+    return PhaseVerdict(phase, _why_closed(made, failing, basis, dialect), casualties)
+
+
+def depends_on_writers(made: Sequence[CommittedTransaction], basis: Basis, dialect: str) -> bool:
+    """Whether the phase could be another one if further clients wrote the table, or wrote it in other ways."""
+    known = ExpectedWriters.of(basis, dialect)
+    return _phase(made, _forecast(tuple(made), known)) is not _phase(made, _forecast(tuple(made), known.strictest()))
+
+
+def _phase(made: Sequence[CommittedTransaction], forecasts: Sequence[Forecast]) -> Phase:
     failing = [each for each in forecasts if not each.outcome.succeeds]
     if not failing:
-        return PhaseVerdict(Phase.FREE, _why_free(made, basis))
-    casualties = _casualties(forecasts)
-    if effect.rewrites_files and not any(each.writer.appends for each in failing):
-        return PhaseVerdict(
-            Phase.REWRITE, "it rewrites data files without changing rows: appends do not conflict", casualties
-        )
-    return PhaseVerdict(Phase.CLOSED, _why_closed(made, failing, basis, dialect), casualties)
+        return Phase.FREE
+    if any(each.removed for each in made) and not any(each.writer.appends for each in failing):
+        return Phase.REWRITE
+    return Phase.CLOSED
 
 
-def forecast(effect: CommitEffect, basis: Basis, dialect: str) -> tuple[Forecast, ...]:
-    """What a statement with this effect does to each writer that may be in flight on the table, client by client."""
-    return _forecast(commits_of(effect, basis), ExpectedWriters.of(basis, dialect))
+def forecast(made: Sequence[CommittedTransaction], basis: Basis, dialect: str) -> tuple[Forecast, ...]:
+    """What a statement with these commits does to each writer that may be in flight on the table, client by client."""
+    return _forecast(tuple(made), ExpectedWriters.of(basis, dialect))
 
 
 @lru_cache(maxsize=1024)
@@ -67,10 +86,11 @@ def _forecast(made: tuple[CommittedTransaction, ...], traffic: ExpectedWriters) 
 
 
 def _why_free(made: Sequence[CommittedTransaction], basis: Basis) -> str:
+    """The condition under which a statement is safe: it holds for the writers that are known."""
+    known = evidence_text(basis)
     if all(committed.metadata is None and committed.protocol is None for committed in made):
-        return "only the clustering domain changes, which conflicts with no data write"
-    clients = ", ".join(client.text() for client in basis.client_list())
-    return f"concurrent writes adopt this change and continue; latest writers: {clients}"
+        return f"only the clustering domain changes, which conflicts with no write by the known writers: {known}"
+    return f"the known writers adopt this change and continue: {known}"
 
 
 def _why_closed(made: Sequence[CommittedTransaction], failing: Sequence[Forecast], basis: Basis, dialect: str) -> str:
@@ -79,16 +99,27 @@ def _why_closed(made: Sequence[CommittedTransaction], failing: Sequence[Forecast
     client = first.writer.current.client
     if client.family is dialect_of(dialect).runtime:
         return first.outcome.reason
+    if expects_unknown(basis):
+        known = replace(basis, evidence=replace(basis.evidence, cut=False))
+        if all(each.outcome.succeeds for each in _forecast(tuple(made), ExpectedWriters.of(known, dialect))):
+            return _MORE_WRITERS
     telling = {each.writer.because: each.writer for each in reversed(failing)}
     for because in sorted(telling):
         newest = decide_all(made, replace(telling[because].current, client=RELEASES[-1]))
         if not newest.succeeds:
             return f"{because}: {newest.reason}" if because else newest.reason
-    if not basis.clients:
+    if not basis.clients and not basis.options.clients:
         return _NO_WRITER
+    if client in declared_clients(basis) and client not in basis.client_list():
+        return f"{_declared_text(client)}: {first.outcome.reason}"
     if client.family is UNKNOWN:
         return "an unknown client writes this table; tablectl assumes the strictest conflict checks"
     return f"{client.text()} writes this table: {first.outcome.reason}"
+
+
+def _declared_text(client: Client) -> str:
+    who = "a client whose conflict checks are not documented" if client.family is UNKNOWN else client.text()
+    return f"{who} may write this table by the policy's `clients`"
 
 
 def _casualties(forecasts: Sequence[Forecast]) -> str:

@@ -67,30 +67,33 @@ class SparkOptions:
 _DEFAULTS = SparkOptions()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFacts:
+    """What is known about a session that an engine uses."""
+
+    shared: bool
+    """Whether it runs in a driver that the tables' writers also use."""
+    stated: bool = True
+    """Whether the caller stated that, as in ``Engine``."""
+    link: ConnectLink | None = None
+    """Of a Connect session."""
+    context: Any = None
+    """The session whose Spark was started here."""
+    bound: float | None = None
+    """As in ``Engine``; if ``None``, the known behaviour of the engine applies."""
+
+
 class SparkEngine:
     """``Engine`` and ``Catalog`` on a Spark session that is used for nothing else."""
 
-    def __init__(
-        self,
-        session: Any,
-        dialect: str,
-        *,
-        shared: bool,
-        stated: bool = True,
-        link: ConnectLink | None = None,
-        context: Any = None,
-        bound: float | None = None,
-    ) -> None:
-        """``link`` belongs to a Connect session. ``context`` is the session whose Spark was started here. ``stated``
-        and ``bound`` are as in ``Engine``; if ``bound`` is ``None``, the known behaviour of the engine applies.
-        """
-        self._stated = stated
-        self._bound = bound
+    def __init__(self, session: Any, dialect: str, facts: SessionFacts) -> None:
+        self._stated = facts.stated
+        self._bound = facts.bound
         self._session = session
         self._dialect = dialect
-        self._shared = shared
-        self._link = link
-        self._context = context
+        self._shared = facts.shared
+        self._link = facts.link
+        self._context = facts.context
         self._closed = False
 
     @property
@@ -321,15 +324,14 @@ def open_spark(options: SparkOptions, stamp: str = "") -> SparkEngine:
         except EngineError:
             link.close()
             raise
-        return _own(
-            SparkEngine(session, options.dialect, shared=True, link=link, bound=options.statement_bound), session, stamp
-        )
+        facts = SessionFacts(shared=True, link=link, bound=options.statement_bound)
+        return _own(SparkEngine(session, options.dialect, facts), session, stamp)
     with _STARTING:
         base, started = _local(options.conf)
     _register_errors("delta.exceptions")
     shared = base.conf.get(_OURS, None) is None
     session = base.newSession()
-    engine = SparkEngine(session, options.dialect, shared=shared, context=base if started else None)
+    engine = SparkEngine(session, options.dialect, SessionFacts(shared=shared, context=base if started else None))
     return _own(engine, session, stamp)
 
 
@@ -350,11 +352,11 @@ def wrap_spark(
     if not is_connect(session):
         _register_errors("delta.exceptions")
         own = session.newSession()
-        return _own(SparkEngine(own, dialect, shared=True, stated=stated, bound=bound), own, stamp)
+        return _own(SparkEngine(own, dialect, SessionFacts(shared=True, stated=stated, bound=bound)), own, stamp)
     _register_errors("delta.connect")
     own = clone(session)
     link = ConnectLink(own, options.heartbeat, options.dead_after)
-    return _own(SparkEngine(own, dialect, shared=True, stated=stated, link=link, bound=bound), own, stamp)
+    return _own(SparkEngine(own, dialect, SessionFacts(shared=True, stated=stated, link=link, bound=bound)), own, stamp)
 
 
 _SETTINGS = {

@@ -75,24 +75,6 @@ def try_acquire(store: RecordStore, claim: Claim, clock: Clock, new_id: Callable
     return _take(store, claim, clock, new_id, dead=frozenset())
 
 
-def acquire(store: RecordStore, claim: Claim, clock: Clock, new_id: Callable[[], str] = random_id) -> Lease | Held:
-    """Acquire the lease; take it over if its holder stays silent for the holder's ttl × 1.25.
-
-    Waits while the holder may be dead, and returns ``Held`` as soon as it shows a sign of life. Raises ``WindowError``
-    if the store cannot be reached.
-    """
-    seen: Mapping[str, Sighting] = {}
-    while True:
-        taken = acquire_all({"": store}, claim, clock, seen, new_id)
-        if not isinstance(taken, Blocked):
-            return taken[""]
-        holder = taken.holders[""]
-        if holder.alive:
-            return Held(holder.record)
-        seen = taken.holders
-        clock.sleep(min(LONGEST_PAUSE, holder.record.ttl / 12))
-
-
 def acquire_all(
     stores: Mapping[str, RecordStore],
     claim: Claim,

@@ -10,6 +10,7 @@ from tablectl.delta.names import is_local
 from tablectl.log.commits import ParsedCommit
 from tablectl.log.history import History
 from tablectl.log.listing import GapError, parse_listing, segment
+from tablectl.log.managed import open_log
 from tablectl.log.open_version import ListingGapError, read_twice
 from tablectl.log.reader import table_of
 from tablectl.model.errors import LiveError
@@ -81,7 +82,7 @@ def blame_many(inquiries: Iterable[BlameQuery], options: StoreOptions = _DEFAULT
 
 def _trace(stores: Stores, inquiry: BlameQuery) -> BlameResult:
     try:
-        log = stores.open(inquiry.live.location)
+        log = open_log(stores, inquiry.live.location, stores.managed(inquiry.live.location))
         return read_twice(lambda: _walk(log, inquiry), lambda: _walk(log, inquiry))
     except LiveError as error:
         unknown = Origin(before=inquiry.live.version + 1)

@@ -4,13 +4,15 @@ of tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, islice
 
 from tablectl.delta.names import TableName, find_name
 from tablectl.engine.port import SIMPLE_NAME, Catalog
 from tablectl.log.pattern_matches import PatternMatches
 from tablectl.model.errors import EngineError, LiveError, TablectlError
+from tablectl.model.pattern_index import index_globs, index_patterns
 from tablectl.model.patterns import CatalogPattern, literal_text
 
 _CONCURRENCY = 8
@@ -21,38 +23,73 @@ _Looked = dict[TableName, str | TablectlError]
 
 
 def find_tables(patterns: Sequence[CatalogPattern], catalog: Catalog) -> PatternMatches:
-    """The Delta tables that patterns match. A schema that cannot be listed is a failure of every pattern that
-    needs it.
+    """The Delta tables that patterns match. A schema that cannot be listed is a failure of every pattern that needs it.
+
+    Patterns are grouped by their schema, so that neither tables nor schemas are compared with each pattern.
     """
     failures: list[tuple[str, TablectlError]] = []
-    schemas: dict[_Schema, list[CatalogPattern]] = {}
-    listed: dict[str, tuple[str, ...]] = {}
+    groups: dict[tuple[str, str], list[CatalogPattern]] = {}
     for pattern in patterns:
+        groups.setdefault((pattern.catalog, pattern.schema.casefold()), []).append(pattern)
+    schemas: dict[_Schema, list[list[CatalogPattern]]] = {}
+    catalogs: dict[str, list[list[CatalogPattern]]] = {}
+    for group in groups.values():
+        named = literal_text(group[0].schema)
+        if named is None:
+            catalogs.setdefault(group[0].catalog, []).append(group)
+        else:
+            schemas.setdefault((group[0].catalog, named), []).append(group)
+    for name, several in catalogs.items():
         try:
-            for schema in _schemas(pattern, catalog, listed):
-                schemas.setdefault((pattern.catalog, schema), []).append(pattern)
+            _file(name, catalog.schemas(name), several, schemas)
         except (LiveError, EngineError) as error:
-            failures.append((pattern.text, error))
+            failures += [(pattern.text, error) for group in several for pattern in group]
+    index = index_patterns(patterns)
+
+    def matches(name: TableName) -> bool:
+        return any(patterns[place].matches(name) for place in index.candidates(name))
+
+    def find(item: tuple[_Schema, list[list[CatalogPattern]]]) -> PatternMatches | TablectlError:
+        some = list(islice(chain.from_iterable(item[1]), _AT_ONCE + 1))
+        return _find_in_schema(item[0], some, matches, catalog)
+
     with ThreadPoolExecutor(_CONCURRENCY) as pool:
-        found = list(pool.map(lambda item: _find_in_schema(item[0], item[1], catalog), schemas.items()))
-    return PatternMatches.all((PatternMatches(failures=tuple(failures)), *found))
+        found = list(pool.map(find, schemas.items()))
+    failed = set[tuple[str, str]]()
+    for several, result in zip(schemas.values(), found, strict=True):
+        if isinstance(result, TablectlError):
+            # Each pattern once, and a pattern for each schema: not each pattern for each schema.
+            new = [group for group in several if (group[0].catalog, group[0].schema.casefold()) not in failed]
+            failed |= {(group[0].catalog, group[0].schema.casefold()) for group in new}
+            failures += [(pattern.text, result) for pattern in (chain.from_iterable(new) if new else several[0][:1])]
+    tables = [result for result in found if isinstance(result, PatternMatches)]
+    return PatternMatches.all((PatternMatches(failures=tuple(failures)), *tables))
 
 
-def _schemas(pattern: CatalogPattern, catalog: Catalog, listed: dict[str, tuple[str, ...]]) -> Iterable[str]:
-    named = literal_text(pattern.schema)
-    if named is not None:
-        return (named,)
-    if pattern.catalog not in listed:
-        listed[pattern.catalog] = catalog.schemas(pattern.catalog)
-    return (schema for schema in listed[pattern.catalog] if pattern.matches_schema(schema))
+def _file(
+    catalog: str,
+    names: Iterable[str],
+    groups: Sequence[list[CatalogPattern]],
+    schemas: dict[_Schema, list[list[CatalogPattern]]],
+) -> None:
+    """Adds the groups that a schema concerns to it."""
+    index = index_globs([group[0].schema.casefold() for group in groups])
+    for name in names:
+        for place in index.candidates_of(name.casefold()):
+            if groups[place][0].matches_schema(name):
+                schemas.setdefault((catalog, name), []).append(groups[place])
 
 
-def _find_in_schema(schema: _Schema, patterns: Sequence[CatalogPattern], catalog: Catalog) -> PatternMatches:
+def _find_in_schema(
+    schema: _Schema, some: Sequence[CatalogPattern], matches: Callable[[TableName], bool], catalog: Catalog
+) -> PatternMatches | TablectlError:
+    """The tables of a schema that match. ``some`` are the first patterns that concern it."""
     try:
-        looked = catalog.tables(schema[0], schema[1], _like([pattern.table for pattern in patterns]))
+        like = _like([pattern.table for pattern in some]) if len(some) <= _AT_ONCE else "*"
+        looked = catalog.tables(schema[0], schema[1], like)
     except (LiveError, EngineError) as error:
-        return PatternMatches(failures=tuple((pattern.text, error) for pattern in patterns))
-    matched = {name: where for name, where in looked.items() if any(pattern.matches(name) for pattern in patterns)}
+        return error
+    matched = {name: where for name, where in looked.items() if matches(name)}
     # A pattern can only mean Delta tables, so other tables are dropped.
     return PatternMatches(
         {name: where for name, where in matched.items() if isinstance(where, str)},

@@ -6,7 +6,7 @@ Delta protocol, "Actions" and "Commit Provenance Information"; operation names a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
@@ -41,6 +41,10 @@ _REPLACES = ("RESTORE", "REPLACE TABLE", "CREATE OR REPLACE TABLE")
 _NO_WRITERS = ("CREATE", "REPLACE", "CLONE", "CONVERT", "RESTORE", "REMOVE COLUMN MAPPING", "REORG", "OPTIMIZE")
 """Operations that can contain data and metadata although no writer evolves the schema."""
 
+_FILE_LINE = 1 << 16
+"""The length of a line, in bytes, that an action about a file does not reach: Delta keeps statistics of 32 columns, in
+prefixes.
+"""
 _SHORT, _TEXT_LIMIT, _VALUE_LIMIT = 32, 1000, 10_000
 """Limits in characters: for interned text, for a name, and for a value such as a predicate. Writers can put any text
 there.
@@ -125,11 +129,18 @@ class _Gathered:
             self.transactions.append(transaction)
 
 
-def parse_commit(version: int, lines: Iterable[bytes], *, with_files: bool = False) -> ParsedCommit:
+def parse_commit(
+    version: int,
+    lines: Iterable[bytes],
+    *,
+    with_files: bool = False,
+    count: Callable[[bytes], None] = lambda _line: None,
+) -> ParsedCommit:
     """Parses a commit. Raises ``CommitSyntaxError`` for a line that is not an action, and for a file without any.
 
     Lines of files are recognised by their start and are not parsed unless requested: a commit can contain 300,000 of
     them. A line that also contains a state action is parsed, so that a lost line end cannot hide the action.
+    ``count`` gets each line that a file does not explain, before it is parsed.
     """
     gathered, last, number = _Gathered(), b"", 0
     for number, line in enumerate(lines, 1):
@@ -139,6 +150,8 @@ def parse_commit(version: int, lines: Iterable[bytes], *, with_files: bool = Fal
         if not with_files and _is_file_line(line):
             gathered.changes_data |= not line.startswith(b'{"cdc":')
             continue
+        if not (line.startswith(_FILES) and len(line) <= _FILE_LINE):
+            count(line)
         _take_line(gathered, number, line, with_files=with_files)
     if not last:
         raise CommitSyntaxError(1, "the commit is empty")

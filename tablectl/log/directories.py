@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from tablectl.delta.layout import LOG
 from tablectl.delta.names import NameSyntaxError, TableName, canonical_location, is_local, parse_table
 from tablectl.log.pattern_matches import PatternMatches
 from tablectl.model.errors import LiveError, TablectlError
+from tablectl.model.pattern_index import PatternIndex, index_globs
 from tablectl.model.patterns import PathPattern, literal_text, step_matches
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
@@ -22,21 +23,28 @@ from tablectl.storage.table_log import VanishedError
 MOST = 100_000
 """The maximum number of directories per level of one pattern. More indicate a mistake in the pattern."""
 _CONCURRENCY = 16
+_MOST_TOLD = 10_000
+"""The number of failures above which a directory that cannot be listed is a failure of one pattern only."""
 _DEFAULT = StoreOptions()
 _Steps = tuple[str, ...]
 _Answer = TypeVar("_Answer")
 
 
 def find_paths(patterns: Iterable[PathPattern], options: StoreOptions = _DEFAULT) -> PatternMatches:
-    """The tables that patterns match. A directory that cannot be listed is a failure of its pattern, and the others are
-    still listed. Directories inside a table are not searched.
+    """The tables that patterns match. A directory that cannot be listed is a failure of its patterns, and the others
+    are still listed. Directories inside a table are not searched.
+
+    Patterns of one base are searched together: each directory is listed once, and its names are found in an index.
     """
+    groups: dict[str, list[PathPattern]] = {}
+    for pattern in patterns:
+        groups.setdefault(pattern.base, []).append(pattern)
     disk = _Disk()
     with Stores(options) as stores, ThreadPoolExecutor(_CONCURRENCY) as pool:
         buckets = _Buckets(stores)
         return PatternMatches.all(
-            _Walk(pattern, disk, map).run() if is_local(pattern.base) else _Walk(pattern, buckets, pool.map).run()
-            for pattern in patterns
+            _Walk(tuple(group), disk, map).run() if is_local(base) else _Walk(tuple(group), buckets, pool.map).run()
+            for base, group in groups.items()
         )
 
 
@@ -99,38 +107,102 @@ class _Buckets:
 
 
 @dataclass(frozen=True, slots=True)
-class _Walk:
-    """The search for one pattern. A level is the set of directories that match the same number of path segments."""
+class _Globs:
+    """The globs of one level, each with the patterns that have it there."""
 
-    pattern: PathPattern
+    literal: dict[str, list[int]]
+    """By the only name that a glob matches."""
+    globs: tuple[str, ...]
+    patterns: tuple[list[int], ...]
+    index: PatternIndex
+
+    @staticmethod
+    def of(steps: Iterable[tuple[int, str]]) -> _Globs:
+        """The globs of pairs of a pattern and its glob."""
+        literal: dict[str, list[int]] = {}
+        others: dict[str, list[int]] = {}
+        for place, glob in steps:
+            named = literal_text(glob)
+            if named is None:
+                others.setdefault(glob, []).append(place)
+            else:
+                literal.setdefault(named, []).append(place)
+        return _Globs(literal, tuple(others), tuple(others.values()), index_globs(tuple(others)))
+
+    def matching(self, name: str) -> list[int]:
+        """The patterns whose glob is not literal and matches a name."""
+        places = (place for place in self.index.candidates_of(name) if step_matches(name, self.globs[place]))
+        return [each for place in places for each in self.patterns[place]]
+
+
+_Level = dict[_Steps, list[int]]
+"""Directories that match the same number of path segments, each with the patterns that lead to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """The search for all patterns of one base, level by level."""
+
+    patterns: tuple[PathPattern, ...]
     place: _Disk | _Buckets
     each: Callable[..., Iterable[Any]]
     """``map``, or a function that runs requests in parallel."""
 
     def run(self) -> PatternMatches:
         failures: list[tuple[str, TablectlError]] = []
-        level: list[_Steps] = [()]
-        for glob in self.pattern.steps:
-            listed = self._ask(partial(self._below, glob), level, failures)
-            level = [(*steps, name) for steps, names in listed for name in names]
-            if len(level) > MOST:
-                error = LiveError(f"leads to more than {MOST:,} directories", "write a narrower pattern")
-                return PatternMatches(failures=((self.pattern.text, error),))
-        begun = [steps for steps, begun in self._ask(self._begun, level, failures) if begun]
-        real = self._ask(self._resolved, begun, failures)
-        names = list(dict.fromkeys(self.pattern.table(steps) for _, steps in real))
-        for name in names:
-            if not _usable(name):
-                error = LiveError(f"{name.parts[0]!r} is a table whose name cannot be written", "rename the directory")
-                failures.append((self.pattern.text, error))
-        return PatternMatches({name: name.parts[0] for name in names if _usable(name)}, tuple(failures))
+        level: _Level = {(): list(range(len(self.patterns)))}
+        begun = dict[_Steps, list[int]]()
+        depth = 0
+        while level:
+            ended = {steps: [each for each in places if self._length(each) == depth] for steps, places in level.items()}
+            for steps, is_table in self._ask(self._begun, {key: each for key, each in ended.items() if each}, failures):
+                begun |= {steps: ended[steps]} if is_table else {}
+            level = self._narrow(self._next(level, depth, failures), failures)
+            depth += 1
+        names = dict.fromkeys(self._tables(begun, failures))
+        for name, place in [(name, place) for name, place in names if not _usable(name)]:
+            error = LiveError(f"{name.parts[0]!r} is a table whose name cannot be written", "rename the directory")
+            failures.append((self.patterns[place].text, error))
+        return PatternMatches({name: name.parts[0] for name, _ in names if _usable(name)}, tuple(failures))
+
+    def _length(self, place: int) -> int:
+        return len(self.patterns[place].steps)
+
+    def _next(self, level: _Level, depth: int, failures: list[tuple[str, TablectlError]]) -> _Level:
+        """The directories one level below."""
+        going = {steps: [each for each in places if self._length(each) > depth] for steps, places in level.items()}
+        going = {steps: places for steps, places in going.items() if places}
+        known: dict[tuple[int, ...], _Globs] = {}
+
+        def globs_of(places: list[int]) -> _Globs:
+            key = tuple(places)
+            if key not in known:
+                known[key] = _Globs.of((place, self.patterns[place].steps[depth]) for place in places)
+            return known[key]
+
+        globs = {steps: globs_of(places) for steps, places in going.items()}
+        below: _Level = {}
+        for steps, names in self._ask(lambda steps: self._below(globs[steps], steps), going, failures):
+            for name, places in names.items():
+                below[*steps, name] = places
+        return below
+
+    def _narrow(self, level: _Level, failures: list[tuple[str, TablectlError]]) -> _Level:
+        """The level without the patterns that lead to too many directories."""
+        counts = Counter(place for places in level.values() for place in places)
+        wide = {place for place, count in counts.items() if count > MOST}
+        if not wide:
+            return level
+        error = LiveError(f"leads to more than {MOST:,} directories", "write a narrower pattern")
+        failures += [(self.patterns[place].text, error) for place in sorted(wide)]
+        left = {steps: [each for each in places if each not in wide] for steps, places in level.items()}
+        return {steps: places for steps, places in left.items() if places}
 
     def _ask(
-        self,
-        question: Callable[[_Steps], _Answer],
-        level: Sequence[_Steps],
-        failures: list[tuple[str, TablectlError]],
+        self, question: Callable[[_Steps], _Answer], level: _Level, failures: list[tuple[str, TablectlError]]
     ) -> list[tuple[_Steps, _Answer]]:
+        """The answers for directories. A failure is one of each pattern that leads to the directory."""
+
         def ask(steps: _Steps) -> _Answer | LiveError:
             try:
                 return question(steps)
@@ -138,44 +210,65 @@ class _Walk:
                 return error
 
         answers: list[tuple[_Steps, _Answer | LiveError]] = list(zip(level, self.each(ask, level), strict=True))
-        failures += [(self.pattern.text, answer) for _, answer in answers if isinstance(answer, LiveError)]
+        for steps, answer in answers:
+            if isinstance(answer, LiveError):
+                self._fail(level[steps], answer, failures)
         return [(steps, answer) for steps, answer in answers if not isinstance(answer, LiveError)]
 
-    def _below(self, glob: str, steps: _Steps) -> list[str]:
+    def _fail(self, places: Sequence[int], error: LiveError, failures: list[tuple[str, TablectlError]]) -> None:
+        """Adds a failure of the first pattern, and of others up to a limit: a thousand directories that cannot be
+        listed are not a million failures.
+        """
+        told = places if len(failures) < _MOST_TOLD else places[:1]
+        failures += [(self.patterns[place].text, error) for place in told]
+
+    def _below(self, globs: _Globs, steps: _Steps) -> dict[str, list[int]]:
+        """The names below a directory, with the patterns that they match."""
         if self._begun(steps):
-            return []
-        named = literal_text(glob)
-        if named is not None:
-            return [named]
+            return {}
+        found = {name: list(places) for name, places in globs.literal.items()}
+        if not globs.globs:
+            return found
         try:
-            return [name for name in self.place.folders(self._location(steps)) if step_matches(name, glob)]
+            names = self.place.folders(self._location(steps))
         except VanishedError:
             if steps:  # only here does a literal segment prove to be missing; a missing base is an error in the policy
-                return []
+                return found
             raise
+        for name in names:
+            if places := globs.matching(name):
+                found[name] = sorted([*found.get(name, ()), *places])
+        return found
 
     def _begun(self, steps: _Steps) -> bool:
         return self.place.begun(self._location(steps))
 
-    def _resolved(self, steps: _Steps) -> _Steps:
-        """The path segments of the directory itself, with links resolved. Raises ``LiveError`` if the pattern does not
-        match the result: a user who can only write next to the tables must not bring another
-        table under the policy with a link.
+    def _tables(self, begun: _Level, failures: list[tuple[str, TablectlError]]) -> Iterator[tuple[TableName, int]]:
+        """The tables in directories, with links resolved, each with one pattern that matches it.
+
+        The result of a link counts only if the pattern matches it, too: a user who can only write next to the tables
+        must not bring another table under the policy with a link.
         """
-        location = self._location(steps)
-        leads_to = self.place.linked(self.pattern.base, location)
-        if leads_to is None:
-            return steps
-        real = tuple(leads_to.below.split("/")) if leads_to.below else ()
-        if len(real) == len(self.pattern.steps) and all(map(step_matches, real, self.pattern.steps)):
-            return real
-        raise LiveError(
-            f"{location}: left out: it is a link to {leads_to.place}, which the pattern does not match",
-            "declare the table under the path that the link leads to",
-        )
+        base = self.patterns[0].base
+        for steps, leads_to in self._ask(lambda steps: self.place.linked(base, self._location(steps)), begun, failures):
+            real = tuple(leads_to.below.split("/")) if leads_to is not None and leads_to.below else ()
+            if leads_to is None:
+                yield self.patterns[0].table(steps), begun[steps][0]
+                continue
+            for place in begun[steps]:
+                globs = self.patterns[place].steps
+                if len(real) == len(globs) and all(map(step_matches, real, globs)):
+                    yield self.patterns[0].table(real), place
+                    continue
+                error = LiveError(
+                    f"{self._location(steps)}: left out: it is a link to {leads_to.place}, which the pattern does not "
+                    "match",
+                    "declare the table under the path that the link leads to",
+                )
+                failures.append((self.patterns[place].text, error))
 
     def _location(self, steps: _Steps) -> str:
-        return self.pattern.table(steps).parts[0]
+        return self.patterns[0].table(steps).parts[0]
 
 
 def _usable(name: TableName) -> bool:

@@ -17,6 +17,7 @@ def replay(log: TableLog, segment: Segment) -> Counts:
     seen: set[tuple[str, str]] = set()
     total = Counts()
     versions = range(segment.version, segment.base, -1)
+    log.check_sizes(map(commit_name, versions))
     for commit in log.each(lambda each: read_commit(log, commit_name(each), each, with_files=True), versions):
         for file in reversed(commit.files):
             if file.added and file.key not in seen:

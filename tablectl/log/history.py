@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import closing
 from copy import copy
+from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from tablectl.log.checksum import Checksum, belongs, parse_checksum
 from tablectl.log.commits import CommitSyntaxError, ParsedCommit, parse_commit
-from tablectl.log.listing import Segment, checksum_name, commit_name, compacted_name, segment
+from tablectl.log.listing import LogFiles, Segment, checksum_name, commit_name, compacted_name, segment
 from tablectl.model.errors import LiveError
-from tablectl.storage.table_log import AHEAD, OversizeError, TableLog, VanishedError
+from tablectl.storage.read_budget import OversizeError
+from tablectl.storage.table_log import AHEAD, TableLog, VanishedError
 
 _Result = TypeVar("_Result")
 
@@ -41,7 +45,13 @@ class History:
         return earlier
 
     def read_ahead(self, newest: int, count: int) -> None:
-        """Prefetches up to ``count`` commits, from ``newest`` back, that exist and were not read yet."""
+        """Prefetches up to ``count`` commits, from ``newest`` back, that exist and were not read yet; none if they are
+        too large together.
+        """
+        try:
+            self._check_sizes(max(newest - count, -1))
+        except OversizeError:
+            return
         for version in range(newest, max(newest - count, -1), -1):
             wanted = version in self.segment.files.commits and version not in self._read
             if wanted and not self._start(commit_name(version), self._commit_reader(version)):
@@ -91,6 +101,7 @@ class History:
         Commits before the checkpoint can be cleaned up at any time, so a missing one ends the history without an error.
         """
         version, base = self.segment.version, self.segment.base
+        self._check_sizes(max(version - count, -1))
         for each in range(version, max(version - count, -1), -1):
             if each not in self.segment.files.commits:
                 return
@@ -103,9 +114,34 @@ class History:
                 return
             yield commit
 
+    def relisted(self, files: LogFiles) -> History:
+        """The same version, with another listing of its log."""
+        other = copy(self)
+        other.segment = replace(self.segment, files=files)
+        return other
+
+    def skim(self, versions: Iterable[int]) -> Generator[Callable[[], ParsedCommit], None, None]:
+        """For each version a call that returns its commit. The next ``AHEAD`` of them are read in parallel, and none is
+        kept: a long history would fill the memory.
+        """
+        waiting = deque[Callable[[], ParsedCommit]]()
+        for version in versions:
+            waiting.append(self._reading(version))
+            if len(waiting) > AHEAD:
+                yield waiting.popleft()
+        yield from waiting
+
+    def _reading(self, version: int) -> Callable[[], ParsedCommit]:
+        if version in self._read:
+            return partial(self.commit, version)
+        started = self._ahead.pop(commit_name(version), None) or self.log.start(self._commit_reader(version))
+        return started.result if started else self._commit_reader(version)
+
     def steps(self) -> Iterator[ParsedCommit]:
         """The log after the checkpoint, newest first: commits already read, compacted logs, other commits."""
         version = self.segment.version
+        if not self.segment.files.compacted:
+            self._check_sizes(self.segment.base)
         while version > self.segment.base:
             first = self._compacted_from(version)
             if first is None:
@@ -116,6 +152,11 @@ class History:
             else:
                 yield read_commit(self.log, compacted_name(first, version), version)
                 version = first - 1
+
+    def _check_sizes(self, after: int) -> None:
+        """Raises ``OversizeError`` if the commits after a version are too large together, before one is read."""
+        unread = (each for each in range(after + 1, self.segment.version + 1) if each not in self._read)
+        self.log.check_sizes(commit_name(each) for each in unread if each in self.segment.files.commits)
 
     def _read_on(self, version: int, left: int) -> None:
         """Prefetches the next commits when the prefetched ones are used up."""
@@ -156,7 +197,7 @@ def read_commit(log: TableLog, name: str, version: int, *, with_files: bool = Fa
     """Reads one commit or compacted log. Raises ``LiveError`` with file and line if it is malformed."""
     try:
         with closing(log.lines(name)) as lines:
-            return parse_commit(version, lines, with_files=with_files)
+            return parse_commit(version, lines, with_files=with_files, count=log.budget.take_action)
     except CommitSyntaxError as error:
         raise LiveError(
             f"{log.file(name)}:{error.line}: {error}",

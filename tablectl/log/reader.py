@@ -11,11 +11,14 @@ from datetime import timedelta
 from tablectl.delta.names import TableName, is_local
 from tablectl.log.history import History
 from tablectl.log.listing import Segment
+from tablectl.log.managed import CatalogLog, differences, managed_live_table, open_log
 from tablectl.log.open_version import commits_between, read_twice, with_version
 from tablectl.log.state import State, find_state
 from tablectl.log.table_facts import check_properties, check_protocol, frozen, read_clustering, read_schema
 from tablectl.log.truncation import find_truncation
+from tablectl.log.write_history import CommitCache, NoCache, with_write_history
 from tablectl.model.errors import LiveError
+from tablectl.model.managed_table import ManagedTable
 from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
@@ -25,6 +28,7 @@ MOST_FILES = 200_000
 """The maximum number of files for which a layout is measured."""
 
 _DEFAULT = StoreOptions()
+_NO_CACHE = NoCache()
 _LOCAL_CONCURRENCY = 4
 """A local disk answers faster than threads can switch. A mounted network drive gains from a few threads."""
 _READY = 4
@@ -48,9 +52,10 @@ def read_table(
     depth: Depth = WITH_HISTORY,
     *,
     version: int | None = None,
+    cache: CommitCache = _NO_CACHE,
     options: StoreOptions = _DEFAULT,
 ) -> LiveTable:
-    """The table at a version, by default the newest.
+    """The table at a version, by default the newest. ``cache`` as in ``read_many``.
 
     ``location`` is taken literally: percent signs in a path are part of it, as in Hadoop's ``Path``. Raises
     ``LiveError`` if the table cannot be read. The contents of the log are never guessed.
@@ -58,15 +63,20 @@ def read_table(
     look_back = depth.look_back
     with Stores(options) as stores:
         request = ReadRequest(name, location, lambda _table: depth)
-        return _read_table(stores, request, version, look_back=look_back, ahead=max(look_back, 1))
+        return _read_table(stores, request, cache, version, look_back=look_back, ahead=max(look_back, 1))
 
 
 def read_many(
-    requests: Iterable[ReadRequest], *, concurrency: int = 16, options: StoreOptions = _DEFAULT
+    requests: Iterable[ReadRequest],
+    *,
+    concurrency: int = 16,
+    cache: CommitCache = _NO_CACHE,
+    options: StoreOptions = _DEFAULT,
 ) -> Generator[LiveTable | LiveError, None, None]:
     """Reads many tables in parallel, in the order of the requests. The result for an unreadable table is its error.
 
     Only the next few tables are read ahead, so that ten thousand tables take no more memory than the caller keeps.
+    ``cache`` keeps the commits that show who writes the tables.
     """
     asked = list(requests)
     local = all(is_local(request.location) for request in asked)
@@ -75,7 +85,7 @@ def read_many(
 
         def one(request: ReadRequest) -> LiveTable | LiveError:
             try:
-                return _read_table(stores, request)
+                return _read_table(stores, request, cache)
             except LiveError as error:
                 return error
 
@@ -107,7 +117,7 @@ def read_commits(
     was cleaned up, the oldest commits are missing: compare the last one's version with ``after``.
     """
     with Stores(options) as stores:
-        log = stores.open(location)
+        log = open_log(stores, location, stores.managed(location))
 
         def read() -> tuple[Commit, ...]:
             wanted = commits_between(log, after, until, limit)
@@ -122,6 +132,9 @@ def read_commits(
 def newest_version(location: str, *, options: StoreOptions = _DEFAULT) -> int:
     """The newest version of the table, at the cost of a listing."""
     with Stores(options) as stores:
+        managed = stores.managed(location)
+        if managed is not None:
+            return managed.version
         return with_version(stores.open(location), None, 0, lambda wanted: wanted.version)
 
 
@@ -137,21 +150,60 @@ def _lately(commits: Iterable[Commit], within: timedelta | None) -> Iterator[Com
 
 
 def _read_table(
-    stores: Stores, request: ReadRequest, version: int | None = None, *, look_back: int = LOOK_BACK, ahead: int = 1
+    stores: Stores,
+    request: ReadRequest,
+    cache: CommitCache,
+    version: int | None = None,
+    *,
+    look_back: int = LOOK_BACK,
+    ahead: int = 1,
 ) -> LiveTable:
     """``look_back`` is the maximum look-back of the request, ``ahead`` the number of commits that it
     certainly needs.
     """
-    log = stores.open(request.location)
-    return with_version(log, version, look_back, lambda wanted: _read_version(request, log, wanted, ahead))
+    managed = stores.managed(request.location)
+    if managed is not None and version is None:
+        return _read_managed(stores, request, managed, look_back, cache)
+    log = open_log(stores, request.location, managed)
+    return with_version(log, version, look_back, lambda wanted: _read_version(request, log, wanted, ahead, cache))
 
 
-def _read_version(request: ReadRequest, log: TableLog, wanted: Segment, ahead: int) -> LiveTable:
+def _read_managed(
+    stores: Stores, request: ReadRequest, managed: ManagedTable, look_back: int, cache: CommitCache
+) -> LiveTable:
+    """The state from the catalog's answer alone; the log is read only if more is asked for, and then compared.
+
+    A log that cannot be read costs the history, not the table: the plan then expects every kind of writer.
+    """
+    table = managed_live_table(request.name, managed)
+    depth = request.depth(table)
+    if depth == Depth():
+        return table
+    try:
+        log = open_log(stores, request.location, managed)
+        return with_version(
+            log, managed.version, look_back, lambda wanted: _deep_managed(table, log, wanted, depth, cache)
+        )
+    except LiveError as error:
+        assert table.catalog is not None
+        return replace(table, catalog=replace(table.catalog, unread=error.message))
+
+
+def _deep_managed(table: LiveTable, log: TableLog, wanted: Segment, depth: Depth, cache: CommitCache) -> LiveTable:
+    history = History(log, wanted)
+    logged = table_of(table.name, history)
+    assert table.catalog is not None
+    facts = replace(table.catalog, differences=differences(table, logged))
+    counted = replace(table, files=logged.files, bytes=logged.bytes, vectors=logged.vectors, catalog=facts)
+    return _deepened(counted, depth, history, cache)
+
+
+def _read_version(request: ReadRequest, log: TableLog, wanted: Segment, ahead: int, cache: CommitCache) -> LiveTable:
     history = History(log, wanted)
     history.read_ahead(wanted.version, ahead)
     history.read_checksum_ahead(wanted.version)
     table = table_of(request.name, history)
-    return _deepened(table, request.depth(table), history)
+    return _deepened(table, request.depth(table), history, cache)
 
 
 def table_of(name: TableName, history: History) -> LiveTable:
@@ -167,8 +219,9 @@ def table_of(name: TableName, history: History) -> LiveTable:
 
 def _interpreted(name: TableName, history: History) -> LiveTable:
     log, state = history.log, find_state(history)
-    check_protocol(state.protocol, log.location)
-    check_properties(state.metadata, log.location)
+    check_protocol(state.protocol, log.location, through_catalog=isinstance(log, CatalogLog))
+    if not isinstance(log, CatalogLog):
+        check_properties(state.metadata, log.location)
     schema = read_schema(state.metadata, log.location)
     clustering = read_clustering(state.protocol, state.metadata, state.clustering, schema, log.location)
     files, size, vectors = _counted(state)
@@ -176,7 +229,7 @@ def _interpreted(name: TableName, history: History) -> LiveTable:
         name=name,
         location=log.location,
         version=history.segment.version,
-        table_id=state.metadata.table_id,
+        table_id=log.managed.table_id if isinstance(log, CatalogLog) else state.metadata.table_id,
         protocol=state.protocol,
         schema=schema,
         partition_columns=state.metadata.partition_columns,
@@ -196,7 +249,7 @@ def _counted(state: State) -> tuple[int | None, int | None, int | None]:
     return (checksum.files, checksum.bytes, vectors) if checksum else (None, None, vectors)
 
 
-def _deepened(table: LiveTable, depth: Depth, history: History) -> LiveTable:
+def _deepened(table: LiveTable, depth: Depth, history: History, cache: CommitCache) -> LiveTable:
     if depth.counts and None in {table.files, table.bytes, table.vectors}:
         # Only these branches need pyarrow, which is slow to import.
         from tablectl.log.file_counts import replay  # noqa: PLC0415
@@ -217,4 +270,6 @@ def _deepened(table: LiveTable, depth: Depth, history: History) -> LiveTable:
         table = replace(table, truncation=find_truncation(table, history))
     if depth.look_back:
         table = replace(table, history=tuple(each.commit for each in history.recent(depth.look_back)))
+    if depth.writers and depth.writers(table):
+        return with_write_history(table, history, cache)
     return table

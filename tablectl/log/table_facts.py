@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
+from tablectl.delta import keys
 from tablectl.delta.names import ColumnPath
 from tablectl.delta.protocol import Protocol
 from tablectl.delta.schema import Schema, parse_schema
 from tablectl.log.actions import DomainMetadata, Metadata, parse_clustering
 from tablectl.log.budget import check_json
 from tablectl.model.errors import LiveError
+from tablectl.model.managed_table import CATALOG_FEATURES
 from tablectl.model.text import cut
 
 _READER = 3
@@ -30,9 +32,8 @@ _KNOWN = frozenset(
     }
 )
 """Reader features that do not change where protocol, metadata and domains are stored (delta-1.13)."""
-_CATALOG = frozenset({"catalogManaged", "catalogOwned", "catalogOwned-preview"})
 _CATALOG_PROPERTIES = (
-    "io.unitycatalog.tableId",
+    keys.UNITY_TABLE_ID,
     "ucTableId",
     "delta.coordinatedCommits.commitCoordinator",
     "delta.coordinatedCommits.commitCoordinator-preview",
@@ -44,21 +45,25 @@ def catalog_managed(location: str, why: str) -> LiveError:
     """The error for a table whose newest commits are known only to its catalog (delta-1.11)."""
     return LiveError(
         f"{location}: the table is managed by its catalog ({why}): its log alone does not say what it is now",
-        "read and change it through its catalog; a location does not reach it",
+        "name it as catalog.schema.table, without `location`, with its catalog under `catalogs` in tablectl.yaml "
+        "(docs/unity-catalog.md)",
     )
 
 
-def check_protocol(protocol: Protocol, location: str) -> None:
-    """Rejects a table that this reader could misread. Raises ``LiveError`` with the name of the feature."""
-    managed = sorted((protocol.reader_features | protocol.writer_features) & _CATALOG)
-    if managed:
+def check_protocol(protocol: Protocol, location: str, *, through_catalog: bool = False) -> None:
+    """Rejects a table that this reader could misread. Raises ``LiveError`` with the name of the feature.
+
+    ``through_catalog`` says that the catalog's answer was read, too.
+    """
+    managed = sorted((protocol.reader_features | protocol.writer_features) & CATALOG_FEATURES)
+    if managed and not through_catalog:
         raise catalog_managed(location, f"feature {managed[0]}")
     if protocol.reader > _READER:
         raise LiveError(
             f"{location}: the table asks for reader version {protocol.reader}, known is up to {_READER}",
             "nothing of it is interpreted; a newer tablectl may know it",
         )
-    unknown = sorted(protocol.reader_features - _KNOWN)
+    unknown = sorted(protocol.reader_features - _KNOWN - CATALOG_FEATURES)
     if unknown:
         raise LiveError(
             f"{location}: the table asks for the reader feature{'s' if len(unknown) > 1 else ''} {', '.join(unknown)}, "
@@ -103,7 +108,14 @@ def read_clustering(
         physical = parse_clustering(domain.configuration)
     except ValueError as error:
         raise LiveError(f"{location}: the domain delta.clustering cannot be read: {error}") from error
-    mapped = metadata.properties.get("delta.columnMapping.mode", "none").lower() in _MAPPED
+    return logical_columns(physical, metadata, schema, location)
+
+
+def logical_columns(
+    physical: tuple[ColumnPath, ...], metadata: Metadata, schema: Schema, location: str
+) -> tuple[ColumnPath, ...]:
+    """The logical names of clustering columns. Raises ``LiveError`` for a column that the schema does not have."""
+    mapped = metadata.properties.get(keys.COLUMN_MAPPING, "none").lower() in _MAPPED
     return tuple(_logical(schema, path, location, mapped=mapped) for path in physical)
 
 

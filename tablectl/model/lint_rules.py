@@ -112,7 +112,7 @@ _RULES: Sequence[LintRule] = (
         severity="warning",
         title="A recent writer does not support the new protocol",
         breaks="The next write of that client fails, with an unsupported feature or an invalid protocol version.",
-        why="The history's last 20 commits name the client and its version, and by its documentation, or by a probe, "
+        why="The table's history names the client and its version, and by its documentation, or by a probe, "
         "that version does not know a feature that the plan adds. A version newer than the newest one known counts as "
         "that one. About a client of unknown kind nothing is known. Where every writer of the table is locked out, the "
         "plan is refused, unless the policy says `allow: [lockout]`.",
@@ -141,7 +141,7 @@ _RULES: Sequence[LintRule] = (
         title="Writers that name partition columns fail for good",
         breaks="Each later write that names the old partition columns fails with `DELTA_METADATA_MISMATCH`, with a "
         "guard and without: `partitionBy(...)` of batches and streams, and `partition_by=` of deltalake.",
-        why="Delta compares the columns that a write names with those of the table. The last 20 commits hold such "
+        why="Delta compares the columns that a write names with those of the table. The last 30 days have such "
         "writes, or a stream, of which the log does not tell. Without `allow: [partition_writers]` it is a refusal.",
         fix="Take the columns out of that code: a write that names none takes those of the table.",
         source="ImplicitMetadataOperation.scala of Delta 4.4; docs/partitioning.md",
@@ -190,8 +190,7 @@ _RULES: Sequence[LintRule] = (
         "names them fails with `DELTA_CLUSTERING_COLUMN_MISSING_STATS`.",
         why="`delta.dataSkippingStatsColumns`, or else the first `delta.dataSkippingNumIndexedCols` (32) leaf columns, "
         "decide which columns get statistics. Delta does not check a change of these against the clustering.",
-        fix="Name the clustering columns in `delta.dataSkippingStatsColumns`, or raise "
-        "`delta.dataSkippingNumIndexedCols`.",
+        fix="Name the clustering columns in `data_skipping`, or raise `delta.dataSkippingNumIndexedCols`.",
         source="delta-1.4, delta-1.9",
         seen=("validate", "plan", "lint"),
     ),
@@ -367,6 +366,17 @@ _RULES: Sequence[LintRule] = (
         "data.",
         source="the table of clients in this page",
         seen=("lint",),
+    ),
+    LintRule(
+        code="L019",
+        name="IndexedCountIgnored",
+        severity="note",
+        title="A number of indexed columns beside a list of them",
+        breaks="Nothing fails: `delta.dataSkippingNumIndexedCols` has no effect.",
+        why="`delta.dataSkippingStatsColumns`, which `data_skipping` declares, takes precedence over the number.",
+        fix="Unset the number, or declare `data_skipping: default`.",
+        source="delta-1.9",
+        seen=("validate", "plan", "lint"),
     ),
 )
 

@@ -30,9 +30,10 @@ class PatternIndex:
 
     def candidates(self, name: TableName) -> tuple[int, ...]:
         """The positions of the patterns that may match a name, sorted."""
-        if not self.filed:
-            return ()
-        text = _subject(name)
+        return self.candidates_of(_subject(name)) if self.filed else ()
+
+    def candidates_of(self, text: str) -> tuple[int, ...]:
+        """The positions of the globs that may match a text, sorted."""
         starts = (("start", text[:length]) for length in self.lengths["start"] if length <= len(text))
         ends = (("end", text[-length:]) for length in self.lengths["end"] if length <= len(text))
         grams = (("gram", gram) for gram in set(_grams(text)))
@@ -42,7 +43,12 @@ class PatternIndex:
 
 def index_patterns(patterns: Sequence[TablePattern]) -> PatternIndex:
     """Builds the index. Patterns are identified by their positions in the sequence."""
-    offered = [tuple(_required(each)) for each in patterns]
+    return index_globs([_glob(each) for each in patterns])
+
+
+def index_globs(globs: Sequence[str]) -> PatternIndex:
+    """Builds the index of globs alone. Letter case counts."""
+    offered = [tuple(_required(each)) for each in globs]
     counts = Counter(key for keys in offered for key in keys)
     filed = defaultdict[_Key, list[int]](list)
     for place, keys in enumerate(offered):
@@ -57,12 +63,14 @@ def _subject(name: TableName) -> str:
     return "\0".join(("c" + name.catalog, *name.parts)).casefold()
 
 
-def _required(pattern: TablePattern) -> Iterator[_Key]:
-    """The texts in every name that the pattern matches. A text can occur twice."""
+def _glob(pattern: TablePattern) -> str:
     if isinstance(pattern, CatalogPattern):
-        glob = "\0".join((escape_glob("c" + pattern.catalog), pattern.schema, pattern.table)).casefold()
-    else:
-        glob = f"p{pattern.key}"
+        return "\0".join((escape_glob("c" + pattern.catalog), pattern.schema, pattern.table)).casefold()
+    return f"p{pattern.key}"
+
+
+def _required(glob: str) -> Iterator[_Key]:
+    """The texts in every text that the glob matches. A text can occur twice."""
     runs = [(known, "".join(char or "" for char in run)) for known, run in _runs(glob)]
     texts = [text for known, text in runs if known]
     if runs and runs[0][0]:

@@ -13,6 +13,7 @@ from tablectl.model.table_options import Optimize
 
 NOTHING_SET: Mapping[str, str] = MappingProxyType({})
 UNKNOWN_CLIENT = Client("unknown")
+_MANY_CLIENTS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,16 @@ class Commit:
     """The job, notebook and cluster of the commit, as Databricks records them: ``jobId``, ``jobName``, ``runId``, …,
     ``notebookId``, ``clusterId``.
     """
+
+
+@dataclass(frozen=True, slots=True)
+class WriteHistory:
+    """The commits of the last 30 days, as far as they show who writes a table, and how."""
+
+    commits: tuple[Commit, ...]
+    """Newest first, without the contents that do not describe the writer."""
+    cut: bool = False
+    """Whether older commits of these days were not read, because there are too many or one is damaged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,10 +168,35 @@ class Depth:
     """How data must follow the clustering columns; ``None`` to not read its clustering. The cost grows with
     the files.
     """
+    writers: Callable[[LiveTable], bool] | None = None
+    """Decides from the table with its history whether to read the commits of the last 30 days, up to 2,000 files."""
 
 
 WITH_HISTORY = Depth(LOOK_BACK)
 """A table with its history, as far as writers matter."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogFacts:
+    """What a catalog says about a table whose commits go through it."""
+
+    metadata_version: int
+    """The version of the last commit that changed metadata: a plan is stale only if it moves."""
+    etag: str = ""
+    differences: tuple[CatalogDifference, ...] = ()
+    """Where the log has another value. Read only if the log was read as well."""
+    unread: str = ""
+    """Why the log could not be read, if it should have been; empty otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogDifference:
+    """One fact that a catalog and the log of its table tell differently."""
+
+    what: str
+    """``property owner.team``, ``schema``, ``protocol``, ``clustering``, ``partition columns``."""
+    catalog: str | None
+    log: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,24 +227,39 @@ class LiveTable:
     """
     history: tuple[Commit, ...] = ()
     """The look-back: the most recent commits, newest first, as far as requested and available."""
+    writes: WriteHistory | None = None
+    """Read only if a phase depends on who else may write the table; otherwise ``None``."""
     layout: PartitionLayout | None = None
     """Read on request, for partitioned tables only."""
+    catalog: CatalogFacts | None = None
+    """Set only if the table's commits go through its catalog."""
+
+    @property
+    def known_commits(self) -> tuple[Commit, ...]:
+        """The commits that show who writes the table: those of the last 30 days if they were read, otherwise the
+        look-back.
+        """
+        return self.writes.commits if self.writes else self.history
 
     @property
     def clients(self) -> tuple[Client, ...]:
-        """The clients of the recent commits, sorted, without duplicates."""
-        found = {commit.client for commit in self.history}
-        return tuple(sorted(found, key=lambda client: (client.engine, client.version)))
+        """The clients of these commits, sorted, without duplicates. Of many, the oldest and the newest of each kind."""
+        found = {commit.client for commit in self.known_commits}
+        clients = sorted(found, key=lambda client: (client.engine, client.version))
+        if len(clients) > _MANY_CLIENTS:
+            ends = ([each for each in clients if each.engine == kind] for kind in sorted({c.engine for c in clients}))
+            clients = [client for kind in ends for client in dict.fromkeys((kind[0], kind[-1]))]
+        return tuple(clients)
 
     @property
     def schema_writers(self) -> bool:
         """Whether a recent commit changed both data and metadata (schema evolution, identity columns)."""
-        return any(commit.schema_writer for commit in self.history)
+        return any(commit.schema_writer for commit in self.known_commits)
 
     @property
     def overwrites(self) -> bool:
         """Whether a recent commit overwrote the whole table."""
-        return any(commit.overwrites for commit in self.history)
+        return any(commit.overwrites for commit in self.known_commits)
 
     @property
     def app_ids(self) -> tuple[str, ...]:

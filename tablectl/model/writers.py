@@ -11,8 +11,9 @@ from tablectl.model.table import Commit, LiveTable
 _KEEPS_ROWS = frozenset(
     {"OPTIMIZE", "REORG", "ROW TRACKING BACKFILL", "UPGRADE UNIFORM", "VACUUM START", "VACUUM END", "CLUSTER BY"}
 )
-_STAMP = '{"tablectl":'
+STAMP = '{"tablectl":'
 """The start of the user metadata in tablectl's own commits."""
+_MOST_PARTITION_WRITERS = 50
 _CREATES = frozenset({"ErrorIfExists", "Ignore"})
 """Modes of a write that fails, or does nothing, if the table exists."""
 
@@ -24,9 +25,23 @@ class ClientFact:
     engine: str
     version: tuple[int, ...]
     writes: bool = True
-    """Whether the client wrote rows, as opposed to metadata or files with the same rows. If no commit in the look-back
-    wrote rows, every client counts as a writer. Commits of tablectl itself do not count.
+    """Whether the client wrote rows in the look-back, as opposed to metadata or files with the same rows. If no commit
+    in the look-back wrote rows, every client in it counts as a writer. Commits of tablectl itself do not count.
     """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterEvidence:
+    """The commits from which a table's writers are known."""
+
+    commits: int = 0
+    since: int = 0
+    """The time of the oldest one, in milliseconds since the epoch; 0 if unknown."""
+    cut: bool = False
+    """Whether older commits of the last 30 days were not read: other clients may write the table, too."""
+
+
+NO_EVIDENCE = WriterEvidence()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +64,19 @@ class PartitionWriter:
 
 def client_facts(live: LiveTable) -> tuple[ClientFact, ...]:
     """The clients in a table's history, sorted, and which of them write rows."""
-    theirs = [commit for commit in live.history if not commit.user_metadata.startswith(_STAMP)]
+    theirs = [commit for commit in live.history if not commit.user_metadata.startswith(STAMP)]
     writers = {each.client for each in theirs if each.changes_data and each.operation not in _KEEPS_ROWS}
     writers = writers or {each.client for each in theirs}
     return tuple(
         ClientFact(engine=client.engine, version=client.version, writes=client in writers) for client in live.clients
+    )
+
+
+def writer_evidence(live: LiveTable) -> WriterEvidence:
+    """The commits from which the clients of a table are known."""
+    times = [commit.timestamp for commit in live.known_commits if commit.timestamp > 0]
+    return WriterEvidence(
+        commits=len(live.known_commits), since=min(times, default=0), cut=live.writes is not None and live.writes.cut
     )
 
 
@@ -64,11 +87,11 @@ def partition_writers(live: LiveTable) -> tuple[PartitionWriter, ...]:
     write that names others. A write that names no columns uses those of the table.
     """
     found: dict[tuple[str, str, str, bool], PartitionWriter] = {}
-    for commit in live.history if live.partition_columns else ():
-        if not commit.user_metadata.startswith(_STAMP):
+    for commit in live.known_commits if live.partition_columns else ():
+        if not commit.user_metadata.startswith(STAMP):
             for each in _partition_writers_of(commit, live.partition_columns):
                 found.setdefault((each.client, each.operation, each.who, each.certain), each)
-    return tuple(found.values())
+    return tuple(found.values())[:_MOST_PARTITION_WRITERS]
 
 
 def _partition_writers_of(commit: Commit, columns: tuple[str, ...]) -> Iterator[PartitionWriter]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tablectl.attributes.basis import basis_of
 from tablectl.attributes.policy import Policy
 from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.expected_writers import ExpectedWriters
 from tablectl.conflicts.matrix import Matrix, matrix
 from tablectl.delta.protocol import Client
-from tablectl.model.plan import Basis, Change
+from tablectl.model.plan import Change
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.planning.actions import actions_for, refusals_for
@@ -53,12 +54,15 @@ def conflict_report(
     Each client comes with whether it has Photon; ``None`` if unknown.
     """
     changes = diff(policy, live) if policy else ()
+    basis = basis_of(live, options)
     refused = tuple(refusal.change for refusal in refusals_for(changes, live, dialect, options))
-    expected = clients or [(client, None) for client in ExpectedWriters.of(Basis.of(live), dialect).clients]
+    expected = clients or [(client, None) for client in ExpectedWriters.of(basis, dialect).clients]
     views: list[ContextComparison] = []
+    # After the policy is applied, even if that needs a rewrite that is refused.
+    operations = [step.operation for action in actions_for(changes, basis) for step in action.steps]
     for client, photon in expected:
         setting = ConflictContext.of(live, client, photon=photon)
-        after = _after(changes, live, setting)
+        after = setting.after(operations)
         view = ContextComparison((client,), matrix(setting), matrix(after) if changes else None)
         same = next((each for each in views if _alike(each, view)), None)
         if same is None:
@@ -66,11 +70,6 @@ def conflict_report(
         else:
             views[views.index(same)] = replace(same, clients=(*same.clients, client))
     return ConflictReport(live, policy is not None, changes, refused, tuple(views))
-
-
-def _after(changes: Sequence[Change], live: LiveTable, setting: ConflictContext) -> ConflictContext:
-    """The context after the policy is applied, even if that needs a rewrite that is refused."""
-    return setting.after(step.operation for action in actions_for(changes, Basis.of(live)) for step in action.steps)
 
 
 def _alike(one: ContextComparison, other: ContextComparison) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tablectl.attributes.clustering import CLUSTERED_DATA
 from tablectl.attributes.deletion_vectors import FEATURE, DeletionVectors
-from tablectl.attributes.features import PROTECTION
-from tablectl.attributes.policy import CLUSTERED_DATA, attribute
+from tablectl.attributes.policy import attribute
+from tablectl.delta.protocol import PROTECTION
 from tablectl.log.blame import BlameQuestion, Origin
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Change, TableFailure, Value

@@ -13,9 +13,10 @@ from tablectl.model.errors import PlanFileError
 from tablectl.model.inert import inert
 from tablectl.model.json_codec import read_record
 from tablectl.model.plain import plain
-from tablectl.model.plan import Plan, TablePlan
-from tablectl.planning.plan_table import consent_refusals, derive, derive_undo, derived_findings
-from tablectl.planning.protocol import DERIVED, protocol_after
+from tablectl.model.plan import Plan, ProtocolFact, TablePlan
+from tablectl.planning.derived import DerivedTable, derive_table
+from tablectl.planning.plan_table import consent_refusals, derived_findings
+from tablectl.planning.protocol import DERIVED
 from tablectl.version import __version__
 
 FORMAT = 2
@@ -95,32 +96,29 @@ def _underived(table: TablePlan, dialect: str) -> str:
         check_declarable(change, dialect)
     if len({change.id for change in table.changes}) < len(table.changes):
         return "changes"
-    before = table.basis.protocol.protocol()
     if table.refusals:
-        derived = (("protocol_after", table.basis.protocol), ("statements", ()), ("features", ()), ("undo", ()))
-        return next((key for key, value in derived if getattr(table, key) != value), "")
-    statements = derive(table.changes, table.basis, name, dialect)
-    after = protocol_after(statements, table.basis)
+        refused = (("protocol_after", table.basis.protocol), ("statements", ()), ("features", ()), ("undo", ()))
+        return next((key for key, value in refused if getattr(table, key) != value), "")
+    derived = derive_table(table.changes, table.basis, name, dialect)
     wanted: tuple[tuple[str, object], ...] = (
-        ("statements", statements),
-        ("protocol_after", after),
-        ("features", added_features(before, after.protocol())),
-        ("undo", derive_undo(table.changes, table.basis, name)),
+        ("statements", derived.statements),
+        ("protocol_after", ProtocolFact.of(derived.after)),
+        ("features", added_features(derived.before, derived.after)),
+        ("undo", derived.undo(name)),
     )
     wrong = next((key for key, value in wanted if getattr(table, key) != value), "")
-    if wrong or not consent_refusals(table.changes, statements, table.basis):
-        return wrong or ("" if _finds_what_follows(table) else "findings")
+    if wrong or not consent_refusals(derived):
+        return wrong or ("" if _finds_what_follows(table, derived) else "findings")
     return "refusals"
 
 
-def _finds_what_follows(table: TablePlan) -> bool:
+def _finds_what_follows(table: TablePlan, derived: DerivedTable) -> bool:
     """Whether the derived findings are those in the plan. Their severities come from the repository and are not
     compared.
     """
-    found = derived_findings(table.changes, table.statements, table.basis)
-    derived = [(each.code, each.message) for each in found]
+    expected = [(each.code, each.message) for each in derived_findings(derived)]
     told = [(each.code, each.message) for each in table.findings if each.code in DERIVED]
-    return derived == told and all(each.severity != "error" for each in table.findings)
+    return expected == told and all(each.severity != "error" for each in table.findings)
 
 
 def _parse(data: bytes, where: str) -> dict[str, Any]:

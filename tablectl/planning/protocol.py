@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tablectl.conflicts.statement_commits import effect_of
+from tablectl.delta import keys
 from tablectl.delta.clients import (
     LISTS,
     VECTORS_OFF,
@@ -20,28 +20,19 @@ from tablectl.delta.clients import (
     wrong_rows,
 )
 from tablectl.delta.protocol import Client, Protocol
-from tablectl.model.operations import VECTORS_KEY
-from tablectl.model.plan import Basis, Change, ProtocolFact, Refusal, Statement
-from tablectl.planning.actions import actions_for
+from tablectl.model.plan import Basis, Change, Refusal, Statement
+from tablectl.planning.derived import DerivedTable
 from tablectl.planning.lint_rules.linted_state import RuleFinding
 
 DERIVED = frozenset({"P001", "P002", "P003", "P004", "P005", "P006"})
 """The codes of findings that follow from a plan's statements and basis alone."""
 
 
-def protocol_after(statements: Sequence[Statement], basis: Basis) -> ProtocolFact:
-    """The protocol after all statements. Their order matters: a numbered protocol implies more than it names."""
-    protocol = basis.protocol.protocol()
-    for statement in statements:
-        protocol = protocol.raised(frozenset(statement.effect.features)).lowered(frozenset(statement.effect.drops))
-    return ProtocolFact.of(protocol)
-
-
-def protocol_refusals(changes: Sequence[Change], statements: Sequence[Statement], basis: Basis) -> tuple[Refusal, ...]:
+def protocol_refusals(derived: DerivedTable) -> tuple[Refusal, ...]:
     """Refusals for features that ``allowed_features`` does not list, for ``clients`` that are locked out or would read
     wrong rows, and, without ``allow: [lockout]``, for an upgrade that locks out every writer of the table.
     """
-    before, after = basis.protocol.protocol(), protocol_after(statements, basis).protocol()
+    before, after, basis, changes = derived.before, derived.after, derived.basis, derived.changes
     new = after.features - before.features
     found = []
     allowed = basis.options.allowed_features
@@ -50,33 +41,32 @@ def protocol_refusals(changes: Sequence[Change], statements: Sequence[Statement]
         names, those = ", ".join(missing), "them" if len(missing) > 1 else "it"
         found.append(
             Refusal(
-                change=_cause(missing[0], changes, basis),
+                change=_cause(missing[0], derived),
                 reason=f"it adds {names} to the protocol, which `allowed_features` does not name",
                 fix=f"add {names} to `allowed_features`, or leave out what needs {those}",
             )
         )
     for name, version in basis.options.clients:
         judged = judge(name, version, before, after)
-        found += [_locked_out(each, changes, basis) for each in judged if isinstance(each, LockedOut)]
-        wrong = _wrong_rows_of(name, version, statements, basis)
+        found += [_locked_out(each, derived) for each in judged if isinstance(each, LockedOut)]
+        wrong = _wrong_rows_of(name, version, derived)
         if wrong and basis.vectors != 0:
             found.append(_wrong_rows(name, version, wrong, changes))
     locked = _only_writers(before, after, basis)
     if locked and "lockout" not in basis.options.allow:
-        found.append(_lockout(locked, changes, basis))
+        found.append(_lockout(locked, derived))
     return tuple(found)
 
 
-def protocol_findings(
-    before: Protocol, after: Protocol, statements: Sequence[Statement], basis: Basis
-) -> Iterator[RuleFinding]:
+def protocol_findings(derived: DerivedTable) -> Iterator[RuleFinding]:
     """The findings P001 to P005 about a protocol upgrade."""
+    before, after, basis = derived.before, derived.after, derived.basis
     yield from protocol_raise(before, after)
     for name, version in basis.options.clients:
         for each in judge(name, version, before, after):
             if isinstance(each, Unknown):
                 yield RuleFinding("P003", _unknown_text(each))
-        wrong = _wrong_rows_of(name, version, statements, basis)
+        wrong = _wrong_rows_of(name, version, derived)
         if wrong and basis.vectors == 0:
             yield RuleFinding("P005", f"a checkpoint may still hold deletion vectors, and of {name} {version}: {wrong}")
     if _only_writers(before, after, basis) and "lockout" not in basis.options.allow:
@@ -109,14 +99,14 @@ def _only_writers(before: Protocol, after: Protocol, basis: Basis) -> list[_Judg
     return locked if writers and len(locked) == len(writers) else []
 
 
-def _lockout(locked: Sequence[_Judged], changes: Sequence[Change], basis: Basis) -> Refusal:
+def _lockout(locked: Sequence[_Judged], derived: DerivedTable) -> Refusal:
     names = " and ".join(client.text() for client, _ in locked)
     judged = locked[0][1]
     feature = judged.feature if isinstance(judged, LockedOut) else judged.features[0]
     cited = f" (source: {judged.data.cited})" if isinstance(judged, LockedOut) else ""
     only = "the only client that" if len(locked) == 1 else "the only clients that"
     return Refusal(
-        change=_cause(feature, changes, basis),
+        change=_cause(feature, derived),
         reason=f"it locks out {names}, {only} recently wrote the table: {_loss(judged)}{cited}",
         fix=f"leave out what needs {feature}, move the writer to a client that writes such tables, or, if it may "
         "stop, consent with `allow: [lockout]`",
@@ -130,7 +120,7 @@ def _loss(judged: LockedOut | Unknown) -> str:
 
 
 def _turns_vectors_off(statements: Sequence[Statement], basis: Basis) -> bool:
-    key = VECTORS_KEY.lower()
+    key = keys.DELETION_VECTORS.lower()
     off = any(
         any(name.lower() == key and value.lower() == "false" for name, value in each.effect.sets)
         or any(name.lower() == key for name in each.effect.removes)
@@ -139,10 +129,10 @@ def _turns_vectors_off(statements: Sequence[Statement], basis: Basis) -> bool:
     return off and basis.writes_vectors
 
 
-def _wrong_rows_of(name: str, version: str, statements: Sequence[Statement], basis: Basis) -> str:
+def _wrong_rows_of(name: str, version: str, derived: DerivedTable) -> str:
     """Why a client reads wrong rows after the statements; empty if no source says that it does."""
     data = find_client(name)
-    if data is None or not _turns_vectors_off(statements, basis):
+    if data is None or not _turns_vectors_off(derived.statements, derived.basis):
         return ""
     return wrong_rows(data, parse_version(version), VECTORS_OFF)
 
@@ -169,13 +159,13 @@ def protocol_raise(before: Protocol, after: Protocol) -> Iterator[RuleFinding]:
         yield RuleFinding("P002", f"writers need protocol {after.writer}{needs}")
 
 
-def _locked_out(found: LockedOut, changes: Sequence[Change], basis: Basis) -> Refusal:
+def _locked_out(found: LockedOut, derived: DerivedTable) -> Refusal:
     data, since = found.data, found.answer.since
     upgrade = f"upgrade it to {since} and change its version under `clients`, " if since else ""
     wrong = found.answer.knows is ClientFeatures.WRONG
     loss = f"would {found.access} wrong rows" if wrong else f"could no longer {found.access} the table"
     return Refusal(
-        change=_cause(found.feature, changes, basis),
+        change=_cause(found.feature, derived),
         reason=f"{found.client} {found.version} {loss}: {_lack(found)} (source: {data.cited})",
         fix=f"{upgrade}leave out what needs {found.feature}, or remove {found.client} from `clients`",
     )
@@ -204,13 +194,13 @@ def _unknown_text(found: Unknown) -> str:
     return f"whether {found.client} {found.version} knows {what} is not documented{why}"
 
 
-def _cause(feature: str, changes: Sequence[Change], basis: Basis) -> str:
+def _cause(feature: str, derived: DerivedTable) -> str:
     """The change that brings a feature; if none names it, the first change that upgrades the protocol."""
     raising = [
         (action.change.id, features)
-        for action in actions_for(changes, basis)
+        for action in derived.actions
         for step in action.steps
-        if (features := effect_of(step.operation, basis).features)
+        if (features := step.operation.effect(derived.basis).features)
     ]
     named = [change for change, features in raising if feature in features]
     return (named or [change for change, _ in raising])[0]

@@ -18,6 +18,7 @@ from tablectl.model.install import DISTRIBUTIONS, InstallSource, parse_hash, par
 from tablectl.model.lint_rules import RULES, LintSetting, Severities
 from tablectl.model.store_options import OPTIONS, SECRETS
 from tablectl.policies.branch import BASE, combined, ignored
+from tablectl.policies.catalog_config import CATALOG, CatalogConfig, why_no_catalog
 from tablectl.policies.config_file import Keys, Places, read_values
 from tablectl.policies.config_keys import (
     Command,
@@ -145,6 +146,8 @@ class Config:
     variables: Mapping[str, str] = field(default_factory=dict)
     """Values for ``${NAME}`` in policies if neither ``--var`` nor ``TABLECTL_VAR_NAME`` sets one."""
     engine: EngineConfig = field(default_factory=EngineConfig)
+    catalogs: Mapping[str, CatalogConfig] = field(default_factory=dict)
+    """How to look up the tables of each catalog. Catalogs that are not listed are those of the engine."""
     window: WindowConfig = field(default_factory=WindowConfig)
     state: str | None = None
     """The location of lease records, if it is not next to the tables."""
@@ -254,6 +257,7 @@ _KEYS: Mapping[str, Takes] = {
             "statement_bound": whole(0, 604_800),
         },
     ),
+    "catalogs": MapOf(CATALOG, why_no_catalog),
     "window": ConfigSection(
         WindowConfig,
         {

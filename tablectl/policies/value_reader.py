@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -12,7 +12,7 @@ from tablectl.model.errors import Problem
 from tablectl.policies.identifiers import why_unusable
 from tablectl.policies.suggestions import cut, did_you_mean, shown
 from tablectl.policies.variables import UndefinedVariableError, Variables
-from tablectl.policies.yaml_nodes import Entry, Node, Scalar, SourceFile, kind_of
+from tablectl.policies.yaml_nodes import Entry, ListNode, Node, Scalar, SourceFile, kind_of
 
 _Name = TypeVar("_Name")
 
@@ -30,11 +30,13 @@ class GivenValue:
     value: str | tuple[str, ...] | None
     source: SourceFile
     hidden: bool = False
-    """Whether the value must not appear in any output."""
+    """Whether the value must not appear in any error."""
+    spelling: str = ""
+    """What is shown in its place, if it is hidden because of its variables: ``${NAME}``."""
 
     def shown(self) -> str | tuple[str, ...] | None:
-        """The value for display. A hidden value is masked, but ``None`` is still shown as ``None``."""
-        return HIDDEN if self.hidden and self.value is not None else self.value
+        """The value for an error. A hidden value is masked, but ``None`` is still shown as ``None``."""
+        return (self.spelling or HIDDEN) if self.hidden and self.value is not None else self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,35 +50,57 @@ class ValueReader:
     masked: MaskedKeys = NO_MASK
     hiding: str = ""
     """The attribute or property whose value is being read, if no message may contain it; otherwise empty."""
+    private: tuple[str, ...] = ()
+    """The variables in the value if their values are the reason for that; empty if it is masked."""
 
     @property
     def hints(self) -> bool:
         """Whether to compute a suggestion for another problem. With thousands of problems it is wasted effort."""
         return len(self.problems) < MOST_HINTS
 
-    def of_value(self, attribute: str, key: str) -> ValueReader:
+    def of_value(self, attribute: str, key: str, node: Node) -> ValueReader:
         """The reader for the value of an attribute or a property."""
-        return replace(self, hiding=key or attribute) if self.masked.hides_value(attribute, key) else self
+        if self.masked.hides_value(attribute, key):
+            return replace(self, hiding=key or attribute, private=())
+        return self.about(key or attribute, node)
+
+    def about(self, what: str, node: Node) -> ValueReader:
+        """The reader for a value whose errors must not repeat the values of its variables. ``what`` is its key.
+
+        An error can contain a part of a value, or another spelling of it, so it contains none of it.
+        """
+        names = tuple(dict.fromkeys(name for text in _texts(node) for name in self.variables.private(text)))
+        return replace(self, hiding=what, private=names) if names and not self.hiding else self
 
     def given(self, value: str | tuple[str, ...] | None, source: SourceFile) -> GivenValue:
         """The record of a value that was read."""
-        return GivenValue(value, source, bool(self.hiding))
+        return GivenValue(value, source, bool(self.hiding), _spelled(self.private))
 
     def report(self, source: SourceFile, message: str, hint: str = "") -> None:
         """Reports a problem. Reading continues, to find further ones."""
         if self.hiding:
-            message = f"{shown(self.hiding)} cannot take its value, which `reports.mask` hides"
+            why = (
+                "its value, which `reports.mask` hides"
+                if not self.private
+                else f"the value of {_spelled(self.private)}"
+            )
+            message = f"{shown(self.hiding)} cannot take {why}"
             hint = "see what it takes, and check the value and its variables"
         self.problems.append(source.problem(message, hint))
 
     def name(self, text: str, source: SourceFile, read: Callable[[str], _Name]) -> _Name | None:
         """A name parsed by ``read``. Reports a problem and returns ``None`` if it is invalid."""
+        private = self.variables.private(text)
         try:
             return read(text)
         except UndefinedVariableError as error:
-            self.report(source, error.message, error.hint)
+            self.problems.append(source.problem(error.message, error.hint))  # it contains only names, no values
         except NameSyntaxError as error:
-            self.report(source, cut(str(error)))
+            if private and not self.hiding:
+                message = f"{shown(text)} is no name with the value of {_spelled(private)}"
+                self.report(source, message, "check the value: a location is absolute, and no part of a name is empty")
+            else:
+                self.report(source, cut(str(error)))
         return None
 
     def scalar(self, node: Node, what: str, example: str) -> Scalar | None:
@@ -106,6 +130,9 @@ class ValueReader:
             self.problems.append(scalar.source.problem(error.message, error.hint))  # it contains only names, no values
             return None
         reason = why_unusable(text)
+        if reason and self.private:  # the reason contains nothing of the value
+            self.problems.append(scalar.source.problem(f"{shown(scalar.text)} cannot be stored: {reason}"))
+            return None
         if reason:
             self.report(scalar.source, f"{shown(text)} cannot be stored: {reason}")
             return None
@@ -121,3 +148,21 @@ class ValueReader:
         else:
             hint = did_you_mean(entry.key, known) if self.hints else ""
             self.report(entry.source, f"unknown key {shown(entry.key)}", hint)
+
+
+def _spelled(names: Sequence[str]) -> str:
+    return " and ".join(f"${{{name}}}" for name in names)
+
+
+def _texts(node: Node) -> Iterator[str]:
+    """The texts in a node."""
+    left = [node]
+    while left:
+        each = left.pop()
+        if isinstance(each, Scalar):
+            yield each.text
+        elif isinstance(each, ListNode):
+            left.extend(each.items)
+        else:
+            left.extend(entry.value for entry in each.entries)
+            yield from (entry.key for entry in each.entries)

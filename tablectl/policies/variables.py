@@ -57,6 +57,13 @@ class Variables:
             raise UndefinedVariableError(missing, self._fix(missing[0]))
         return _TOKEN.sub(lambda token: quote(values[token[1]] or "") if token[1] else "${", text)
 
+    def private(self, text: str) -> tuple[str, ...]:
+        """The variables in a text whose values no error may repeat: those from ``--var`` and the environment, which can
+        be secrets. Values in ``tablectl.yaml`` are in the repository.
+        """
+        known = variables_of(text) if "${" in text else ()
+        return tuple(name for name in known if name in self.given or ENVIRON_PREFIX + name in self.environ)
+
     def _find(self, name: str) -> str | None:
         return self.given.get(name, self.environ.get(ENVIRON_PREFIX + name, self.configured.get(name)))
 

@@ -12,7 +12,7 @@ from tablectl.reports.plan_markdown import failure_details, foot, plan_name, ver
 from tablectl.reports.run_wording import measures, remarks
 from tablectl.reports.wording import outcome_text, run_verdict, span_text, titled
 
-_MARKS = {RunOutcome.APPLIED: "✅", RunOutcome.ALREADY: "✅", RunOutcome.WAITING: "⏳"}
+_MARKS = {RunOutcome.APPLIED: "✅", RunOutcome.ALREADY: "✅", RunOutcome.SUCCEEDED: "✅", RunOutcome.WAITING: "⏳"}
 _WHERE = "The log of the run has them all, and so has its report in another format (<code>--report FILE</code>)."
 
 

@@ -26,6 +26,7 @@ _MOST_NAMED = 3
 _MARKS = {
     RunOutcome.APPLIED: ("+", "green"),
     RunOutcome.ALREADY: ("=", "dim"),
+    RunOutcome.SUCCEEDED: ("=", "green"),
     RunOutcome.WAITING: ("…", "yellow"),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tablectl.attributes.basis import basis_of
 from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.expected_writers import ExpectedWriters
 from tablectl.conflicts.rules.delta_spark import RELEASES
@@ -12,6 +13,7 @@ from tablectl.delta.client_families import FAMILIES, UNKNOWN
 from tablectl.delta.protocol import Client
 from tablectl.model.plan import Basis
 from tablectl.model.table import LiveTable
+from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.statements.pair import StatementPair, between
 from tablectl.statements.parse import ParsedStatement, StatementError, parse_statement
 from tablectl.statements.suggestions import Suggestions, suggest
@@ -50,15 +52,17 @@ def compare_statements(
     second: str,
     dialect: str,
     clients: Sequence[tuple[Client, bool | None]] = (),
+    options: TableOptions = NO_OPTIONS,
 ) -> Comparison:
-    """Compare two SQL statements on a live table, for the named clients, else for those expected from its history.
+    """Compare two SQL statements on a live table, for the named clients, else for those expected from its history
+    and declared in its policy's ``options``.
 
     Each named client comes with whether it has Photon, ``None`` if unknown. Raises ``StatementError`` if a text is not
     one statement that writes this table, or if a named client does not run SQL.
     """
     subject = StatementTable.of(live)
     statements = (_parsed(first, "first"), _parsed(second, "second"))
-    expected, assumed = _expected(live, dialect, clients)
+    expected, assumed = _expected(basis_of(live, options), dialect, clients)
     views: list[ClientComparison] = []
     for client, photon in expected:
         setting = ConflictContext.of(live, client, photon=photon)
@@ -80,7 +84,7 @@ def _parsed(sql: str, which: str) -> ParsedStatement:
 
 
 def _expected(
-    live: LiveTable, dialect: str, asked: Sequence[tuple[Client, bool | None]]
+    basis: Basis, dialect: str, asked: Sequence[tuple[Client, bool | None]]
 ) -> tuple[list[tuple[Client, bool | None]], bool]:
     for client, _ in asked:
         if not client.family.runs_sql:
@@ -88,7 +92,7 @@ def _expected(
                 f"{client.text()} runs no SQL statements",
                 f"name {' or '.join(each.name for each in FAMILIES if each.runs_sql)}",
             )
-    seen = [(client, None) for client in ExpectedWriters.of(Basis.of(live), dialect).clients if client.family.runs_sql]
+    seen = [(client, None) for client in ExpectedWriters.of(basis, dialect).clients if client.family.runs_sql]
     known = [each for each in (asked or seen) if each[0].family is not UNKNOWN]
     return (known, False) if known else ([(RELEASES[-1], None)], True)
 

@@ -10,14 +10,15 @@ import os
 import shutil
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
 from tablectl.delta.layout import LOG
 from tablectl.files import TooLargeError, open_regular, read_regular
 from tablectl.model.errors import LiveError
-from tablectl.storage.table_log import DENIED, LINE_BYTES, STAGED, OversizeError, VanishedError
+from tablectl.storage.read_budget import OversizeError, ReadBudget
+from tablectl.storage.table_log import DENIED, LINE_BYTES, STAGED, VanishedError
 
 _BUFFER = 1 << 16
 _Result = TypeVar("_Result")
@@ -30,6 +31,7 @@ class DiskLog:
     def __init__(self, location: str) -> None:
         """Raises ``LiveError`` if the directory does not exist."""
         self.location = location
+        self.budget = ReadBudget(location)
         if not Path(location).is_dir():
             raise LiveError(f"{location}: no such directory")
 
@@ -58,6 +60,14 @@ class DiskLog:
             pass
         return names, folders
 
+    def check_sizes(self, names: Iterable[str]) -> None:
+        """As ``TableLog.check_sizes``."""
+        sizes = dict[str, int]()
+        for name in names:
+            with suppress(OSError, ValueError):
+                sizes[name] = Path(self.file(name)).stat().st_size
+        self.budget.check(sizes)
+
     def exists(self) -> bool:
         """As ``TableLog.exists``."""
         return Path(self.file("")).is_dir()
@@ -70,6 +80,7 @@ class DiskLog:
     def lines(self, name: str) -> Generator[bytes, None, None]:
         """As ``TableLog.lines``."""
         with self._told(name), io.BufferedReader(open_regular(self.file(name)), _BUFFER) as file:
+            self.budget.take_file(name, os.fstat(file.fileno()).st_size)
             while line := file.readline(LINE_BYTES + 1):
                 if len(line) > LINE_BYTES:
                     raise OversizeError(f"{self.file(name)}: a line is longer than {LINE_BYTES >> 20} MiB")

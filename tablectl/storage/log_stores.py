@@ -20,11 +20,14 @@ from tablectl.delta.layout import LOG
 from tablectl.delta.names import canonical_location
 from tablectl.files import size_text
 from tablectl.model.errors import LiveError
+from tablectl.model.managed_table import ManagedTable
 from tablectl.model.store_options import FAMILIES
+from tablectl.storage.access import Provider
 from tablectl.storage.disk_log import DiskLog
 from tablectl.storage.failures import Failure, explain
 from tablectl.storage.object_stores import BucketError, RetryLimits, StoreOptions, open_bucket
-from tablectl.storage.table_log import DENIED, LINE_BYTES, OversizeError, TableLog, VanishedError
+from tablectl.storage.read_budget import OversizeError, ReadBudget
+from tablectl.storage.table_log import DENIED, LINE_BYTES, TableLog, VanishedError
 
 _CHUNK = 1 << 20
 _FEW = 8
@@ -81,13 +84,19 @@ class Stores:
         except ValueError as error:
             raise LiveError(f"{location!r} is no location: {error}") from error
         prefix = split.path.replace("%23", "#").replace("%3F", "?").strip("/")
-        return ObjectLog(self._bucket(split.scheme, split.netloc), prefix, place)
+        return ObjectLog(self._bucket(split.scheme, split.netloc, place), prefix, place)
 
-    def _bucket(self, scheme: str, authority: str) -> LogBucket:
-        root = f"{scheme}://{authority}"
+    def managed(self, location: str) -> ManagedTable | None:
+        """The catalog's newest answer about a table whose commits go through it. Raises ``LiveError``."""
+        return self._options.access.managed(location) if self._options.access else None
+
+    def _bucket(self, scheme: str, authority: str, place: str) -> LogBucket:
+        root, provider = f"{scheme}://{authority}", None
+        if self._options.access is not None and (provider := self._options.access.provider(place)) is not None:
+            root = place  # a catalog's credentials open one table alone
         with self._lock:
             if root not in self._buckets:
-                store = self._memory() if scheme == "memory" else _remote(scheme, authority, self._options)
+                store = self._memory() if scheme == "memory" else _remote(scheme, authority, self._options, provider)
                 self._pool = self._pool or ThreadPoolExecutor(_IN_FLIGHT, thread_name_prefix="tablectl-live")
                 self._buckets[root] = LogBucket(store, FAMILIES.get(scheme, ""), self._pool)
             return self._buckets[root]
@@ -104,9 +113,9 @@ def _local(path: str) -> DiskLog:
     return DiskLog(path)
 
 
-def _remote(scheme: str, authority: str, options: StoreOptions) -> ObjectStore:
+def _remote(scheme: str, authority: str, options: StoreOptions, provider: Provider | None) -> ObjectStore:
     try:
-        return open_bucket(scheme, authority, options, _PATIENCE)
+        return open_bucket(scheme, authority, options, _PATIENCE, provider)
     except BucketError as error:
         raise LiveError(f"{scheme}://{authority}: {error.failure.reason}", error.failure.hint) from error
 
@@ -120,6 +129,9 @@ class ObjectLog:
         self._store = bucket.store
         self._prefix = prefix
         self._root = f"{prefix}/{LOG}" if prefix else LOG
+        self.budget = ReadBudget(location)
+        self._sizes: dict[str, int] = {}
+        """The sizes of the listed files."""
         self._large = threading.Lock()
         """Held while a large file is read: thirty commits are prefetched, and each can have a line of many MiB."""
 
@@ -133,7 +145,13 @@ class ObjectLog:
         offset = f"{self._root}/{after}" if after else None
         with self._translated(""):
             pages = obstore.list(self._store, self._root, offset=offset)
-            return [meta["path"][skip:] for page in pages for meta in page]
+            found = {meta["path"][skip:]: meta["size"] for page in pages for meta in page}
+        self._sizes |= found
+        return list(found)
+
+    def check_sizes(self, names: Iterable[str]) -> None:
+        """As ``TableLog.check_sizes``, from the last listing."""
+        self.budget.check({name: self._sizes[name] for name in names if name in self._sizes})
 
     def exists(self) -> bool:
         """Always false: object stores have no directories."""
@@ -163,6 +181,7 @@ class ObjectLog:
         rest = b""
         with self._translated(name):
             result = obstore.get(self._store, f"{self._root}/{name}")
+            self.budget.take_file(name, result.meta["size"])
             if result.meta["size"] <= _CHUNK:
                 yield from bytes(result.bytes()).split(b"\n")
                 return

@@ -15,18 +15,21 @@ from obstore.exceptions import BaseError
 from obstore.store import MemoryStore, ObjectStore, from_url
 
 from tablectl.model.store_options import CONNECTION, FAMILIES, OPTIONS, PREFIXES
+from tablectl.storage.access import Provider, StorageAccess
 from tablectl.storage.failures import Failure, explain
 from tablectl.storage.profiles import ProfileError, profile_credentials
 
 
 @dataclass(frozen=True)
 class StoreOptions:
-    """How to reach object stores. Credentials always come from the standard chain of each cloud, never from here."""
+    """How to reach object stores. Credentials come from the standard chain of each cloud, or from a catalog."""
 
     families: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: MappingProxyType({}))
     """Options by store kind, as in ``stores:`` of ``tablectl.yaml``: ``{"s3": {"endpoint": …, "region": …}}``."""
     memory: MemoryStore | None = None
     """The store that ``memory:`` locations refer to."""
+    access: StorageAccess | None = None
+    """What catalogs vend and know, by location; ``None`` if no catalog does."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,11 @@ class BucketError(Exception):
         self.failure = failure
 
 
-def open_bucket(scheme: str, authority: str, options: StoreOptions, patience: RetryLimits) -> ObjectStore:
-    """The store of a bucket or container. Makes no request. Raises ``BucketError``.
+def open_bucket(
+    scheme: str, authority: str, options: StoreOptions, patience: RetryLimits, provider: Provider | None = None
+) -> ObjectStore:
+    """The store of a bucket or container. Makes no request. Raises ``BucketError``. With a ``provider``, the
+    credentials of the environment are not used.
 
     The URL has no path: obstore would decode %xx in it, and Hadoop does not.
     """
@@ -65,7 +71,7 @@ def open_bucket(scheme: str, authority: str, options: StoreOptions, patience: Re
             config=cast("Any", {key: value for key, value in given.items() if key not in CONNECTION}),
             client_options=cast("Any", _connection(family, given, os.environ)),
             retry_config={"max_retries": patience.tries, "retry_timeout": timedelta(seconds=patience.seconds)},
-            **_provider(family, given),
+            **({"credential_provider": provider} if provider else _provider(family, given)),
         )
     except ProfileError as error:
         hint = "install it with `pip install boto3`" if "not installed" in str(error) else "see `aws configure`"

@@ -24,6 +24,7 @@ from tablectl.delta.names import canonical_location, is_absolute
 from tablectl.files import NotRegularError, TooLargeError, read_regular
 from tablectl.model.errors import WindowError
 from tablectl.model.store_options import FAMILIES, PREFIXES
+from tablectl.storage.access import Provider
 from tablectl.storage.failures import explain
 from tablectl.storage.mounts import network_mount
 from tablectl.storage.object_stores import BucketError, RetryLimits, StoreOptions, open_bucket
@@ -42,6 +43,7 @@ _WAY_OUT = "check the path and the permissions, or set `state:` in tablectl.yaml
 _UNREACHABLE = "set `state:` in tablectl.yaml to a directory, or an s3, gs, abfss or az URI, to keep the records there"
 
 _GUARDS = "guards/"
+_SUFFIX = ".json"
 _ENVIRONMENT = (*PREFIXES.values(), "HOME")
 _PATIENCE = RetryLimits(tries=3, seconds=8)
 """A renewal must fail well within the ttl (60 s), so that it can be retried. obstore's own limit is 3 minutes."""
@@ -118,7 +120,8 @@ class DiskRecords:
         top = self._folder / prefix.rpartition("/")[0]
         skip = len(str(self._folder)) + 1
         with self._told("list", prefix.rpartition("/")[0]):
-            found = (f"{base}/{file}"[skip:] for base, _, files in os.walk(top, onerror=_unless_gone) for file in files)
+            self._check_links(top)
+            found = (f"{base}/{file}"[skip:] for base, file in _walk(top))
             whole = (name for name in found if not name.rpartition("/")[2].startswith("."))
             return tuple(sorted(name for name in whole if name.startswith(prefix)))
 
@@ -128,13 +131,33 @@ class DiskRecords:
         with self._told("delete", name):
             try:
                 path.unlink()
+            except (IsADirectoryError, PermissionError):
+                if not path.is_dir() or path.is_symlink():
+                    raise
+                path.rmdir()  # somebody made it in place of a record
             except FileNotFoundError:
                 # As a bucket does, which looks at the right before it looks for the record.
                 if path.parent.is_dir() and not os.access(path.parent, os.W_OK | os.X_OK):
                     raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None
 
+    def _check_links(self, top: Path) -> None:
+        """Raises ``OSError`` for a link that leads nowhere: it is not the same as no record."""
+        for folder in (self._folder, top):
+            if folder.is_symlink() and not folder.exists():
+                raise OSError(errno.ENOENT, "a link that leads nowhere")
+
     def _told(self, what: str, name: str) -> AbstractContextManager[None]:
         return _told(what, str(self._folder), name)
+
+
+def _walk(top: Path) -> Iterator[tuple[str, str]]:
+    """The directories and names of records. A directory with the name of a record is listed like one: ``read`` finds
+    that it cannot be one.
+    """
+    for base, folders, files in os.walk(top, onerror=_unless_gone):
+        records = [each for each in folders if each.endswith(_SUFFIX)]
+        folders[:] = [each for each in folders if not each.endswith(_SUFFIX)]
+        yield from ((base, name) for name in (*files, *records))
 
 
 def _write(path: Path, data: bytes, *, durable: bool) -> None:
@@ -171,13 +194,13 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _read(path: Path) -> bytes:
-    """The bytes of a record; empty for a pipe, a device, a link, or more bytes than a record can have."""
+    """The bytes of a record; empty for a directory, a pipe, a device, a link, or more bytes than a record can have."""
     try:
         return read_regular(path, LARGEST, follow=False)
     except (NotRegularError, TooLargeError):
         return b""
     except OSError as error:
-        if error.errno == errno.ELOOP:
+        if error.errno in {errno.ELOOP, errno.EISDIR}:
             return b""
         raise
 
@@ -342,8 +365,12 @@ def _open(base: str, folder: str, options: StoreOptions) -> DiskRecords | Object
     if family is None:
         raise WindowError(f"the window's records cannot lie in {place}: {split.scheme}: is out of reach", _UNREACHABLE)
     path = place.removeprefix(f"{split.scheme}://{split.netloc}").strip("/")
-    given = options.families.get(family, {})
-    bucket = _bucket(split.scheme, split.netloc, tuple(sorted(given.items())))
+    given = tuple(sorted(options.families.get(family, {}).items()))
+    provider = options.access.provider(place, write=True) if options.access else None
+    if provider is None:
+        bucket = _bucket(split.scheme, split.netloc, given)
+    else:
+        bucket = _vended_bucket(split.scheme, split.netloc, options, provider)
     return ObjectRecords(bucket, f"{path}/{folder}".lstrip("/"), f"{place}/{folder}")
 
 
@@ -362,6 +389,15 @@ def _check_mount(place: str) -> None:
 def _memory(_place: str) -> RecordBucket:
     """One store per place in a process. A lease in a private store would exclude no other holder."""
     return RecordBucket(MemoryStore(), "")
+
+
+def _vended_bucket(scheme: str, authority: str, options: StoreOptions, provider: Provider) -> RecordBucket:
+    """The bucket by the credentials that a catalog vends for one table."""
+    try:
+        return RecordBucket(open_bucket(scheme, authority, options, _PATIENCE, provider), FAMILIES[scheme])
+    except BucketError as error:
+        message = f"cannot open the window's record {scheme}://{authority}: {error.failure.reason}"
+        raise WindowError(message, error.failure.hint or _WAY_OUT) from error
 
 
 def _bucket(scheme: str, authority: str, given: tuple[tuple[str, str], ...]) -> RecordBucket:

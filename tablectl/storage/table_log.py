@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from typing import Protocol, TypeVar
 
 from tablectl.model.errors import LiveError
+from tablectl.storage.read_budget import ReadBudget
 
 LINE_BYTES = 16 << 20
 """The maximum size of one line of JSON, and of a file that is read whole."""
@@ -25,16 +26,17 @@ class VanishedError(LiveError):
     """A listed file was gone when it was opened, because the log is being cleaned up. A new listing helps."""
 
 
-class OversizeError(LiveError):
-    """A file of the log exceeds the size limit."""
-
-
 class TableLog(Protocol):
     """One table's ``_delta_log``, read only. Names are relative to it. Failures raise ``LiveError`` with the file."""
 
     @property
     def location(self) -> str:
         """The table's location in canonical form."""
+        ...
+
+    @property
+    def budget(self) -> ReadBudget:
+        """What was read of this log, and may be."""
         ...
 
     def file(self, name: str) -> str:
@@ -44,6 +46,12 @@ class TableLog(Protocol):
     def names(self, after: str = "") -> list[str]:
         """The files that sort after ``after``, unordered. Files in subdirectories may be left out if they are not
         commits.
+        """
+        ...
+
+    def check_sizes(self, names: Iterable[str]) -> None:
+        """Raises ``OversizeError`` if files whose lines will be read exceed the budget together. Files of unknown size
+        count when they are opened.
         """
         ...
 

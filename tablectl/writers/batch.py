@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tablectl.leases.guards import TTL, GuardMode
+from tablectl.leases.guards import GuardMode
 from tablectl.writers.guard import Guard
-from tablectl.writers.options import GuardOptions, ModeName, Table, guard_options
+from tablectl.writers.options import GuardOptions, GuardSettings, ModeName, Table, guard_options
 from tablectl.writers.wrappable import check_plain
+
+if TYPE_CHECKING:  # newer than the oldest Python of a writer
+    from typing import Unpack
 
 Batch = Callable[[Any, int], Any]
 """What ``foreachBatch`` accepts: a function of the batch's DataFrame and its number."""
@@ -32,11 +35,7 @@ def guard_batch(
     function: Batch,
     table: Table,
     mode: ModeName | GuardMode = "any",
-    *,
-    name: str = "",
-    timeout: float | None = None,
-    state: str | None = None,
-    ttl: float = TTL,
+    **settings: Unpack[GuardSettings],
 ) -> GuardedBatch:
     """Wrap a function for ``writeStream.foreachBatch``: each batch runs ``function`` under its own guard.
 
@@ -45,4 +44,4 @@ def guard_batch(
     Python process of the server, where tablectl must be installed, too.
     """
     check_plain(function, "guard_batch")
-    return GuardedBatch(function, guard_options(table, mode, name, timeout, state, ttl))
+    return GuardedBatch(function, guard_options(table, mode, **settings))

@@ -15,13 +15,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import wraps
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tablectl.compat import ParamSpec, Self
 from tablectl.delta.names import canonical_location, is_local
 from tablectl.engine.describe import locate
 from tablectl.leases.clock import SystemClock
-from tablectl.leases.guards import TTL, GuardMode, GuardRecord
+from tablectl.leases.guards import GuardMode, GuardRecord
 from tablectl.leases.lease import random_id
 from tablectl.leases.lease_log import LeaseRecord
 from tablectl.leases.owner import current_owner
@@ -30,8 +30,11 @@ from tablectl.storage.records import is_new, open_records, real_place
 from tablectl.version import __version__
 from tablectl.writers.gate_entry import UNDELETED, GateEntry, GuardTimeout, StoredGuard
 from tablectl.writers.keepalive import GuardThread
-from tablectl.writers.options import GuardOptions, ModeName, Table, guard_options
+from tablectl.writers.options import GuardOptions, GuardSettings, ModeName, Table, guard_options
 from tablectl.writers.wrappable import check_plain
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 _UNGUARDED = "this write goes on without a look at the gate, and an apply may fail it"
 _NEW = "%s: there is no Delta table, and so no guard"
@@ -45,11 +48,7 @@ def guard(
     spark: Any,
     table: Table,
     mode: ModeName | GuardMode = "any",
-    *,
-    name: str = "",
-    timeout: float | None = None,
-    state: str | None = None,
-    ttl: float = TTL,
+    **settings: Unpack[GuardSettings],
 ) -> Guard:
     """Guard a write to ``table``: ``with tablectl.guard(spark, "sales.orders"):``, or as a decorator.
 
@@ -72,7 +71,7 @@ def guard(
     table passes at once. Raises ``ValueError`` and ``TypeError`` for invalid arguments, and ``GuardTimeout``. Every
     other failure is logged as a warning.
     """
-    terms = guard_options(table, mode, name, timeout, state, ttl)
+    terms = guard_options(table, mode, **settings)
     if terms.target.location is None and spark is None:
         raise ValueError(f"to look up {terms.target.text!r} takes a session; without one, give the table's location")
     return Guard(spark, terms)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
-from typing import Literal, Union
+from typing import Literal, TypedDict, Union
 
 from tablectl.delta.names import NameSyntaxError, canonical_location, is_absolute, join_parts, parse_table, split_parts
 from tablectl.delta.sql import quote_name
-from tablectl.leases.guards import LONGEST_TTL, GuardMode
+from tablectl.leases.guards import LONGEST_TTL, TTL, GuardMode
 
 Table = Union[str, "os.PathLike[str]"]
 """An identifier as in Spark SQL (``sales.orders``, ``lake.sales.orders``, ``delta.`/path```), or a location."""
@@ -58,8 +58,22 @@ def parse_target(table: Table) -> GuardTarget:
     return GuardTarget(text, None, join_parts(split_parts(text)).casefold())
 
 
+class GuardSettings(TypedDict, total=False):
+    """The optional parameters of ``guard`` and ``guard_batch``."""
+
+    name: str
+    timeout: float | None
+    state: str | None
+    ttl: float
+
+
 def guard_options(
-    table: Table, mode: ModeName | GuardMode, name: str, timeout: float | None, state: str | None, ttl: float
+    table: Table,
+    mode: ModeName | GuardMode,
+    name: str = "",
+    timeout: float | None = None,
+    state: str | None = None,
+    ttl: float = TTL,
 ) -> GuardOptions:
     """Check the options of a guard. Raises ``ValueError`` and ``TypeError``."""
     if mode not in set(GuardMode):

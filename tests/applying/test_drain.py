@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablectl.applying.drain import DrainWait, drain
+from tablectl.applying.drain import DrainOptions, DrainWait, drain
 from tablectl.leases.clock import StoppedError
 from tablectl.leases.guards import GuardMode, GuardRecord
 from tablectl.leases.lease import LeaseLost
@@ -29,7 +29,7 @@ class Drain:
         self.clock.on_sleep = self._happen
 
     def __call__(self, gate: Gate = Gate.CLOSED, limit: float = 300, **more: Any) -> DrainWait:
-        return drain(self.store, gate, self.clock, limit, self.keep_alive, **more)
+        return drain(self.store, gate, self.clock, limit, self.keep_alive, DrainOptions(**more))
 
     def after(self, seconds: float, act: Callable[[], object]) -> None:
         self.at[1000 + seconds] = act

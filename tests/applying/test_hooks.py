@@ -10,14 +10,14 @@ import pytest
 
 from tablectl.applying.context import WindowSettings
 from tablectl.applying.run_report import RunOutcome
-from tablectl.leases.acquire import acquire, break_lease
+from tablectl.leases.acquire import break_lease
 from tablectl.leases.guards import GuardMode
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_log import Gate, tail
 from tests.applying.fake_lake import FakeTable, at, fails
 from tests.applying.world import WITH_VECTORS, Kill, World
 from tests.applying.writers import FakeGuard
-from tests.leases.lease_fakes import Fault, claim
+from tests.leases.lease_fakes import Fault, acquire, claim
 
 PAUSE, RESUME, MAIL = ("./pause.sh", "nightly load"), ("./resume.sh",), ("mail", "-s", "done")
 

@@ -15,7 +15,7 @@ from tablectl.applying import scheduler
 from tablectl.applying.events import RunEvent as Told
 from tablectl.applying.events import no_progress
 from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport, StatementRun, TableRun
-from tablectl.leases.acquire import acquire, try_acquire
+from tablectl.leases.acquire import try_acquire
 from tablectl.leases.clock import StoppedError, SystemClock
 from tablectl.leases.lease import Lease, Renewer
 from tablectl.leases.lease_log import LONGEST_TTL, LeaseRecord, dump_record, record_name
@@ -24,7 +24,7 @@ from tablectl.model.plan import Phase, Plan, Refusal, TableFailure
 from tablectl.storage.records import RecordStore
 from tests.applying.fake_lake import FakeTable
 from tests.applying.lake_run import Run, only, outcomes, plan_of
-from tests.leases.lease_fakes import Fault, MemoryRecords, claim
+from tests.leases.lease_fakes import Fault, MemoryRecords, acquire, claim
 
 # The queue
 

@@ -13,14 +13,14 @@ from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.statement import ANNOUNCE_EVERY, TAG, keep_announced, may_renew
 from tablectl.delta.names import parse_table
 from tablectl.delta.schema import parse_schema
-from tablectl.leases.acquire import acquire, try_acquire
+from tablectl.leases.acquire import try_acquire
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_log import Gate, LeaseRecord, RunningStatement, record_at, tail
 from tablectl.model.errors import EngineError
 from tablectl.model.table_options import TableOptions
 from tests.applying.fake_lake import FakeEngine, FakeLake, FakeTable, at
 from tests.applying.world import Kill, World, settle
-from tests.leases.lease_fakes import Fault, claim
+from tests.leases.lease_fakes import Fault, acquire, claim
 
 NO_ANSWER = EngineError("the connection was reset", "see whether its server runs", unanswered=True)
 DAY: dict[str, Any] = {"partitioning": ("day",)}

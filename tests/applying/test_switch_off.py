@@ -164,6 +164,12 @@ SWITCHES = {
         lambda _window, plan: plan.table,
         lambda: test_statement.test_an_overwrite_is_written_to_the_location_and_never_to_a_name(named()),
     ),
+    "a statement is announced before it is sent": Switch(
+        Lease,
+        "announce",
+        nothing,
+        lambda: test_statement.test_the_record_names_a_statement_before_it_is_sent_and_takes_it_back_after(orders()),
+    ),
     "a statement is sent only while the lease is ours": Switch(
         Lease,
         "announce_again",

@@ -231,7 +231,7 @@ def test_the_functions_take_an_environment(two: Repository, monkeypatch: pytest.
     assert tablectl.drift(env="dev").env == "dev"
     assert tablectl.explain(two.name("dev/a"), env="dev").resolved
     assert tablectl.import_tables("delta.`${LAKE}/*`", env="dev").skipped
-    assert tablectl.outlook(two.name("dev/a"), env="dev").changes
+    assert tablectl.conflict_report(two.name("dev/a"), env="dev").changes
     monkeypatch.setenv("TABLECTL_ENV", "dev")
     assert tablectl.plan().env == "dev"
     assert tablectl.plan(env="", variables={"LAKE": str(two.lake / "dev")}).env == ""

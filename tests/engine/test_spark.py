@@ -17,6 +17,7 @@ from tablectl.engine.connect import is_connect
 from tablectl.engine.spark import (
     INSTALL,
     STAMP_KEY,
+    SessionFacts,
     SparkEngine,
     SparkOptions,
     delta_coordinates,
@@ -346,7 +347,7 @@ def other_catalog(spark: Any, tmp_path: Path) -> Iterator[str]:
 
 
 def test_catalogs_of_the_second_kind(spark: Any, other_catalog: str) -> None:
-    engine = SparkEngine(spark, "oss", shared=True)
+    engine = SparkEngine(spark, "oss", SessionFacts(shared=True))
     spark.sql(f"CREATE SCHEMA {other_catalog}.`Odd One`")
     spark.sql(f"CREATE TABLE {other_catalog}.`Odd One`.`A b.c` (id INT)")
     assert "Odd One" in engine.schemas(other_catalog)
@@ -373,7 +374,7 @@ class OldSession:
 def test_a_catalog_without_the_statement_is_asked_table_by_table(spark: Any, schema: str, tmp_path: Path) -> None:
     spark.sql(f"CREATE TABLE {schema}.t (id BIGINT) USING delta LOCATION '{tmp_path}/t'")
     spark.sql(f"CREATE TABLE {schema}.u (id BIGINT) USING parquet")
-    engine = SparkEngine(OldSession(spark), "oss", shared=True)
+    engine = SparkEngine(OldSession(spark), "oss", SessionFacts(shared=True))
     assert engine.tables("spark_catalog", schema, "t|x") == {
         TableName("spark_catalog", (schema, "t")): f"file:{tmp_path}/t"
     }

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from itertools import count
 
-from tablectl.leases.acquire import Claim
+from tablectl.leases.acquire import LONGEST_PAUSE, Blocked, Claim, Held, Sighting, acquire_all
+from tablectl.leases.clock import Clock
+from tablectl.leases.lease import Lease, random_id
 from tablectl.leases.owner import Owner
 from tablectl.model.errors import WindowError
+from tablectl.storage.records import RecordStore
 
 
 class Fault(Enum):
@@ -122,3 +125,17 @@ def numbered(prefix: str) -> Callable[[], str]:
 def claim(who: str, ttl: float = 60.0) -> Claim:
     owner = Owner(who=who, host=f"{who}-laptop", pid=7, ci="", tool="0.1.0")
     return Claim(owner, run=f"run-of-{who}", digest="d1", ttl=ttl)
+
+
+def acquire(store: RecordStore, claim: Claim, clock: Clock, new_id: Callable[[], str] = random_id) -> Lease | Held:
+    """Acquire a lease as an apply does, in one call: it looks until the holder is dead or shows a sign of life."""
+    seen: Mapping[str, Sighting] = {}
+    while True:
+        taken = acquire_all({"": store}, claim, clock, seen, new_id)
+        if not isinstance(taken, Blocked):
+            return taken[""]
+        holder = taken.holders[""]
+        if holder.alive:
+            return Held(holder.record)
+        seen = taken.holders
+        clock.sleep(min(LONGEST_PAUSE, holder.record.ttl / 12))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tablectl.leases.acquire import Held, acquire, break_lease, try_acquire
+from tablectl.leases.acquire import Held, break_lease, try_acquire
 from tablectl.leases.clock import StoppedError, SystemClock
 from tablectl.leases.lease import Lease, LeaseLost, Renewer, keep_renewed
 from tablectl.leases.lease_log import (
@@ -23,7 +23,7 @@ from tablectl.leases.lease_log import (
 )
 from tablectl.model.errors import WindowError
 from tablectl.model.json_codec import read_record
-from tests.leases.lease_fakes import FakeClock, Fault, MemoryRecords, claim, numbered
+from tests.leases.lease_fakes import FakeClock, Fault, MemoryRecords, acquire, claim, numbered
 
 
 @pytest.fixture

@@ -177,6 +177,47 @@ def two_hundred_domains_of_1_mb(log: Path) -> None:
     _commit(log, _line(PLAIN), *lines)
 
 
+def commits_of_14_mb(log: Path) -> None:
+    """None is above a limit of its own."""
+    value = b'{"commitInfo":{"operation":"WRITE","x":"' + b"x" * (14 * _MEGABYTE) + b'"}}'
+    _commit(log, _line(PLAIN), _line(metadata()))
+    for version in range(1, 19):
+        (log / f"{version:020d}.json").write_bytes(value)
+
+
+def metadata_of_7_mb_in_wide_text(log: Path) -> None:
+    _commit(log, _line(PLAIN), _line(metadata()))
+    wide = "x" * (7 * _MEGABYTE) + "\U0001f600"
+    for version in range(1, 19):
+        action = _meta(configuration={"x": wide})["metaData"] | {"configuration": {"x": wide}}
+        (log / f"{version:020d}.json").write_text(json.dumps({"metaData": action}, ensure_ascii=False))
+
+
+def small_lines_of_many_values(log: Path) -> None:
+    """Each line is short, and no commit is above a limit of its own."""
+    _commit(log, _line(PLAIN), _line(metadata()))
+    line = b'{"txn":{"appId":"a","version":1,"x":[' + b"{}," * 20_000 + b"{}]}}"
+    for version in range(1, 19):
+        (log / f"{version:020d}.json").write_bytes(b"\n".join([line] * 400))
+
+
+def lines_of_files_with_many_values(log: Path) -> None:
+    _commit(log, _line(PLAIN), _line(metadata()))
+    line = b'{"add":{"path":"a","size":1,"x":[' + b"{}," * 200_000 + b"{}]}}"
+    for version in range(1, 19):
+        (log / f"{version:020d}.json").write_bytes(b"\n".join([line] * 10))
+
+
+def commits_of_3_gb_together(log: Path) -> None:
+    """Files with holes, which take no room: none but the newest is read where all together are too large."""
+    _commit(log, _line(PLAIN), _line(metadata()))
+    (log / f"{18:020d}.json").write_bytes(_line(info()))
+    for version in range(1, 18):
+        with (log / f"{version:020d}.json").open("wb") as file:
+            file.write(_line(info()) + b"\n")
+            file.truncate(180 * _MEGABYTE)
+
+
 def hint_is_a_fifo(log: Path) -> None:
     _good(log)
     os.mkfifo(log / "_last_checkpoint")
@@ -243,6 +284,11 @@ BOMBS: dict[str, Callable[[Path], None]] = {
         commit_line_of_15_mb,
         schema_hidden_by_escapes,
         two_hundred_domains_of_1_mb,
+        commits_of_14_mb,
+        metadata_of_7_mb_in_wide_text,
+        small_lines_of_many_values,
+        lines_of_files_with_many_values,
+        commits_of_3_gb_together,
         hint_is_a_fifo,
         hint_is_a_link_to_zeros,
         hint_is_a_link_to_the_terminal,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
@@ -163,3 +163,46 @@ def test_many_names_take_several_statements() -> None:
     looked = located(catalog, *(f"lake.sales.t{number}" for number in range(250)))
     assert looked["lake.sales.t249"] == "/w/249"
     assert [asked.count("|") for asked in sorted(catalog.asked)] == [99, 99, 49]
+
+
+def test_ten_thousand_patterns_and_tables_are_not_compared_with_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = FakeCatalog({"shop": {f"t{number:05}_x": f"s3://lake/{number}" for number in range(10_000)}})
+    patterns = [CatalogPattern("lake", "shop", f"t{number:05}*") for number in range(10_000)]
+    compared = counted(monkeypatch)
+    found = find_tables(patterns, catalog)
+    assert len(found.tables) == 10_000
+    assert catalog.asked == ["tables shop *"]
+    assert compared() < 50_000
+
+
+def test_ten_thousand_patterns_and_schemas_are_not_compared_with_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = FakeCatalog({f"s{number:05}_x": {"t": f"s3://lake/{number}"} for number in range(10_000)})
+    patterns = [CatalogPattern("lake", f"s{number:05}*", "*") for number in range(10_000)]
+    compared = counted(monkeypatch)
+    assert len(find_tables(patterns, catalog).tables) == 10_000
+    assert compared() < 100_000
+
+
+def test_schemas_that_cannot_be_listed_are_no_product_of_failures() -> None:
+    class Locked(FakeCatalog):
+        def tables(self, catalog: str, schema: str, like: str = "*") -> Mapping[TableName, str | TablectlError]:
+            raise BROKEN
+
+    catalog = Locked({f"s{number}": {} for number in range(1_000)})
+    patterns = [CatalogPattern("lake", "*", f"t{number}*") for number in range(1_000)]
+    failures = find_tables(patterns, catalog).failures
+    assert {name for name, _ in failures} == {each.text for each in patterns}
+    assert len(failures) == 1_999
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """Counts the comparisons of a text with a glob."""
+    calls = 0
+
+    def compare(text: str, glob: str) -> bool:
+        nonlocal calls
+        calls += 1
+        return fnmatchcase(text, glob)
+
+    monkeypatch.setattr("tablectl.model.patterns.fnmatchcase", compare)
+    return lambda: calls

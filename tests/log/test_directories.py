@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import obstore
@@ -14,6 +15,7 @@ from obstore.store import MemoryStore
 from tablectl.log import directories
 from tablectl.log.directories import find_paths
 from tablectl.log.pattern_matches import PatternMatches
+from tablectl.model.errors import LiveError
 from tablectl.model.patterns import PathPattern, make_path_pattern
 from tablectl.storage.object_stores import StoreOptions
 from tests.s3 import S3Server
@@ -266,3 +268,51 @@ def test_the_folder_of_a_pattern_may_be_a_link_itself(tmp_path: Path) -> None:
     found = find_paths([pattern(f"{folder}/lake/*/*")])
     assert paths_of(found, folder) == ["lake/a/orders", "lake/b/returns"]
     assert found.failures == ()
+
+
+@pytest.mark.parametrize("glob", ["t{:05}*", "t{:05}*/part", "*{:05}x/*"])
+def test_ten_thousand_patterns_list_each_directory_once(monkeypatch: pytest.MonkeyPatch, glob: str) -> None:
+    listed: list[str] = []
+    compared = 0
+
+    class Place:
+        """A lake of 10,000 tables, each also two levels deep."""
+
+        def linked(self, _base: str, _location: str) -> None:
+            return None
+
+        def begun(self, location: str) -> bool:
+            return location.endswith("/part") or (glob.endswith("*") and "/*" not in glob and location != "/lake")
+
+        def folders(self, location: str) -> list[str]:
+            listed.append(location)
+            return [f"t{number:05}x" for number in range(10_000)] if location == "/lake" else ["part"]
+
+    def compare(text: str, pattern: str) -> bool:
+        nonlocal compared
+        compared += 1
+        return fnmatchcase(text, pattern)
+
+    monkeypatch.setattr(directories, "_Disk", Place)
+    monkeypatch.setattr("tablectl.model.patterns.fnmatchcase", compare)
+    found = find_paths([pattern(f"/lake/{glob.format(number)}") for number in range(10_000)])
+    assert (len(found.tables), found.failures) == (10_000, ())
+    assert len(listed) == len(set(listed)) <= 10_001
+    assert compared < 50_000
+
+
+def test_directories_that_cannot_be_listed_are_no_product_of_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Locked:
+        def begun(self, _location: str) -> bool:
+            return False
+
+        def folders(self, location: str) -> list[str]:
+            if location != "/lake":
+                raise LiveError(f"{location}: cannot be listed")
+            return [f"d{number}" for number in range(1_000)]
+
+    monkeypatch.setattr(directories, "_Disk", Locked)
+    patterns = [pattern(f"/lake/*/t{number}*") for number in range(1_000)]
+    failures = find_paths(patterns).failures
+    assert {name for name, _ in failures} == {each.text for each in patterns}
+    assert len(failures) < 12_000

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,52 +15,11 @@ from tablectl.log.reader import ReadRequest, read_commits, read_many, read_table
 from tablectl.model.errors import LiveError
 from tablectl.model.table import Depth, LiveTable
 from tablectl.storage.object_stores import StoreOptions
+from tests.log.conftest import Requests
 from tests.log.log_actions import CLUSTERED, LOCATION, PLAIN, checksum, clustering, crc, info, metadata
 
 Put = Callable[..., None]
 Read = Callable[..., LiveTable]
-LATENCY = 0.02
-
-
-@dataclass
-class Requests:
-    """What a store was asked for, and how much of it at the same time."""
-
-    asked: list[str] = field(default_factory=list)
-    running: int = 0
-    most: int = 0
-    rounds: int = 0
-    """How many requests began while none was running: the latencies that were waited for one after the other."""
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    @contextmanager
-    def one(self, path: str) -> Iterator[None]:
-        with self.lock:
-            self.asked.append(path)
-            self.rounds += self.running == 0
-            self.running += 1
-            self.most = max(self.most, self.running)
-        try:
-            time.sleep(LATENCY)
-            yield
-        finally:
-            with self.lock:
-                self.running -= 1
-
-
-@pytest.fixture
-def requests(monkeypatch: pytest.MonkeyPatch) -> Requests:
-    """A slow store: each request takes as long as one to the next data centre."""
-    seen = Requests()
-    for call in ("get", "list", "head", "get_range"):
-        original = getattr(obstore, call)
-
-        def slow(store: Any, path: str = "", *args: Any, original: Any = original, **options: Any) -> Any:
-            with seen.one(path):
-                return original(store, path, *args, **options)
-
-        monkeypatch.setattr(obstore, call, slow)
-    return seen
 
 
 def test_a_table_costs_three_latencies_however_long_its_look_back(put: Put, read: Read, requests: Requests) -> None:

@@ -28,6 +28,7 @@ HOSTILE = {
     "stores": "{gs: {base_url: 'https://evil.example'}}",
     "window": "{before: [[curl, evil.example]]}",
     "state": "s3://evil/leases",
+    "catalogs": "{lake: {type: unity, url: 'https://evil.example'}}",
 }
 
 

@@ -217,7 +217,7 @@ def test_what_is_wrong_in_any_environment_is_told_once_in_all(root: Path, env: s
             "env: {dev: {env: {}}}",
             (
                 '1:13: unknown key "env.dev.env"\n'
-                "  hint: known here: policies, variables, engine, window, state, stores, reports, lint"
+                "  hint: known here: policies, variables, engine, catalogs, window, state, stores, reports, lint"
             ),
         ),
         (

@@ -20,8 +20,8 @@ tables:
     isolation: Serializable
     deletion_vectors: enabled
     clustering: [b]
+    data_skipping: [b]
     properties:
-      delta.dataSkippingStatsColumns: b
       delta.compatibility.symlinkFormatManifest.enabled: false
       owner.team: null
       x: y

@@ -18,7 +18,7 @@ from tablectl.applying.run_report import TableRun
 from tablectl.applying.run_table import run_table
 from tablectl.applying.stamp import Stamp
 from tablectl.attributes.policy import Policy
-from tablectl.leases.acquire import Claim, Held, acquire
+from tablectl.leases.acquire import Claim, Held
 from tablectl.leases.guards import GuardMode, GuardRecord
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_log import Gate, LeaseRecord
@@ -30,7 +30,7 @@ from tablectl.model.table import Depth
 from tablectl.planning.plan_table import plan_table
 from tablectl.writers.gate_entry import GateEntry, StoredGuard
 from tests.applying.fake_lake import FakeEngine, FakeLake, FakeTable
-from tests.leases.lease_fakes import MemoryRecords
+from tests.leases.lease_fakes import MemoryRecords, acquire
 
 TTL = 60.0
 _STUCK = 60.0

@@ -6,6 +6,9 @@ is paused may go on or stand still. The engine goes on with a statement whose ap
 answer and land later. In no state may a writer that gives signs of life be inside its write while a statement runs
 whose gate stops that writer. Each rule is also switched off, to show that the exploration would find what it is for.
 
+The table may be renamed, so that its name leads to another table from then on. A statement that goes there by its name
+must be reported, one that rewrites the table must never go there.
+
 That a pruned number of the lease is never taken again is for the machine of ``tests/leases/test_lease_machine.py``:
 here the lease is one value.
 """
@@ -46,6 +49,14 @@ class Rules:
     """The apply puts a guard that it takes for dead into the log, and the writer finds it when it reads the gate."""
     announced: bool = True
     """The log names a statement before it is sent, and a dead gate stays shut for as long as that may run."""
+    asked_again: bool = True
+    """The apply asks for its lease directly before the request of a statement, too."""
+    checked_name: bool = True
+    """The apply resolves the name after the writers have ended, and sends nothing if it leads elsewhere."""
+    by_location: bool = True
+    """A statement that rewrites the table goes to its location and not to its name."""
+    settled: bool = True
+    """After a statement, the log of the table says whether it landed there."""
     wanted_gate: bool = True
     """Whoever appends the next record writes the gate that is wanted, whatever became of the put before."""
     dead_gate: bool = True
@@ -78,6 +89,8 @@ class Apply(NamedTuple):
     silent: bool = False
     late: Gate | None = None
     """A gate whose put had no answer, and that may still land."""
+    blind: bool = False
+    """Whether the name led elsewhere already when its next statement was decided."""
 
 
 class State(NamedTuple):
@@ -91,6 +104,12 @@ class State(NamedTuple):
     """Whether the log says that the apply is dead."""
     dead_guards: frozenset[int] = frozenset()
     """The writers whose guards the log says are dead."""
+    name: str = "fixed"
+    """Where the table's name leads: ``here``, and it may be given to another table, or ``elsewhere``."""
+    elsewhere: bool = False
+    """Whether the last statement went to another table."""
+    wrong: str = ""
+    """What must not be done to another table."""
 
     def with_writer(self, number: int, **changes: object) -> State:
         writers = list(self.writers)
@@ -216,14 +235,35 @@ def apply_steps(rules: Rules, state: State) -> Iterator[Step]:  # noqa: C901, PL
             if rules.death_of_guard and rules.dead_guard and silent and may_append:
                 then = state._replace(dead_guards=state.dead_guards | {silent[0]}).with_apply(silent=False)
                 yield f"apply records that guard {silent[0]} is dead", then
-            if not waits and may_append:
-                then = buried(rules, state)._replace(running=gate)
-                yield (
-                    f"apply begins a statement under {gate}",
-                    then.with_apply(at="running", waits=frozenset(), alive=True, silent=False),
+            if not waits and rules.checked_name and state.name == "elsewhere":
+                yield go("finds that the name leads elsewhere", at="stale", waits=frozenset())
+            elif not waits and may_append:
+                then = buried(rules, state).with_apply(
+                    at="send", waits=frozenset(), alive=True, silent=False, blind=state.name == "elsewhere"
                 )
+                yield f"apply announces a statement under {gate}", then
+        case "send" if may_append or not rules.asked_again:
+            yield f"apply begins a statement under {gate}", sent(rules, state, gate)
+        case "running" if state.running is None and state.elsewhere and rules.settled:
+            yield go("reports that it went to another table", at="stale")
         case "running" if state.running is None:
-            yield go("sees the statement ended", at="start", turn=me.turn + 1)
+            wrong = "it counts as done" if state.elsewhere else state.wrong
+            then = state._replace(elsewhere=False, wrong=wrong)
+            yield "apply sees the statement ended", then.with_apply(at="start", turn=me.turn + 1)
+        case "stale" if may_append:
+            yield "apply opens", state._replace(gate=Gate.OPEN).with_apply(at="done")
+
+
+def sent(rules: Rules, state: State, gate: Gate) -> State:
+    """A statement reaches the engine, which resolves its name then. That of the closed gate rewrites the table."""
+    rewrites = gate is Gate.CLOSED
+    elsewhere = state.name == "elsewhere" and not (rules.by_location and rewrites)
+    wrong = state.wrong
+    if elsewhere and rewrites:
+        wrong = "it was rewritten"
+    elif elsewhere and state.apply.blind:
+        wrong = "the name was not looked up"
+    return state._replace(running=gate, elsewhere=elsewhere, wrong=wrong).with_apply(at="running")
 
 
 def renewals(rules: Rules, state: State) -> Iterator[Step]:
@@ -253,6 +293,8 @@ def steps(rules: Rules, state: State) -> Iterator[Step]:
                 yield "apply is paused for too long, its clock stands still", state.with_apply(silent=True)
     if state.running is not None:
         yield "the engine ends the statement", state._replace(running=None)
+    if state.name == "here":
+        yield "the name is given to another table", state._replace(name="elsewhere")
 
 
 def harmed(state: State) -> bool:
@@ -280,8 +322,10 @@ class Explored:
     """The shortest way to what was looked for; empty where there is none."""
 
 
-def explore(rules: Rules, modes: tuple[GuardMode, ...], wrong: Callable[[State], bool] = harmed) -> Explored:
-    start = State(Gate.OPEN, Apply(), tuple(Writer(mode) for mode in modes))
+def explore(
+    rules: Rules, modes: tuple[GuardMode, ...], wrong: Callable[[State], bool] = harmed, name: str = "fixed"
+) -> Explored:
+    start = State(Gate.OPEN, Apply(), tuple(Writer(mode) for mode in modes), name=name)
     came_from: dict[State, tuple[State, str] | None] = {start: None}
     todo = deque([start])
     while todo:
@@ -334,6 +378,7 @@ SAFETY = (
     "death_of_gate",
     "death_of_guard",
     "announced",
+    "asked_again",
 )
 
 
@@ -349,6 +394,28 @@ def test_each_rule_of_liveness_is_needed(rule: str) -> None:
     assert explore(rules, (GuardMode.ANY,), lambda state: stuck(rules, state)).trace
 
 
+def test_a_name_that_is_given_to_another_table_at_any_moment_leads_to_nothing_unsaid() -> None:
+    rules = Rules()
+    explored = explore(
+        rules, (GuardMode.ANY,), lambda state: bool(state.wrong) or harmed(state) or stuck(rules, state), "here"
+    )
+    assert explored.trace == ()
+    assert explored.states > 1_000
+
+
+@pytest.mark.parametrize(
+    ("rule", "wrong"),
+    [
+        ("checked_name", "the name was not looked up"),
+        ("by_location", "it was rewritten"),
+        ("settled", "it counts as done"),
+    ],
+)
+def test_each_rule_about_names_is_needed(rule: str, wrong: str) -> None:
+    found = explore(Rules(**{rule: False}), (), lambda state: state.wrong == wrong, "here")
+    assert found.trace, f"without {rule} the exploration finds nothing wrong"
+
+
 def test_a_gate_that_is_read_before_the_guard_is_put_misses_the_apply() -> None:
     """The counterexample that the order of the two is there for."""
     assert explore(Rules(guard_then_gate=False), (GuardMode.ANY,)).trace == (
@@ -357,6 +424,7 @@ def test_a_gate_that_is_read_before_the_guard_is_put_misses_the_apply() -> None:
         "apply lists the guards",
         "writer 0 puts its guard",
         "writer 0 begins to write",
+        "apply announces a statement under no-schema",
         "apply begins a statement under no-schema",
     )
 
@@ -368,5 +436,6 @@ def test_guards_that_are_listed_before_the_gate_is_shut_miss_a_writer() -> None:
         "writer 0 passes the gate",
         "writer 0 begins to write",
         "apply shuts the gate: no-schema",
+        "apply announces a statement under no-schema",
         "apply begins a statement under no-schema",
     )

@@ -1,0 +1,71 @@
+"""Opens the catalogs of a configuration. Only what a command uses is loaded and asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tablectl.catalogs.http_client import HttpClient, why_no_url
+from tablectl.catalogs.port import CatalogReader
+from tablectl.catalogs.registry import Catalogs
+from tablectl.catalogs.spark import SparkCatalog
+from tablectl.catalogs.unity import UnityCatalog
+from tablectl.engine.port import Catalog
+from tablectl.model.errors import UsageError
+from tablectl.policies.catalog_config import CatalogConfig
+
+INSTALL_SDK = "install it with `pip install 'tablectl[databricks-sdk]'`"
+
+
+def open_catalogs(
+    settings: Mapping[str, CatalogConfig], engine: Callable[[], Catalog], environ: Mapping[str, str]
+) -> Catalogs:
+    """The catalogs of a configuration. Makes no request and starts no engine.
+
+    Raises ``UsageError`` for an entry that cannot be used, such as a token that would be sent unencrypted.
+    """
+    spark = SparkCatalog(engine)
+    readers: dict[str, CatalogReader] = {
+        key.casefold(): WITHOUT_SPARK[each.type](key, each, environ)
+        for key, each in settings.items()
+        if each.type in WITHOUT_SPARK
+    }
+    return Catalogs(readers, spark)
+
+
+def _unity(key: str, settings: CatalogConfig, environ: Mapping[str, str]) -> CatalogReader:
+    http = _databricks(key, settings) if settings.login == "databricks" else _by_token(key, settings, environ)
+    return UnityCatalog(http, {key: settings.name or key}, vends=settings.credentials == "vended")
+
+
+WITHOUT_SPARK: Mapping[str, Callable[[str, CatalogConfig, Mapping[str, str]], CatalogReader]] = {"unity": _unity}
+"""The reader of each type of catalog that needs no Spark. A new type is one function here and one word in
+``policies/config.py``.
+"""
+
+
+def _by_token(key: str, settings: CatalogConfig, environ: Mapping[str, str]) -> HttpClient:
+    token = environ.get(settings.token_variable, "").strip()
+    if wrong := why_no_url(settings.url, token=bool(token)):
+        raise UsageError(f"`catalogs.{key}.url` {wrong}", "set the address of the Unity Catalog server")
+    if not token.isprintable() or not token.isascii():
+        raise UsageError(f"{settings.token_variable} holds no token: it has characters that no token has")
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    return HttpClient(settings.url.rstrip("/"), lambda: headers)
+
+
+def _databricks(key: str, settings: CatalogConfig) -> HttpClient:
+    try:
+        from databricks.sdk.core import Config  # noqa: PLC0415  # slow to import, and only for this login
+    except ImportError as error:
+        raise UsageError(f"`catalogs.{key}.login: databricks` needs databricks-sdk", INSTALL_SDK) from error
+    try:
+        given = {"host": settings.url} if settings.url else {}
+        config = Config(**given, **({"profile": settings.profile} if settings.profile else {}))
+        config.authenticate()
+    except Exception as error:  # whatever the SDK raises says why the login failed
+        message = f"`catalogs.{key}`: databricks-sdk cannot log in: {error}"
+        raise UsageError(message[:500], "see its unified authentication: DATABRICKS_HOST, profiles, OAuth") from error
+    host = str(config.host).rstrip("/")
+    if wrong := why_no_url(host, token=True):
+        raise UsageError(f"the host of `catalogs.{key}` {wrong}", "set `url`, or DATABRICKS_HOST")
+    return HttpClient(host, config.authenticate)

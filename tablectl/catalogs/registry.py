@@ -1,0 +1,165 @@
+"""The catalogs of a command, by name. One object looks up tables and opens their storage, so that what a catalog said
+when a table was found also serves when it is read.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tablectl.catalogs.port import CatalogReader, CatalogTable, Operation
+from tablectl.delta.names import TableName, canonical_location
+from tablectl.model.errors import LiveError, TablectlError
+from tablectl.model.managed_table import ManagedTable
+from tablectl.storage.access import Provider, TemporaryCredentials
+
+_MARGIN = timedelta(minutes=2)
+"""Credentials are renewed this long before they expire, so that a request that was just sent is still answered."""
+_UNKNOWN_LIFE = timedelta(minutes=10)
+"""How long to use credentials without a time of expiry."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(slots=True)
+class Catalogs:
+    """``engine.port.Catalog`` and ``StorageAccess`` over all configured catalogs. Thread-safe."""
+
+    readers: Mapping[str, CatalogReader]
+    """By folded catalog name."""
+    default: CatalogReader
+    """The catalogs that are not configured: Spark's own."""
+    now: Callable[[], datetime] = _now
+    _tables: dict[str, CatalogTable] = field(default_factory=dict)
+    """By canonical location."""
+    _unreachable: dict[str, TablectlError] = field(default_factory=dict)
+    """Why a location must not be read, by canonical location."""
+    _held: dict[tuple[str, Operation], TemporaryCredentials] = field(default_factory=dict)
+    """Credentials by location and operation."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _renewals: dict[tuple[str, Operation], threading.Lock] = field(default_factory=dict)
+
+    def reader(self, catalog: str) -> CatalogReader:
+        """The reader of a catalog."""
+        return self.readers.get(catalog.casefold(), self.default)
+
+    def schemas(self, catalog: str) -> tuple[str, ...]:
+        """As ``engine.port.Catalog.schemas``."""
+        return self.reader(catalog).schemas(catalog)
+
+    def tables(self, catalog: str, schema: str, like: str = "*") -> Mapping[TableName, str | TablectlError]:
+        """As ``engine.port.Catalog.tables``."""
+        reader = self.reader(catalog)
+        found = reader.tables(catalog, schema, like)
+        return {
+            name: self._known(each, reader) if isinstance(each, CatalogTable) else each for name, each in found.items()
+        }
+
+    def location(self, table: TableName) -> str:
+        """As ``engine.port.Catalog.location``."""
+        reader = self.reader(table.catalog)
+        return self._known(reader.load(table), reader)
+
+    def expect(self, table: TableName, location: str) -> None:
+        """Looks up a table that is known from a plan. If that fails, or the name leads elsewhere now, reading the
+        location raises the reason: it is never read with other credentials instead.
+        """
+        if not self.directs(table):
+            return
+        place = canonical_location(location)
+        known = self._tables.get(place)
+        if known is not None and known.name.key == table.key:
+            return
+        try:
+            found = canonical_location(self.location(table))
+        except TablectlError as error:
+            reason: TablectlError = LiveError(error.message, error.hint)
+        else:
+            if found == place:
+                return
+            reason = _moved(table, location, found)
+        with self._lock:
+            self._unreachable[place] = reason
+
+    def directs(self, table: TableName) -> bool:
+        """Whether a table's storage or state comes from its catalog, so that its location alone does not reach it."""
+        return not table.is_path and self.reader(table.catalog) is not self.default
+
+    def provider(self, location: str, *, write: bool = False) -> Provider | None:
+        """As ``StorageAccess.provider``."""
+        self._check(location)
+        table = self._tables.get(canonical_location(location))
+        if table is None or not self.reader(table.name.catalog).vends:
+            return None
+        operation: Operation = "READ_WRITE" if write else "READ"
+        return lambda: self._provided(table, operation)
+
+    def managed(self, location: str) -> ManagedTable | None:
+        """As ``StorageAccess.managed``. The answer with which the table was found serves once; then it is asked for
+        again.
+        """
+        self._check(location)
+        place = canonical_location(location)
+        with self._lock:
+            table = self._tables.get(place)
+            if table is None or not table.through_catalog:
+                return None
+            answered = table.managed
+            self._tables[place] = CatalogTable(table.name, table.location, table.table_id, None, through_catalog=True)
+        if answered is not None:
+            return answered
+        again = self.reader(table.name.catalog).load(table.name)
+        if again.managed is None:
+            if again.through_catalog or canonical_location(again.location) == place:
+                raise LiveError(
+                    f"{table.name.text}: the catalog manages its commits and does not tell its state",
+                    "the server needs the Delta API (…/delta/v1) of Unity Catalog",
+                )
+            raise _moved(table.name, table.location, again.location)
+        if again.managed.location != place:
+            raise _moved(table.name, table.location, again.location)
+        return again.managed
+
+    def _check(self, location: str) -> None:
+        reason = self._unreachable.get(canonical_location(location))
+        if reason is not None:
+            raise reason
+
+    def _known(self, table: CatalogTable, reader: CatalogReader) -> str:
+        if reader is not self.default:
+            with self._lock:
+                self._tables[canonical_location(table.location)] = table
+        return table.location
+
+    def _provided(self, table: CatalogTable, operation: Operation) -> dict[str, Any]:
+        """Credentials in obstore's form."""
+        found = self._credentials(table, operation)
+        return {**found.values, "expires_at": (found.expires or self.now() + _UNKNOWN_LIFE) - _MARGIN}
+
+    def _credentials(self, table: CatalogTable, operation: Operation) -> TemporaryCredentials:
+        """Held credentials, or new ones if those expire soon. One request at a time for each table and operation."""
+        key = (canonical_location(table.location), operation)
+        with self._lock:
+            renewal = self._renewals.setdefault(key, threading.Lock())
+        with renewal:
+            held = self._held.get(key)
+            if held is None or held.expires is None or held.expires - self.now() <= _MARGIN:
+                held = self.reader(table.name.catalog).credentials(table, operation)
+                if not held.family:
+                    raise LiveError(
+                        f"{table.name.text}: the catalog vends no credentials for {table.location}",
+                        "set `credentials: environment` for this catalog in tablectl.yaml to use your own",
+                    )
+                if held.expires is not None and held.expires <= self.now():
+                    raise LiveError(f"{table.name.text}: the catalog vends credentials that have expired already")
+                self._held[key] = held
+            return held
+
+
+def _moved(table: TableName, before: str, now: str) -> LiveError:
+    return LiveError(f"{table.text}: the name leads to another table now: {now} instead of {before}", "plan again")

@@ -1,0 +1,194 @@
+"""Reads the Delta API's answer about one table: ``DeltaLoadTableResponse`` of ``api/delta.yaml``. Pure and strict."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tablectl.delta.names import canonical_location
+from tablectl.delta.protocol import READER_FEATURES, Protocol
+from tablectl.log.actions import expect_integer, expect_object, expect_text, expect_texts, parse_json
+from tablectl.log.budget import FEATURE_LENGTH, FEATURES
+from tablectl.model.errors import LiveError
+from tablectl.model.managed_table import CATALOG_FEATURES, ManagedTable
+
+_FEATURE = "delta.feature."
+_READER, _WRITER = "delta.minReaderVersion", "delta.minWriterVersion"
+_CLUSTERING = ("delta.clusteringColumns", "clusteringColumns")
+"""The key of the specification, then the one that server 0.6.0 answers with."""
+_DERIVED = frozenset(
+    {
+        _READER,
+        _WRITER,
+        *_CLUSTERING,
+        "delta.lastUpdateVersion",
+        "delta.lastCommitTimestamp",
+        "delta.rowTracking.rowIdHighWaterMark",
+    }
+)
+"""Keys that the catalog adds to the properties of ``metaData`` (``DeltaTableMetadata.properties``)."""
+_READER_FEATURES = READER_FEATURES | CATALOG_FEATURES
+"""Features that readers must support too. The answer has one list for readers and writers."""
+_STAGED = re.compile(r"(?P<version>[0-9]{20})\.[0-9a-fA-F-]{36}\.json")
+_MOST_COMMITS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedTable:
+    """The parts of an answer, with their types checked."""
+
+    kind: str
+    """``MANAGED`` or ``EXTERNAL``."""
+    location: str
+    table_id: str
+    schema: str
+    partition_columns: tuple[str, ...]
+    properties: Mapping[str, str]
+    etag: str
+    metadata_version: int | None
+    version: int | None
+    commits: Mapping[int, str]
+
+
+def parse_load(answer: Mapping[str, Any], table: str) -> LoadedTable:
+    """The parts of an answer. Raises ``LiveError`` if it has another form."""
+    try:
+        return _parsed(answer)
+    except (ValueError, RecursionError) as error:
+        raise LiveError(f"{table}: the catalog's answer cannot be read: {error}") from None
+
+
+def _parsed(answer: Mapping[str, Any]) -> LoadedTable:
+    metadata = expect_object(answer.get("metadata"), "metadata")
+    properties = expect_object(metadata.get("properties") or {}, "properties")
+    return LoadedTable(
+        kind=expect_text(metadata.get("table-type"), "table-type"),
+        location=expect_text(metadata.get("location"), "location"),
+        table_id=expect_text(metadata.get("table-uuid"), "table-uuid"),
+        schema=json.dumps(_data_type(expect_object(metadata.get("columns"), "columns"))),
+        partition_columns=expect_texts(metadata.get("partition-columns") or [], "partition-columns"),
+        properties={key: expect_text(value, f"property {key!r}") for key, value in properties.items()},
+        etag=expect_text(metadata.get("etag") or "", "etag"),
+        metadata_version=_whole(metadata.get("last-commit-version"), "last-commit-version"),
+        version=_whole(answer.get("latest-table-version"), "latest-table-version"),
+        commits=_commits(answer.get("commits") or []),
+    )
+
+
+_TYPE_KEYS = {
+    "element-type": "elementType",
+    "contains-null": "containsNull",
+    "key-type": "keyType",
+    "value-type": "valueType",
+    "value-contains-null": "valueContainsNull",
+}
+"""The Delta API spells the keys of arrays and maps differently from the log (``DeltaArrayType``, ``DeltaMapType``)."""
+
+
+def _data_type(value: Any) -> Any:
+    """A data type as ``schemaString`` spells it. The metadata of a field is copied unchanged."""
+    if isinstance(value, list):
+        return [_data_type(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {_TYPE_KEYS.get(key, key): each if key == "metadata" else _data_type(each) for key, each in value.items()}
+
+
+def _whole(value: object, what: str) -> int | None:
+    if value is None:
+        return None
+    number = expect_integer(value, what)
+    if number < 0 or number >= 2**63:
+        raise ValueError(f"{what} is no version")
+    return number
+
+
+def _commits(given: object) -> Mapping[int, str]:
+    """The commits that may be unpublished. A file name must not lead anywhere but into the staging directory."""
+    if not isinstance(given, list) or len(given) > _MOST_COMMITS:
+        raise ValueError("commits is no list, or too long")
+    found: dict[int, str] = {}
+    for each in given:
+        commit = expect_object(each, "a commit")
+        name, version = expect_text(commit.get("file-name"), "file-name"), _whole(commit.get("version"), "version")
+        match = _STAGED.fullmatch(name)
+        if match is None or version is None or int(match["version"]) != version or version in found:
+            raise ValueError(f"a commit has the file name {name[:100]!r} for version {version}")
+        found[version] = name
+    if found and len(found) != max(found) - min(found) + 1:
+        raise ValueError("its list of unpublished commits has a gap")
+    return found
+
+
+def managed_table(loaded: LoadedTable, table: str) -> ManagedTable:
+    """The state of a table as its catalog tells it. For an external table only the location is reliable.
+
+    Raises ``LiveError`` if the catalog manages the table's commits and its answer is not complete.
+    """
+    try:
+        protocol = _protocol(loaded.properties)
+        clustering = _clustering(loaded.properties)
+    except ValueError as error:
+        raise LiveError(f"{table}: the catalog's answer cannot be read: {error}") from None
+    newest = loaded.version if loaded.version is not None else max(loaded.commits, default=None)
+    made = ManagedTable(
+        location=canonical_location(loaded.location),
+        table_id=loaded.table_id,
+        protocol=protocol,
+        schema=loaded.schema,
+        partition_columns=loaded.partition_columns,
+        properties={key: value for key, value in loaded.properties.items() if not _derived(key)},
+        clustering=clustering,
+        version=newest if newest is not None else -1,
+        metadata_version=loaded.metadata_version if loaded.metadata_version is not None else -1,
+        etag=loaded.etag,
+        commits=loaded.commits,
+    )
+    if not made.managed:
+        return made
+    if newest is None or loaded.metadata_version is None:
+        raise LiveError(f"{table}: the catalog manages the table and does not say its newest version")
+    if loaded.metadata_version > newest or (loaded.commits and max(loaded.commits) != newest):
+        raise LiveError(f"{table}: the catalog's answer contradicts itself: its commits do not end at version {newest}")
+    return made
+
+
+def through_catalog(properties: Mapping[str, Any]) -> bool:
+    """Whether the properties in a list entry say that commits go through the catalog."""
+    return any(f"{_FEATURE}{name}" in properties for name in CATALOG_FEATURES)
+
+
+def _derived(key: str) -> bool:
+    return key in _DERIVED or key.startswith(_FEATURE)
+
+
+def _protocol(properties: Mapping[str, str]) -> Protocol:
+    features = frozenset(key.removeprefix(_FEATURE) for key in properties if key.startswith(_FEATURE))
+    if len(features) > FEATURES or any(len(name) > FEATURE_LENGTH for name in features):
+        raise ValueError("it lists too many features, or one with a long name")
+    reader, writer = _version(properties.get(_READER, "1"), _READER), _version(properties.get(_WRITER, "2"), _WRITER)
+    if reader < 3 or writer < 7:
+        return Protocol(reader, writer, frozenset(), features if writer >= 7 else frozenset())
+    return Protocol(reader, writer, features & _READER_FEATURES, features)
+
+
+def _version(text: str, key: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 4:
+        raise ValueError(f"{key} is no version")
+    return int(text)
+
+
+def _clustering(properties: Mapping[str, str]) -> tuple[tuple[str, ...], ...] | None:
+    text = next((properties[key] for key in _CLUSTERING if key in properties), None)
+    if text is None:
+        return None
+    columns = parse_json(text.encode())
+    if not isinstance(columns, list):
+        raise ValueError("clusteringColumns is no list")
+    parsed = tuple((col,) if isinstance(col, str) else expect_texts(col, "a clustering column") for col in columns)
+    if not all(parsed):
+        raise ValueError("a clustering column has no name")
+    return parsed

@@ -1,0 +1,187 @@
+"""Reads the commits of the last 30 days that show who writes a table, and how.
+
+A cache keeps what was read, so that the next plan reads only new commits. It is asked only for commits that the log
+lists, and only if the newest commit that it has is the one in the log: a table that was created again has other commits
+with the same versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from types import MappingProxyType
+from typing import Protocol
+
+from tablectl.log.commits import CommitSyntaxError
+from tablectl.log.history import History
+from tablectl.log.listing import LogFiles, parse_listing
+from tablectl.model.errors import LiveError
+from tablectl.model.table import NOTHING_SET, Commit, LiveTable, WriteHistory
+from tablectl.model.writers import STAMP
+from tablectl.storage.read_budget import OversizeError
+from tablectl.storage.table_log import VanishedError
+
+DAYS = 30
+"""How far back writers are looked for, from the newest commit."""
+MOST_COMMITS = 2000
+_ALWAYS = 20
+"""The number of newest commits that always count, however old they are."""
+_NEWEST = 5
+_MILLISECONDS = DAYS * 24 * 60 * 60 * 1000
+_TEXT = 200
+_STREAMS = 3
+_PARAMETERS = ("mode", "partitionBy", "queryId")
+_METRICS = ("executionTimeMs",)
+_JOB = ("jobName", "jobId")
+_WITHOUT_CACHE: Mapping[int, Commit] = MappingProxyType({})
+
+
+class CommitCache(Protocol):
+    """Keeps the commits of tables. It may forget everything at any time."""
+
+    def load(self, location: str, table_id: str) -> Mapping[int, Commit]:
+        """The kept commits of a table by version; empty if there are none."""
+        ...
+
+    def store(self, location: str, table_id: str, commits: Mapping[int, Commit]) -> None:
+        """Keeps the commits of a table, instead of those kept before. Never raises."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NoCache:
+    """Keeps nothing."""
+
+    def load(self, location: str, table_id: str) -> Mapping[int, Commit]:
+        """Always empty."""
+        return _WITHOUT_CACHE
+
+    def store(self, location: str, table_id: str, commits: Mapping[int, Commit]) -> None:
+        """Does nothing."""
+
+
+@dataclass(slots=True)
+class MemoryCache:
+    """Keeps the commits of the tables of one run."""
+
+    tables: dict[tuple[str, str], Mapping[int, Commit]] = field(default_factory=dict)
+
+    def load(self, location: str, table_id: str) -> Mapping[int, Commit]:
+        """As ``CommitCache.load``."""
+        return self.tables.get((location, table_id), _WITHOUT_CACHE)
+
+    def store(self, location: str, table_id: str, commits: Mapping[int, Commit]) -> None:
+        """As ``CommitCache.store``."""
+        self.tables[location, table_id] = commits
+
+
+def with_write_history(table: LiveTable, history: History, cache: CommitCache) -> LiveTable:
+    """The table with its write history. Raises ``LiveError`` if the log cannot be read."""
+    deep = history.relisted(_listed(history))
+    top, files = history.segment.version, deep.segment.files.commits
+    first = max(top - MOST_COMMITS + 1, 0)
+    known = _believed(deep, cache.load(table.location, table.table_id), first)
+    found: dict[int, Commit] = {}
+    damaged = False
+    try:
+        found.update((commit.version, commit) for commit in _recent(_newest_first(deep, known, first)))
+    except LiveError as error:
+        if not isinstance(error, OversizeError) and not isinstance(error.__cause__, CommitSyntaxError):
+            raise
+        damaged = True  # nothing is known of a damaged commit, nor of those before it
+    if found.keys() - known.keys():
+        cache.store(table.location, table.table_id, found)
+    cut = damaged or (len(found) == MOST_COMMITS and first - 1 in files)
+    return replace(table, writes=WriteHistory(tuple(found.values()), cut))
+
+
+def _recent(commits: Iterator[Commit]) -> Iterator[Commit]:
+    """The commits of the last 30 days, and always the newest twenty.
+
+    The clocks of writers differ. So the newest time is the median of the newest commits, and the days end only where
+    twenty commits in a row are older.
+    """
+    head = list(islice(commits, _ALWAYS))
+    yield from head
+    times = sorted(commit.timestamp for commit in head[:_NEWEST] if commit.timestamp)
+    oldest = times[len(times) // 2] - _MILLISECONDS if times else 0
+    older: list[Commit] = []
+    for commit in commits:
+        if commit.timestamp and commit.timestamp < oldest:
+            older.append(commit)
+            if len(older) == _ALWAYS:
+                return
+        else:
+            yield from older
+            older.clear()
+            yield commit
+
+
+def _listed(history: History) -> LogFiles:
+    """A listing that reaches as far back as commits are read."""
+    files, top = history.segment.files, history.segment.version
+    start = max(top - MOST_COMMITS, 0)
+    if start in files.commits or 0 in files.commits:
+        return files
+    return parse_listing(history.log.names(f"{start:020d}" if start else ""))
+
+
+def _believed(history: History, kept: Mapping[int, Commit], first: int) -> Mapping[int, Commit]:
+    """The kept commits, if the newest of them that the log lists is the same there."""
+    listed = {version: commit for version, commit in kept.items() if version in history.segment.files.commits}
+    usable = {version: listed[version] for version in listed if first <= version <= history.segment.version}
+    if not usable:
+        return _WITHOUT_CACHE
+    anchor = max(usable)
+    try:
+        return usable if summary(history.commit(anchor).commit) == usable[anchor] else _WITHOUT_CACHE
+    except LiveError:
+        return _WITHOUT_CACHE
+
+
+def _newest_first(history: History, known: Mapping[int, Commit], first: int) -> Iterator[Commit]:
+    """The commits from the newest back to ``first``, or to the first gap of the log."""
+    files, versions = history.segment.files.commits, []
+    for version in range(history.segment.version, first - 1, -1):
+        if version not in files:
+            break
+        versions.append(version)
+    reading = history.skim(version for version in versions if version not in known)
+    for version in versions:
+        if version in known:
+            yield known[version]
+        else:
+            try:
+                yield summary(next(reading)().commit)
+            except VanishedError:
+                return  # the log was cleaned up while it was read
+
+
+def summary(commit: Commit) -> Commit:
+    """A commit without the contents that do not describe its writer, in bounded size."""
+    return Commit(
+        version=commit.version,
+        timestamp=commit.timestamp,
+        operation=commit.operation[:_TEXT],
+        user=commit.user[:_TEXT],
+        client=commit.client,
+        user_metadata=STAMP if commit.user_metadata.startswith(STAMP) else "",
+        changes_metadata=commit.changes_metadata,
+        changes_data=commit.changes_data,
+        overwrites=commit.overwrites,
+        schema_writer=commit.schema_writer,
+        parameters=_some(commit.parameters, _PARAMETERS),
+        metrics=_some(commit.metrics, _METRICS),
+        read_version=commit.read_version,
+        blind_append=commit.blind_append,
+        transactions=tuple(
+            replace(each, app_id=each.app_id[:_TEXT], last_updated=0) for each in commit.transactions[:_STREAMS]
+        ),
+        job=_some(commit.job, _JOB),
+    )
+
+
+def _some(texts: Mapping[str, str], keys: tuple[str, ...]) -> Mapping[str, str]:
+    some = {key: texts[key][:_TEXT] for key in keys if key in texts}
+    return MappingProxyType(some) if some else NOTHING_SET

@@ -1,0 +1,104 @@
+"""Commands on tables of a Unity Catalog: no Spark, and no storage but what the catalog vends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.catalogs.unity_server import UnityServer, serving
+from tests.cli.conftest import Repository, Result
+
+Cli = Callable[..., Result]
+
+
+@pytest.fixture
+def unity(repo: Repository, monkeypatch: pytest.MonkeyPatch) -> Iterator[UnityServer]:
+    with serving(UnityServer()) as server:
+        server.add_recorded()
+        config = f"engine: {{catalog: lake}}\ncatalogs:\n  lake: {{type: unity, url: '{server.url}'}}\n"
+        (repo.root / "tablectl.yaml").write_text(config)
+        monkeypatch.setattr("tablectl.engine.spark.open_spark", lambda *_: pytest.fail("Spark was started"))
+        yield server
+
+
+def policies(repo: Repository, body: str) -> None:
+    repo.policies(f"version: 1\ntables:\n{body}")
+
+
+def test_a_catalog_managed_table_is_planned_from_one_answer(repo: Repository, cli: Cli, unity: UnityServer) -> None:
+    policies(repo, "  sales.man: {isolation: Serializable, clustering: [id], row_tracking: enabled}\n")
+    done = cli("plan", "--format", "json")
+    assert done.code == 0, done.err
+    plan = json.loads(done.out)
+    assert plan["unchanged"] == ["lake.sales.man"]
+    assert unity.asked == ["GET /api/2.1/unity-catalog/delta/v1/catalogs/lake/schemas/sales/tables/man"]
+
+
+def test_a_pattern_lists_the_catalog(repo: Repository, cli: Cli, unity: UnityServer) -> None:
+    path = repo.table("orders")
+    unity.add_external("web.orders", str(path))
+    policies(repo, "  lake.*.orders: {isolation: Serializable}\n  lake.sales.man: {isolation: Serializable}\n")
+    plan = json.loads(cli("plan", "--format", "json").out)
+    assert [table["name"] for table in plan["tables"]] == ["lake.web.orders"]
+    assert plan["unchanged"] == ["lake.sales.man"]
+
+
+def test_a_catalog_that_does_not_answer_fails_its_tables_alone(repo: Repository, cli: Cli, unity: UnityServer) -> None:
+    repo.table("orders")
+    policies(
+        repo, f"  lake.sales.none: {{isolation: Serializable}}\n  {repo.name('orders')}: {{isolation: Serializable}}\n"
+    )
+    done = cli("plan", "--format", "json")
+    plan = json.loads(done.out)
+    assert [(each["name"], each["message"]) for each in plan["failures"]] == [
+        ("lake.sales.none", "lake.sales.none does not exist")
+    ]
+    assert len(plan["tables"]) == 1
+
+
+def test_no_catalog_is_asked_about_other_tables(repo: Repository, cli: Cli, unity: UnityServer) -> None:
+    repo.table("orders")
+    repo.policies({"orders": "{isolation: Serializable}"})
+    assert cli("plan").code == 0
+    assert unity.asked == []
+
+
+def test_the_catalogs_of_a_branch_do_not_count_before_its_merge(
+    repo: Repository, cli: Cli, unity: UnityServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A branch must not send the token of CI to a server of its choice."""
+    base = tmp_path / "base.yaml"
+    base.write_text((repo.root / "tablectl.yaml").read_text())
+    monkeypatch.setenv("TABLECTL_BASE_CONFIG", str(base))
+    monkeypatch.setenv("UNITY_CATALOG_TOKEN", "t0ken-of-ci")
+    with serving(UnityServer()) as evil:
+        (repo.root / "tablectl.yaml").write_text(
+            f"catalogs: {{lake: {{type: unity, url: '{evil.url}'}}}}\nengine: {{catalog: lake}}\n"
+        )
+        policies(repo, "  lake.sales.man: {isolation: Serializable}\n")
+        assert json.loads(cli("plan", "--format", "json").out)["unchanged"] == ["lake.sales.man"]
+        assert evil.asked == []
+    assert len(unity.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("{type: hive}", "`catalogs.lake.type` needs"),
+        ("{type: unity}", "needs `url`"),
+        ("{type: unity, url: 'https://u:p@x'}", "user or a password"),
+        ("{type: unity, url: 'https://x', token: abc}", "unknown key"),
+        ("{type: unity, url: 'https://x', token_variable: 'dapi-12 34'}", "name of an environment variable"),
+        ("{type: unity, url: 'https://x', profile: DEV}", "only `login: databricks`"),
+        ("{type: spark, url: 'https://x'}", "engine.conf"),
+    ],
+)
+def test_wrong_entries_name_their_line(repo: Repository, cli: Cli, entry: str, message: str) -> None:
+    (repo.root / "tablectl.yaml").write_text(f"catalogs:\n  lake: {entry}\n")
+    policies(repo, "  lake.sales.man: {isolation: Serializable}\n")
+    done = cli("plan")
+    assert done.code in {1, 64}
+    assert message in done.err
