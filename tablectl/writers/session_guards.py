@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tablectl.compat import UTC
-from tablectl.delta.names import is_absolute
+from tablectl.delta.names import is_absolute, split_parts
 from tablectl.engine.describe import locate
 from tablectl.leases.guards import TTL, GuardMode
 from tablectl.leases.owner import current_owner
@@ -22,7 +22,7 @@ from tablectl.version import __version__
 from tablectl.writers.dataframe_writes import merges_schemas
 from tablectl.writers.gate_entry import GuardTimeout
 from tablectl.writers.guard import Guard
-from tablectl.writers.options import guard_options, parse_target
+from tablectl.writers.options import guard_options
 from tablectl.writers.trace import leave_trace
 
 SETTING = "spark.tablectl.guard"
@@ -102,6 +102,7 @@ def _guard_of(guards: SessionGuards, session: Any, write: PendingWrite) -> Guard
         if mode is not GuardMode.ANY and merges_schemas(session):
             mode = GuardMode.ANY
         terms = guard_options(location, mode, guards.name, guards.timeout, guards.state, guards.ttl)
+        guard = Guard(None, terms)
     except NothingToGuardError:
         raise
     except Exception as error:  # noqa: BLE001  # never the job's problem
@@ -109,7 +110,7 @@ def _guard_of(guards: SessionGuards, session: Any, write: PendingWrite) -> Guard
         return None
     state = guards.state or os.environ.get("TABLECTL_STATE") or None
     leave_trace(location, state, _writer(guards), str(mode), datetime.now(UTC).date())
-    return Guard(None, terms)
+    return guard
 
 
 def _writer(guards: SessionGuards) -> str:
@@ -123,9 +124,9 @@ def _location(session: Any, target: str) -> str:
     """Where the table is. Raises ``NothingToGuardError`` if there is no such Delta table."""
     if is_absolute(target):
         return target
-    known = parse_target(target).location
-    if known is not None:
-        return known
+    parts = split_parts(target)  # one part is a table of the session's current schema
+    if len(parts) == 2 and parts[0].lower() == "delta" and is_absolute(parts[1]):
+        return parts[1]
     try:
         return locate(session, target)
     except TablectlError as error:
