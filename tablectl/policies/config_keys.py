@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -31,6 +31,8 @@ class ConfigValue:
     """The type, for messages: ``text``, ``a whole number``."""
     parse: Callable[[str], object]
     """Converts the file's text to the value of the dataclass. Raises ``ValueError`` whose text says what is needed."""
+    schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
+    """The values as JSON Schema. It may allow more than ``parse``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class MapOf:
     of: Takes
     why_not: Callable[[str], str] = lambda _key: ""
     """The error in a key; empty if the key is valid."""
+    names: Mapping[str, Any] = field(default_factory=dict)
+    """The keys as JSON Schema. It may allow more than ``why_not``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,8 @@ class ConfigSection:
 
     make: Callable[[], Any]
     keys: Mapping[str, Takes]
+    about: Mapping[str, str] = field(default_factory=dict)
+    """What each key is for, in one sentence."""
     required: Sequence[str] = ()
     later: Sequence[str] = ()
     """Keys that are planned but not implemented."""
@@ -82,9 +88,9 @@ class ConfigSection:
 Takes = ConfigValue | MapOf | ListOf | ConfigOptions | Command | ConfigSection
 
 
-def text(parse: Callable[[str], object] = str) -> ConfigValue:
-    """A text that ``parse`` accepts."""
-    return ConfigValue("text", parse)
+def text(parse: Callable[[str], object] = str, **schema: Any) -> ConfigValue:
+    """A text that ``parse`` accepts. ``schema`` adds to its JSON Schema."""
+    return ConfigValue("text", parse, {"type": "string", **schema})
 
 
 def word(*words: str) -> ConfigValue:
@@ -96,7 +102,7 @@ def word(*words: str) -> ConfigValue:
             raise ValueError(f"needs {needs}")
         return given
 
-    return ConfigValue(needs, parse)
+    return ConfigValue(needs, parse, {"enum": [*words]})
 
 
 def flag() -> ConfigValue:
@@ -107,7 +113,7 @@ def flag() -> ConfigValue:
             raise ValueError("needs true or false")
         return given == "true"
 
-    return ConfigValue("true or false", parse)
+    return ConfigValue("true or false", parse, {"type": "boolean"})
 
 
 def whole(least: int, most: int) -> ConfigValue:
@@ -123,7 +129,7 @@ def whole(least: int, most: int) -> ConfigValue:
             raise ValueError(f"needs at most {most}")
         return number
 
-    return ConfigValue("a whole number", parse)
+    return ConfigValue("a whole number", parse, {"type": "integer", "minimum": least, "maximum": most})
 
 
 def duration(most: timedelta) -> ConfigValue:
@@ -140,7 +146,7 @@ def duration(most: timedelta) -> ConfigValue:
             raise ValueError(f"needs a duration of at most {most.days}d")
         return length
 
-    return ConfigValue("a duration", parse)
+    return ConfigValue("a duration", parse, {"type": "string", "examples": ["2h30m", "1d"]})
 
 
 def variables_of(section: ConfigSection, keys: Keys = ()) -> Iterator[tuple[str, Keys]]:
