@@ -196,7 +196,7 @@ def test_statements(
 ) -> None:
     monkeypatch.setattr("tablectl.writers.dataframe_writes.locate", _by_name)
     monkeypatch.setattr(session_guards, "locate", _by_name)
-    ran = []
+    ran: list[str] = []
     cls = module(kind).SparkSession
     original = cls.sql.__wrapped__
     cls.sql = patched(original, ran)
