@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` al
     from tablectl.writers.gate_entry import GuardTimeout as GuardTimeout
     from tablectl.writers.guard import guard as guard
     from tablectl.writers.retry import retry_on_conflict as retry_on_conflict
+    from tablectl.writers.session import guard_session as guard_session
 
 __all__ = [
     "GuardTimeout",
@@ -35,6 +36,7 @@ __all__ = [
     "explain",
     "guard",
     "guard_batch",
+    "guard_session",
     "import_tables",
     "lint",
     "plan",
@@ -60,6 +62,7 @@ def __getattr__(name: str) -> Any:
         "status": "api",
         "guard": "writers.guard",
         "guard_batch": "writers.batch",
+        "guard_session": "writers.session",
         "retry_on_conflict": "writers.retry",
         "GuardTimeout": "writers.gate_entry",
     }

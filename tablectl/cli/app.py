@@ -756,10 +756,10 @@ def schema(
     ctx: typer.Context,
     of: Annotated[
         SchemaKind,
-        typer.Option("--of", help="Policy files, or the JSON output of `plan`, `apply` or `drift`."),
+        typer.Option("--of", help="Policies, `tablectl.yaml` (config), or the JSON of `plan`, `apply` or `drift`."),
     ] = SchemaKind.POLICIES,
 ) -> int:
-    """Print the JSON Schema of policies, for editors; or of plans, runs and drift, for programs.
+    """Print the JSON Schema of policies or tablectl.yaml, for editors; or of plans, runs and drift, for programs.
 
     Example: tablectl schema > policies.schema.json
     """

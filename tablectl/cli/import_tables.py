@@ -47,6 +47,8 @@ def _tell(found: Imported, out: Output) -> None:
     """Report what the file does not contain, and why."""
     for name, source in found.skipped:
         out.note(f"{name} is declared at {source.file}:{source.line} already: left out")
+    for other in found.others:
+        out.note(f"{other}: left out")
     for pattern in found.unmatched:
         out.note(f"warning: {pattern} matches no table")
     for failure in found.failures:
@@ -61,4 +63,5 @@ def _json(found: Imported) -> dict[str, object]:
         "skipped": [{"table": name, "file": at.file, "line": at.line} for name, at in found.skipped],
         "failures": [{"name": each.name, "message": each.message, "hint": each.hint} for each in found.failures],
         "unmatched": list(found.unmatched),
+        "not_delta": list(found.others),
     }

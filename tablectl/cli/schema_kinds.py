@@ -10,6 +10,7 @@ class SchemaKind(StrEnum):
     """The documents with a JSON Schema."""
 
     POLICIES = "policies"
+    CONFIG = "config"
     PLAN = "plan"
     RUN = "run"
     DRIFT = "drift"
@@ -23,6 +24,10 @@ def schema_of(subject: SchemaKind) -> dict[str, Any]:
             from tablectl.policies.policy_schema import policy_schema  # noqa: PLC0415  # see above
 
             return policy_schema()
+        case SchemaKind.CONFIG:
+            from tablectl.policies.config_schema import config_schema  # noqa: PLC0415
+
+            return config_schema()
         case SchemaKind.PLAN:
             from tablectl.reports.schema import plan_schema  # noqa: PLC0415
 

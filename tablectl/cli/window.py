@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 from tablectl.cli.output import Output
 from tablectl.cli.request import BreakOptions, CommandRequest
@@ -20,6 +21,9 @@ from tablectl.model.plain import plain
 from tablectl.reports.formats import ReportFormat
 from tablectl.storage.records import RecordStore
 from tablectl.version import __version__
+from tablectl.writers.trace import traces
+
+_DAYS = 7
 
 
 def window_show_command(table: str, request: CommandRequest, out: Output, form: ReportFormat) -> ExitCode:
@@ -44,7 +48,16 @@ def window_show_command(table: str, request: CommandRequest, out: Output, form: 
         how = "broken" if record.kind == "break" else "released"
         when = f"{record.at:%Y-%m-%d %H:%M:%S} UTC"
         out.result(f"{table}: free; last held (epoch {record.epoch}) by {record.owner}, {how} {when}\n")
+    if form is not Format.JSON:
+        out.result(_writers_text(store))
     return ExitCode.DONE
+
+
+def _writers_text(store: RecordStore) -> str:
+    """The writers that came with a guard of a guarded session in the last days; empty if there were none."""
+    found = traces(store, datetime.now(UTC).date() - timedelta(days=_DAYS))
+    lines = "".join(f"  {each.day}  {each.mode:<7}  {each.writer}\n" for each in found)
+    return f"writers that came with a guard in the last {_DAYS} days:\n{lines}" if lines else ""
 
 
 def window_break_command(
