@@ -48,7 +48,7 @@ def window_show_command(table: str, request: CommandRequest, out: Output, form: 
         how = "broken" if record.kind == "break" else "released"
         when = f"{record.at:%Y-%m-%d %H:%M:%S} UTC"
         out.result(f"{table}: free; last held (epoch {record.epoch}) by {record.owner}, {how} {when}\n")
-    if form is not Format.JSON:
+    if form is not ReportFormat.JSON:
         out.result(_writers_text(store))
     return ExitCode.DONE
 
