@@ -350,7 +350,7 @@ _ABOUT: Mapping[str, str] = {
     "env": "Environments by name; `--env NAME` selects one, and its values override those above.",
 }
 _LATER = ("plans",)
-_ENVIRONMENT = ConfigSection(Config, _KEYS, _ABOUT, later=_LATER)
+_ENVIRONMENT = ConfigSection(Config, _KEYS, _ABOUT, later=_LATER, only_at_the_top=("install", "signatures", "env"))
 _SIGNATURES = ConfigSection(
     SignaturesConfig,
     {"signers": text(_clean), "required": flag()},
