@@ -12,6 +12,7 @@ from tablectl.delta.protocol import PROTECTION
 from tablectl.log.blame import BlameQuestion, Origin
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Change, TableFailure, Value
+from tablectl.model.showable import Showable
 from tablectl.model.table import CatalogDifference, Commit, LiveTable
 from tablectl.policies.adopt import AdoptableValue
 from tablectl.policies.spec import TableSpec
@@ -48,7 +49,7 @@ class TableDrift:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drift:
+class Drift(Showable):
     """The tables that differ from their policies, and since when."""
 
     tables: tuple[TableDrift, ...] = ()
@@ -128,16 +129,22 @@ def table_drift(
 def wishes(drift: Drift) -> tuple[AdoptableValue, ...]:
     """The values that the policies would have to declare for no table to differ."""
     return tuple(
-        AdoptableValue(table.spec.name, each.change.attribute, each.change.key, _declarable(each.change), each.source)
+        AdoptableValue(
+            table.spec.name,
+            each.change.attribute,
+            each.change.key,
+            declarable(each.change.attribute, each.change.key, each.change.before),
+            each.source,
+        )
         for table in drift.tables
         for each in table.differences
         if each.change.id != CLUSTERED_DATA
     )
 
 
-def _declarable(change: Change) -> Value:
-    """The live value. If no policy can declare it, a declarable word that it satisfies."""
-    entry, found = attribute(change.attribute), change.before
-    if change.key or entry.shape.admits(found):
+def declarable(name: str, key: str, found: Value) -> Value:
+    """A live value. If no policy can declare it, a declarable word that it satisfies."""
+    entry = attribute(name)
+    if key or entry.shape.admits(found):
         return found
     return next((word for word in entry.shape.words if entry.agrees(found, word, "")), found)
