@@ -79,6 +79,8 @@ class ConfigSection:
     required: Sequence[str] = ()
     later: Sequence[str] = ()
     """Keys that are planned but not implemented."""
+    only_at_the_top: Sequence[str] = ()
+    """Keys that exist at the top level of the file only."""
     short: str = ""
     """The key whose value can replace the whole section if it is the only key."""
     check: Callable[[Any], str] = lambda _made: ""
@@ -270,9 +272,12 @@ class _Reading:
     def _refuse(self, keys: Keys, section: ConfigSection) -> None:
         if keys[-1] in section.later:
             self._report(keys, "is not supported yet", "remove it: this version would not act on it")
-        else:
-            message = f"unknown key {shown('.'.join(keys))}"
-            self.problems.append(self._place(keys).problem(message, did_you_mean(keys[-1], tuple(section.keys))))
+            return
+        meant = nearest(keys[-1], (*section.keys, *section.only_at_the_top))
+        hint = did_you_mean(keys[-1], tuple(section.keys))
+        if meant in section.only_at_the_top:
+            hint = f"`{meant}:` goes at the top level of the file: it is one for all environments"
+        self.problems.append(self._place(keys).problem(f"unknown key {shown('.'.join(keys))}", hint))
 
     def _report(self, keys: Keys, message: str, hint: str = "") -> None:
         self.problems.append(self._place(keys).problem(f"{key_text(keys)} {message}", hint))
