@@ -150,7 +150,9 @@ def _tables(project: Project, request: CommandRequest, options: DoctorOptions) -
     except TablectlError as error:
         yield _failure("policies", error)
         return
-    yield Check(Health.OK, "policies", f"{plural(len(specs.tables), 'table')}, {plural(len(specs.patterns), 'pattern')}")
+    yield Check(
+        Health.OK, "policies", f"{plural(len(specs.tables), 'table')}, {plural(len(specs.patterns), 'pattern')}"
+    )
     places: dict[str, tuple[TableName, str]] = {}
     for spec in specs.tables[:_MOST_TABLES]:
         try:
