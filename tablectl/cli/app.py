@@ -745,7 +745,7 @@ def doctor(
     ] = False,
     var: VarOpt = None,
     env: EnvOpt = None,
-    format: FormatOpt = Format.TEXT,  # noqa: A002
+    format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
     """Check what plan and apply need here: Java, Spark, stores, credentials, rights, clock. Says what to do.

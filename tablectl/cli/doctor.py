@@ -12,7 +12,7 @@ from importlib import metadata
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from tablectl.cli.output import Format, Output
+from tablectl.cli.output import Output
 from tablectl.cli.request import CommandRequest
 from tablectl.delta.names import TableName
 from tablectl.engine.java import java_problem
@@ -20,6 +20,7 @@ from tablectl.log.reader import read_commits
 from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageError
 from tablectl.policies.spec import TableSpec
 from tablectl.project import Project
+from tablectl.reports.formats import ReportFormat
 from tablectl.reports.style import plural
 from tablectl.storage.records import RecordStore
 from tablectl.version import __version__
@@ -63,15 +64,15 @@ class DoctorOptions:
     """Leave the records alone: this machine only plans."""
 
 
-def doctor_command(request: CommandRequest, out: Output, form: Format, options: DoctorOptions) -> ExitCode:
+def doctor_command(request: CommandRequest, out: Output, form: ReportFormat, options: DoctorOptions) -> ExitCode:
     """Run every check. A failed one does not stop the others. Returns 1 if one failed, else 0."""
     checks: list[Check] = []
     for check in _checks(request, out, options):
         checks.append(check)
-        if form is Format.TEXT:
+        if form is ReportFormat.TEXT:
             out.result(_text(check))
     failed = any(each.health is Health.FAIL for each in checks)
-    if form is Format.JSON:
+    if form is ReportFormat.JSON:
         out.json_result({"healthy": not failed, "checks": [asdict(each) for each in checks]})
     return ExitCode.ERROR if failed else ExitCode.DONE
 
