@@ -50,7 +50,8 @@ lake.sales.orders
   location                     /lake/orders   policies/sales.yaml:11
 
   not managed, since no policy names it: deletion_vectors, partitioning,
-                                         row_tracking, column_mapping, uniform
+                                         row_tracking, column_mapping, uniform,
+                                         data_skipping, retention
 """
     )
 
@@ -87,6 +88,8 @@ def test_a_table_that_only_a_pattern_matches_needs_no_catalog(cli: Cli, sales: R
         "row_tracking",
         "column_mapping",
         "uniform",
+        "data_skipping",
+        "retention",
     ]
 
 
@@ -113,7 +116,7 @@ def test_a_property(cli: Cli, repo: Repository) -> None:
     result = cli("explain", "delta.LogRetentionDuration")
     assert result.code == 0
     assert result.out.startswith(
-        "delta.logRetentionDuration\n  Declared under `properties:`. Needs an interval such as"
+        "delta.checkpointRetentionDuration\n  Declared under `properties:`. Needs an interval such as"
     )
     assert "to set it is a blocking commit: changing " in result.out
     assert "Findings about it: L005, L016" in result.out

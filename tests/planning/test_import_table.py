@@ -79,7 +79,7 @@ def test_what_it_looks_like(live: Live) -> None:
             "delta.isolationLevel": "Serializable",
             "delta.enableDeletionVectors": "true",
             "delta.columnMapping.maxColumnId": "4",
-            "delta.logRetentionDuration": "interval 1 month",
+            "delta.checkpointRetentionDuration": "interval 1 month",
             "delta.checkpointPolicy": "v2",
             "owner.team": "on",
         },
@@ -108,7 +108,7 @@ def test_what_it_looks_like(live: Live) -> None:
         "\n"
         "  sales.orders:\n"
         "    # left out: delta.columnMapping.maxColumnId is written by Delta itself\n"
-        "    # left out: delta.logRetentionDuration is 'interval 1 month', "
+        "    # left out: delta.checkpointRetentionDuration is 'interval 1 month', "
         "and it needs an interval in weeks or smaller: "
         "months and years have no fixed length\n"
         "    location: s3://lake/sales/orders\n"
