@@ -1,6 +1,6 @@
 """Declarative table policies for Delta Lake: plan the settings that decide which Spark jobs fail, and apply them.
 
-``plan``, ``apply``, ``drift``, ``lint``, ``import_tables``, ``explain`` and ``outlook`` (``conflicts``) are the
+``plan``, ``apply``, ``drift``, ``lint``, ``import_tables``, ``explain`` and ``conflict_report`` (``conflicts``) are the
 commands as functions, for notebooks and orchestrators; ``guard``, ``guard_batch`` and ``retry_on_conflict`` are for the
 jobs that write to the tables.
 """
@@ -29,13 +29,13 @@ __all__ = [
     "GuardTimeout",
     "__version__",
     "apply",
+    "conflict_report",
     "drift",
     "explain",
     "guard",
     "guard_batch",
     "import_tables",
     "lint",
-    "outlook",
     "plan",
     "retry_on_conflict",
 ]
@@ -50,7 +50,7 @@ def __getattr__(name: str) -> Any:
         "explain": "api",
         "import_tables": "api",
         "lint": "api",
-        "outlook": "api",
+        "conflict_report": "api",
         "guard": "writers.guard",
         "guard_batch": "writers.batch",
         "retry_on_conflict": "writers.retry",

@@ -71,7 +71,7 @@ class DriftOptions(Tables, total=False):
 
 
 class ConflictReportOptions(Place, total=False):
-    """The options of ``outlook``."""
+    """The options of ``conflict_report``."""
 
     clients: Sequence[tuple[Client, bool | None]]
     """Clients that replace those of the table's history; each with whether it has Photon, ``None`` if unknown."""

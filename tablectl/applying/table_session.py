@@ -183,6 +183,9 @@ def ended(session: TableSession, end: StopTableError) -> TableRun:
         ours, others = since(session, stale=end.outcome is RunOutcome.STALE)
     except Exception:  # noqa: BLE001  # the outcome is unchanged if the log cannot be read
         ours, others = (), ()
+    if end.outcome in {RunOutcome.LEASE_LOST, RunOutcome.SUCCEEDED}:
+        # Its gate was dead, or its successor's, for an unknown part of the time.
+        others = tuple(replace(each, inside=False) for each in others)
     run = _run_so_far(session, others)
     return replace(run, outcome=end.outcome, message=end.message, hint=end.hint, commits=ours)
 

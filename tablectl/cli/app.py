@@ -24,6 +24,8 @@ from tablectl.cli.request import (
     ConflictOptions,
     DriftOptions,
     ImportOptions,
+    RunsOptions,
+    UndoOptions,
     environment,
     reason,
     size,
@@ -418,6 +420,70 @@ def drift(
         raise UsageError("--yes needs --adopt", "add --adopt, or leave --yes out")
     request = _request(paths, var, env, remote, (select, tag, exclude))
     return drift_command(request, ctx.obj, ReportFiles.of(format, report), DriftOptions(look_back, adopt, yes))
+
+
+@app.command()
+def runs(
+    ctx: typer.Context,
+    paths: PathsArg = None,
+    days: Annotated[
+        int | None, typer.Option("--days", metavar="DAYS", min=1, help="Only the commits of the last DAYS of a table.")
+    ] = None,
+    look_back: Annotated[
+        int, typer.Option("--look-back", metavar="COMMITS", min=1, help="Number of commits of a table to search.")
+    ] = 1000,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show all tables of each run.")] = False,
+    select: SelectOpt = None,
+    exclude: ExcludeOpt = None,
+    tag: TagOpt = None,
+    var: VarOpt = None,
+    env: EnvOpt = None,
+    format: FormatOpt = Format.TEXT,  # noqa: A002
+    remote: RemoteOpt = None,
+) -> int:
+    """List earlier applies from the tables' logs: when, by whom, which plan, which commits.
+
+    Example: tablectl runs --select 'lake.sales.*' --days 30
+    """
+    from tablectl.cli.runs import runs_command  # noqa: PLC0415
+
+    request = _request(paths, var, env, remote, (select, tag, exclude))
+    return runs_command(request, ctx.obj, format, RunsOptions(look_back, days, verbose))
+
+
+@app.command()
+def undo(
+    ctx: typer.Context,
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The id of a run, or its beginning (`tablectl runs`).")],
+    paths: PathsArg = None,
+    write: Annotated[bool, typer.Option("--write", help="Write the policies, after showing the change.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking for confirmation.")] = False,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Save the plan of the undo.")] = None,
+    look_back: Annotated[
+        int, typer.Option("--look-back", metavar="COMMITS", min=1, help="Number of commits of a table to search.")
+    ] = 1000,
+    table: Annotated[
+        list[str] | None, typer.Option("--table", metavar="GLOB", help="Undo the run only on these tables.")
+    ] = None,
+    exclude: ExcludeOpt = None,
+    var: VarOpt = None,
+    env: EnvOpt = None,
+    format: FormatOpt = Format.TEXT,  # noqa: A002
+    remote: RemoteOpt = None,
+) -> int:
+    """Undo a run: put the values from before it into the policies, and plan them. Changes no table.
+
+    Values that were changed after the run are not undone. Review the policies and the plan, and apply them like any
+    other.
+
+    Example: tablectl undo 3f2a9c41d7e0 --write --out plans/undo.json
+    """
+    from tablectl.cli.runs import undo_command  # noqa: PLC0415
+
+    if (yes or out) and not write:
+        raise UsageError(f"{'--yes' if yes else '--out'} needs --write", "add --write, or leave it out")
+    request = _request(paths, var, env, remote, (table, None, exclude))
+    return undo_command(request, ctx.obj, format, UndoOptions(run, look_back, write, yes, out))
 
 
 @app.command("import")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tablectl.delta.databricks_runtimes import Runtime, parse_runtime
 from tablectl.delta.dialects import DEFAULT_DIALECT, DIALECTS
 from tablectl.delta.names import DEFAULT_CATALOG, is_absolute, is_environment
 from tablectl.model.calendar import LONGEST, Calendar, Rule, check_cron, check_zone
@@ -54,6 +55,8 @@ class EngineConfig:
     """The catalog of identifiers with two parts."""
     dialect: str = DEFAULT_DIALECT
     """The dialect of statements: ``oss`` or ``databricks``."""
+    runtime: Runtime | None = None
+    """The Databricks Runtime of the engine; ``None`` if it is not stated, which excludes no statement."""
     remote: str | None = None
     """The address of a Spark Connect server; ``None`` for a Spark session in this process."""
     conf: Mapping[str, str] = field(default_factory=dict)
@@ -249,6 +252,7 @@ _KEYS: Mapping[str, Takes] = {
         {
             "catalog": text(_clean),
             "dialect": word(*(each.name for each in DIALECTS)),
+            "runtime": text(parse_runtime),
             "remote": text(_remote),
             "conf": MapOf(text()),
             "exclusive_commits": flag(),

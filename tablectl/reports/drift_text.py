@@ -7,7 +7,7 @@ from difflib import unified_diff
 
 from tablectl.applying.stamp import read_stamp
 from tablectl.log.blame import Origin
-from tablectl.model.table import Commit
+from tablectl.model.table import CatalogDifference, Commit
 from tablectl.model.text import printable, time_text, value_text
 from tablectl.planning.drift import Difference, Drift, TableDrift
 from tablectl.policies.adopt import Adoption
@@ -71,7 +71,14 @@ def table_facts(table: TableDrift) -> list[tuple[str, str]]:
     facts = [("applied", f"last by tablectl in {_commit(table.applied)}")] if table.applied else []
     unclustered = unclustered_of_changes((each.change for each in table.differences), table.live.marks)
     facts += [("unclustered", f"{unclustered} is not clustered by the declared columns")] if unclustered else []
+    facts += [("catalog", catalog_text(each)) for each in table.catalog]
     return facts + ([("error", f"its history cannot be read: {table.trouble}")] if table.trouble else [])
+
+
+def catalog_text(difference: CatalogDifference) -> str:
+    """Where a catalog disagrees with the log of its table."""
+    told, logged = value_text(difference.catalog), value_text(difference.log)
+    return f"disagrees with the log: {printable(difference.what)} is {told} in the catalog and {logged} in the log"
 
 
 def _since(origin: Origin, commit: Commit) -> str:

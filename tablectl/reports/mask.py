@@ -14,7 +14,7 @@ from tablectl.attributes.masked import HIDDEN, MaskedKeys
 from tablectl.model.lint_rules import RULES as CODES
 from tablectl.model.lint_rules import LintRule
 from tablectl.model.plan import Change, CommitEffect, Finding, Plan, Refusal, Statement, TablePlan, Value
-from tablectl.model.table import Commit
+from tablectl.model.table import CatalogDifference, Commit
 from tablectl.model.text import printable
 from tablectl.planning.drift import Difference, Drift, TableDrift
 from tablectl.planning.lint import Linted, LintedTable
@@ -121,7 +121,14 @@ class Mask(MaskedKeys):
             table,
             differences=tuple(map(self._difference, table.differences)),
             applied=self._commit(table.applied) if table.applied else None,
+            catalog=tuple(map(self._catalog, table.catalog)),
         )
+
+    def _catalog(self, difference: CatalogDifference) -> CatalogDifference:
+        if not self.hides(difference.what.removeprefix("property ")):
+            return difference
+        shown = [value if value is None else HIDDEN for value in (difference.catalog, difference.log)]
+        return replace(difference, catalog=shown[0], log=shown[1])
 
     def _difference(self, difference: Difference) -> Difference:
         change, origin = difference.change, difference.origin

@@ -24,7 +24,7 @@ from tablectl.planning.lint import Linted
 from tablectl.policies.config import FILE
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
-from tablectl.reports.drift_text import origin_facts
+from tablectl.reports.drift_text import catalog_text, origin_facts
 from tablectl.reports.wording import GOOD, late_text, outcome_text, risk_text
 from tablectl.version import __version__
 
@@ -224,6 +224,8 @@ def _of_drift(drift: Drift) -> Iterator[SarifResult]:
             declared, found = value_text(each.change.after), value_text(each.change.before)
             message = f"{each.change.id}: declared {declared}, found {found}{said}"
             yield SarifResult("drift", table.spec.name.text, each.change.id, message)
+        for one in table.catalog:
+            yield SarifResult("drift", table.spec.name.text, "", f"the catalog {catalog_text(one)}")
 
 
 def _of_plan(plan: Plan, refused: str) -> Iterator[SarifResult]:
