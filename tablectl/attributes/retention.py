@@ -1,8 +1,8 @@
 """``retention``: how long the log and the files that it no longer names are kept (delta-1.9).
 
 ``log`` bounds time travel and how long a stream may stop: older commits are deleted at a checkpoint. ``deleted_files``
-bounds what VACUUM may delete. Delta rejects a log that is kept for a shorter time than deleted files. ``default`` is a
-table without the property.
+bounds what VACUUM may delete. A log that is kept for a shorter time than deleted files keeps files that no version
+needs; Delta rejects it where its check is on. ``default`` is a table without the property.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Retention(Attribute):
             change=change.id,
             reason=f"the log would be kept for {span_text(after['log'])} and deleted files for "
             f"{span_text(after['deleted_files'])}{'' if planned else f' (`{other}` is not changed)'}; "
-            "Delta rejects a log that is kept for a shorter time",
+            "no version needs those files, and Delta rejects it where its check of the two is on",
             fix="declare a `log` that is at least as long as `deleted_files`",
         )
 
