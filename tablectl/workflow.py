@@ -172,6 +172,8 @@ class Imported:
     """Tables that already have an entry, with its position."""
     failures: tuple[TableFailure, ...]
     unmatched: tuple[str, ...]
+    others: tuple[str, ...] = ()
+    """Why something that a pattern matches is no Delta table."""
 
     @property
     def exit_code(self) -> ExitCode:
@@ -210,6 +212,7 @@ def import_policies(
         skipped=tuple(skipped),
         failures=_sorted(failures),
         unmatched=located.unmatched,
+        others=located.others,
     )
 
 
