@@ -33,7 +33,7 @@ def drift_command(request: CommandRequest, out: Output, reports: ReportFiles, op
     shown = mask.drift(found)
 
     def render(form: ReportFormat, style: Style, adopted: AdoptionFact | None = None) -> str:
-        return render_drift(shown, form, style, context_here(), adopted)
+        return render_drift(shown, form, style, context_here(), adopted, verbose=request.verbose)
 
     if not options.adopt:
         reports.write(render, out)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from tablectl.cli.adoption import agreed, write_adoption
-from tablectl.cli.output import Format, Output, write_file
+from tablectl.cli.output import Output, write_file
 from tablectl.cli.plan_reports import selection_of, warn_unmatched
 from tablectl.cli.request import CommandRequest, RunsOptions, UndoOptions
 from tablectl.model.errors import ExitCode, UsageError
@@ -28,21 +28,21 @@ from tablectl.selection import Selection
 from tablectl.workflow import make_plan
 
 
-def runs_command(request: CommandRequest, out: Output, form: Format, options: RunsOptions) -> ExitCode:
+def runs_command(request: CommandRequest, out: Output, form: ReportFormat, options: RunsOptions) -> ExitCode:
     """List the runs in the tables' logs. Returns 1 if a table cannot be read."""
     within = timedelta(days=options.days) if options.days else None
     with request.open(out) as project:
         specs = project.policies(request.paths)
         found = find_runs(project, specs, selection_of(request), options.look_back, within)
     warn_unmatched(specs, found.unmatched, out)
-    if form is Format.JSON:
+    if form is ReportFormat.JSON:
         out.result(json.dumps(runs_json(found), indent=2) + "\n")
     else:
         out.result(runs_text(found, out.style, verbose=options.verbose))
     return ExitCode.ERROR if found.failures else ExitCode.DONE
 
 
-def undo_command(request: CommandRequest, out: Output, form: Format, options: UndoOptions) -> ExitCode:
+def undo_command(request: CommandRequest, out: Output, form: ReportFormat, options: UndoOptions) -> ExitCode:
     """Show what undoes a run and how the policies change; with ``write``, write the policies and plan them.
 
     Returns 3 if a table is refused, 1 if one cannot be read, otherwise 0.
@@ -51,7 +51,7 @@ def undo_command(request: CommandRequest, out: Output, form: Format, options: Un
         repository, specs = project.repository(request.paths)
         found = _find(project, specs, request, options)
         mask = project.mask
-        if form is Format.JSON:
+        if form is ReportFormat.JSON:
             out.result(json.dumps(undo_json(found.run, found.tables, mask), indent=2) + "\n")
         else:
             out.result(undo_text(found.run, found.tables, mask, out.style))
@@ -65,7 +65,7 @@ def undo_command(request: CommandRequest, out: Output, form: Format, options: Un
         def secret(text: str) -> str:
             return mask.text(text, specs.declarations)
 
-        report = ReportFormat.JSON if form is Format.JSON else ReportFormat.TEXT
+        report = ReportFormat.JSON if form is ReportFormat.JSON else ReportFormat.TEXT
         if not options.write:
             _show(secret(adoption_text(adoption, repository.texts(), out.style)), out, form)
             out.note("to write these policies and plan the undo, add --write")
@@ -99,20 +99,22 @@ def _adoption(project: Project, repository: Repository, found: RunUndo) -> Adopt
     return replace(adoption, left=(*adoption.left, *((project.mask.wish(wish), why) for wish in hidden)))
 
 
-def _show(text: str, out: Output, form: Format) -> None:
-    if form is Format.JSON:
+def _show(text: str, out: Output, form: ReportFormat) -> None:
+    if form is ReportFormat.JSON:
         out.note(text)
     elif text.strip():
         out.result(text)
 
 
-def _plan(project: Project, edited: Specs, found: RunUndo, out: Output, options: UndoOptions, form: Format) -> None:
+def _plan(
+    project: Project, edited: Specs, found: RunUndo, out: Output, options: UndoOptions, form: ReportFormat
+) -> None:
     """The plan of the edited policies for the tables of the run, shown, and saved with ``--out``."""
     names = tuple(escape_glob(table.spec.name.text) for table in found.tables if table.wishes)
     plan = make_plan(project, edited, Selection(names))
     if options.save:
         write_file(options.save, dump_plan(plan), private=project.mask.plan(plan) != plan)
-    if form is not Format.JSON:
+    if form is not ReportFormat.JSON:
         out.result("\n" + render_plan(plan, ReportFormat.TEXT, out.style, project.mask, Context()))
     if options.save:
         out.note(

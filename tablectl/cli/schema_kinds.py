@@ -14,6 +14,7 @@ class SchemaKind(StrEnum):
     PLAN = "plan"
     RUN = "run"
     DRIFT = "drift"
+    STATUS = "status"
 
 
 def schema_of(subject: SchemaKind) -> dict[str, Any]:
@@ -39,3 +40,7 @@ def schema_of(subject: SchemaKind) -> dict[str, Any]:
             from tablectl.reports.schema import drift_schema  # noqa: PLC0415
 
             return drift_schema()
+        case SchemaKind.STATUS:
+            from tablectl.reports.schema import status_schema  # noqa: PLC0415
+
+            return status_schema()

@@ -14,7 +14,8 @@ from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.text import printable, value_text
 from tablectl.planning.drift import Drift, TableDrift
 from tablectl.reports.context import Context
-from tablectl.reports.drift_text import catalog_text, table_drift_text
+from tablectl.reports.drift_document import catalog_text
+from tablectl.reports.drift_text import table_drift_text
 from tablectl.reports.plan_text import table_plan_text
 from tablectl.reports.run_text import table_run_text
 from tablectl.reports.style import Style, printable_lines

@@ -20,6 +20,7 @@ from tablectl.planning.drift import Difference, Drift, TableDrift
 from tablectl.planning.lint import Linted, LintedTable
 from tablectl.policies.adopt import AdoptableValue
 from tablectl.policies.declarations import Declarations
+from tablectl.reports.status import LakeStatus
 
 _PAIR = re.compile(r"`[^`]*`|('(?:[^'\\]|\\.)*') = ('(?:[^'\\]|\\.)*')|'(?:[^'\\]|\\.)*'", re.DOTALL)
 """The parts of a statement, as ``model.sql`` quotes them: names, settings, other literals."""
@@ -63,6 +64,19 @@ class Mask(MaskedKeys):
         if not self.patterns:
             return drift
         return replace(drift, tables=tuple(map(self._table_drift, drift.tables)))
+
+    def status(self, status: LakeStatus) -> LakeStatus:
+        """The state of a lake for display: differences of hidden properties are named without their values."""
+        if not self.patterns:
+            return status
+        tables = (replace(each, differences=tuple(map(self._named, each.differences))) for each in status.tables)
+        return replace(status, tables=tuple(tables))
+
+    def _named(self, difference: str) -> str:
+        """``properties.owner.token: declared a, found b`` without the two values."""
+        name, _, _ = difference.partition(": ")
+        attribute, _, key = name.partition(".")
+        return f"{name}: {HIDDEN}" if self.hides_value(attribute, key) else difference
 
     def lint(self, linted: Linted) -> Linted:
         """Lint results for display."""
