@@ -159,6 +159,10 @@ class Project:
         """The dialect of statements."""
         return self.config.engine.dialect
 
+    def in_dialect(self, name: str) -> Project:
+        """The same repository, as if ``engine.dialect`` were another one."""
+        return replace(self, config=replace(self.config, engine=replace(self.config.engine, dialect=name)))
+
     @property
     def runtime(self) -> Runtime | None:
         """The Databricks Runtime of the engine; ``None`` if it is not stated, or if the dialect has no runtimes."""
@@ -222,7 +226,8 @@ class Project:
         """How to reach object stores: the same for the log of a table and for the records next to it."""
         from tablectl.storage.object_stores import StoreOptions  # noqa: PLC0415  # see the module docstring
 
-        return StoreOptions(families=self.config.stores.families(), access=self.catalogs)
+        stores = self.config.stores
+        return StoreOptions(families=stores.families(), concurrency=stores.concurrency, access=self.catalogs)
 
     @cached_property
     def catalogs(self) -> Catalogs | None:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 import obstore
@@ -19,7 +19,6 @@ from tablectl.delta.layout import LOG
 from tablectl.delta.names import canonical_location
 from tablectl.files import size_text
 from tablectl.model.errors import LiveError
-from tablectl.model.managed_table import ManagedTable
 from tablectl.model.store_options import FAMILIES
 from tablectl.storage.access import Provider
 from tablectl.storage.disk_log import DiskLog
@@ -29,13 +28,12 @@ from tablectl.storage.range_file import RangeFile
 from tablectl.storage.read_budget import OversizeError, ReadBudget
 from tablectl.storage.table_log import DENIED, LINE_BYTES, TableLog, VanishedError
 
+if TYPE_CHECKING:  # writers do without it: only catalogs make such records
+    from tablectl.model.managed_table import ManagedTable
+
 _CHUNK = 1 << 20
 _FEW = 8
 """The number of files of one table that are read in parallel when each can be large."""
-_IN_FLIGHT = 64
-"""The number of parallel requests for all tables together. S3 accepts thousands per second and prefix; a
-proxy may not.
-"""
 _PATIENCE = RetryLimits(tries=5, seconds=30)
 """obstore's default retries for three minutes, which looks like a hang to users."""
 _BLOCK = 1 << 16
@@ -97,7 +95,9 @@ class Stores:
         with self._lock:
             if root not in self._buckets:
                 store = self._memory() if scheme == "memory" else _remote(scheme, authority, self._options, provider)
-                self._pool = self._pool or ThreadPoolExecutor(_IN_FLIGHT, thread_name_prefix="tablectl-live")
+                self._pool = self._pool or ThreadPoolExecutor(
+                    self._options.concurrency, thread_name_prefix="tablectl-live"
+                )
                 self._buckets[root] = LogBucket(store, FAMILIES.get(scheme, ""), self._pool)
             return self._buckets[root]
 
