@@ -204,6 +204,7 @@ def test_the_reason_says_why(effect: CommitEffect, basis: Basis, why: str) -> No
             ),
         ),
         (_AGAIN, _basis("databricks 16.4"), "all concurrent writes fail once (an undocumented error)"),
+        (CommitEffect(removes=("a",)), _basis("delta-rs 1.6.6"), "all concurrent writes fail once (CommitFailedError)"),
     ],
 )
 def test_the_casualties_are_named_with_their_exceptions(effect: CommitEffect, basis: Basis, fails: str) -> None:
