@@ -12,6 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from tablectl.delta.databricks_runtimes import Runtime
+from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
 from tablectl.engine.port import Catalog, Engine
 from tablectl.model.errors import EngineError, PlanFileError, UsageError
@@ -156,6 +158,11 @@ class Project:
     def dialect(self) -> str:
         """The dialect of statements."""
         return self.config.engine.dialect
+
+    @property
+    def runtime(self) -> Runtime | None:
+        """The Databricks Runtime of the engine; ``None`` if it is not stated, or if the dialect has no runtimes."""
+        return self.config.engine.runtime if dialect_of(self.dialect).runtime else None
 
     @property
     def catalog(self) -> str:

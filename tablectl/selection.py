@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tablectl.attributes.policy import needs_marks, needs_size, needs_truncation, needs_vectors
+from tablectl.attributes.policy import changed_values, needs_of
 from tablectl.delta.names import TableName, matches
 from tablectl.engine.port import Catalog
 from tablectl.log.catalog import find_tables, locate_tables
@@ -99,6 +99,8 @@ class LocatedTable:
     """Tables that could not be located, and patterns that could not be looked up."""
     unmatched: tuple[str, ...]
     """Patterns that match no live table."""
+    others: tuple[str, ...] = ()
+    """Why something that a pattern matches is no Delta table."""
 
 
 def locate(
@@ -117,7 +119,7 @@ def locate(
     failures += [failure_of(name.text, where) for name, where in locations.items() if not isinstance(where, str)]
     known = ((spec, locations[spec.name]) for spec in selected)
     placed, shared = _one_name_each([(spec, where) for spec, where in known if isinstance(where, str)])
-    return LocatedTable(tuple(placed), (*failures, *shared), tuple(sorted(unmatched)))
+    return LocatedTable(tuple(placed), (*failures, *shared), tuple(sorted(unmatched)), tuple(sorted(found.others)))
 
 
 def _find(patterns: Sequence[TablePattern], catalog: OpenCatalog, stores: StoreOptions) -> PatternMatches:
@@ -168,17 +170,16 @@ def depth_for(spec: TableSpec, look_back: int) -> Callable[[LiveTable], Depth]:
     """How deep to read a table, depending on its policy: the history of tables that change, and vectors and files if
     their number matters.
     """
-    policy = spec.policy
-    asks = any(needs_vectors(*value) for value in policy.values())
-    truncates = any(needs_truncation(name, value, spec.options) for name, _, value in policy.values())
+    policy, options = spec.policy, spec.options
 
     def depth(live: LiveTable) -> Depth:
         changes = diff(policy, live)
-        counts = asks and live.vectors is None
-        sized = None in {live.files, live.bytes} and any(map(needs_size, changes))
-        truncation = truncates and has_truncation(live)
-        clusters = policy.clustering is not None and needs_marks("clustering", policy.clustering, live, spec.options)
-        marks = spec.options.optimize if clusters else None
+        declared = needs_of(policy.values(), options, live)
+        changed = needs_of(changed_values(changes), options)
+        counts = declared.vectors and live.vectors is None
+        sized = changed.size and None in {live.files, live.bytes}
+        truncation = declared.truncation and has_truncation(live)
+        marks = options.optimize if declared.clustering else None
         deeper = counts or truncation or marks is not None or bool(changes)
         return Depth(look_back if look_back and deeper else 0, counts or sized, truncation=truncation, marks=marks)
 

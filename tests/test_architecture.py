@@ -7,14 +7,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import fields
 from itertools import product
 from pathlib import Path
 
 import pytest
 
 import tablectl
-from tablectl.attributes.policy import ATTRIBUTES, Policy
 from tablectl.model import lint_rules as lint
 from tablectl.model.errors import ExitCode
 from tests.cli.log_lake import create
@@ -152,10 +150,6 @@ def test_a_guard_by_location_loads_no_spark(tmp_path: Path) -> None:
         [sys.executable, "-c", _GUARDED, str(tmp_path)], capture_output=True, text=True, check=True, timeout=60
     )
     assert set(done.stdout.split()).isdisjoint({*_HEAVY, "yaml", "typer", "pydantic"})
-
-
-def test_every_field_of_a_policy_has_its_attribute_in_the_same_order() -> None:
-    assert [attribute.name for attribute in ATTRIBUTES] == [field.name for field in fields(Policy)]
 
 
 def test_exit_codes_are_chosen_in_the_documented_order() -> None:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from tablectl.applying.context import StopTableError
 from tablectl.applying.run_report import RunOutcome
+from tablectl.attributes.basis import basis_of
 from tablectl.model.errors import EngineError
-from tablectl.model.plan import Basis, Change, Phase, Refusal, Statement, TablePlan, strictest
+from tablectl.model.plan import Change, Phase, Refusal, Statement, TablePlan, strictest
 from tablectl.model.table import LiveTable
 from tablectl.model.text import time_text
 from tablectl.planning.actions import refusals_for
@@ -25,7 +26,7 @@ def missing_statements(plan: TablePlan, live: LiveTable, dialect: str) -> list[S
     options = plan.basis.options
     _check(refusals_for(pending, live, dialect, options))
     changes = [current(change, live) for change in pending]
-    basis = Basis.of(live, options)
+    basis = basis_of(live, options)
     derived = derive_table(changes, basis, plan.table, dialect)
     _check(protocol_refusals(derived))
     return [statement for statement in derived.statements if not (statement.only_if and live.vectors == 0)]

@@ -15,7 +15,7 @@ from tablectl.applying.hooks import TableHooks
 from tablectl.applying.observed_writers import active_near, name_of, writers_seen
 from tablectl.applying.run_report import Casualty, CommitRun, RunOutcome, StatementRun, TableRun, WriterRun
 from tablectl.applying.stamp import read_stamp
-from tablectl.attributes.policy import CLUSTERED_DATA, needs_size, needs_truncation, needs_vectors, rewrites
+from tablectl.attributes.policy import changed_values, needs_of
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.model.errors import LiveError, TablectlError, WindowError
@@ -90,14 +90,10 @@ class TableSession:
     def read(self, version: int | None = None) -> LiveTable:
         """The live table, with the details that the changes need."""
         plan, options = self.plan, self.plan.basis.options
-        limited = options.max_bytes is not None and any(map(needs_size, plan.changes))
-        counts = limited or any(
-            rewrites(each) or needs_vectors(each.attribute, each.key, each.after) for each in plan.changes
-        )
-        truncation = any(needs_truncation(change.attribute, change.after, options) for change in plan.changes)
-        follows = options.optimize != "never" and any(change.id == CLUSTERED_DATA for change in plan.changes)
-        marks = options.optimize if follows else None
-        depth = Depth(LOOK_BACK, counts, truncation=truncation, marks=marks, writers=self._writers_matter)
+        needs = needs_of(changed_values(plan.changes), options)
+        counts = needs.rewrite or needs.vectors or (needs.size and options.max_bytes is not None)
+        marks = options.optimize if needs.clustering else None
+        depth = Depth(LOOK_BACK, counts, truncation=needs.truncation, marks=marks, writers=self._writers_matter)
         return self.window.reader.read(plan.table, plan.location, depth, version=version)
 
     def _writers_matter(self, live: LiveTable) -> bool:
@@ -187,6 +183,9 @@ def ended(session: TableSession, end: StopTableError) -> TableRun:
         ours, others = since(session, stale=end.outcome is RunOutcome.STALE)
     except Exception:  # noqa: BLE001  # the outcome is unchanged if the log cannot be read
         ours, others = (), ()
+    if end.outcome in {RunOutcome.LEASE_LOST, RunOutcome.SUCCEEDED}:
+        # Its gate was dead, or its successor's, for an unknown part of the time.
+        others = tuple(replace(each, inside=False) for each in others)
     run = _run_so_far(session, others)
     return replace(run, outcome=end.outcome, message=end.message, hint=end.hint, commits=ours)
 

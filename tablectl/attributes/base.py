@@ -4,18 +4,17 @@ results.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import astuple, dataclass
+from types import MappingProxyType
+from typing import ClassVar
 
-from tablectl.attributes.value_types import ValueType
+from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Rewrite, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
-
-PARTITIONS = "(partitions)"
-"""Used in ``Step.needs``: the step runs after a change of the partition columns. No property has this key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,37 +73,116 @@ def put_back(key: str, basis: Basis) -> Operation:
     return UnsetProperties((key,)) if text is None else SetProperties(((key, text),))
 
 
-class Attribute(Protocol):
-    """One attribute of a table. ``key`` is the property key for ``properties`` and empty for all other attributes."""
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a declaration depends on besides the table's state: how deep the log must be read."""
 
-    @property
-    def name(self) -> str:
-        """The field of ``Policy``."""
-        ...
+    vectors: bool = False
+    """The number of deletion vectors. If no checksum has it, the vectors are counted."""
+    size: bool = False
+    """The table's files and bytes, on which the cost of the change depends. If no checksum has them, they are
+    counted.
+    """
+    rewrite: bool = False
+    """The same, of the version that a rewrite of the whole table starts from."""
+    clustering: bool = False
+    """How the data is clustered."""
+    truncation: bool = False
+    """The age of the history."""
 
-    @property
-    def shape(self) -> ValueType:
-        """The values that a policy may declare."""
-        ...
+    def __or__(self, other: Needs) -> Needs:
+        """Everything that either of two declarations depends on."""
+        return Needs(*(mine or others for mine, others in zip(astuple(self), astuple(other), strict=True)))
 
+
+class Attribute(ABC):
+    """One attribute of a table. ``key`` is the property key for ``properties``, the field for an attribute with fields,
+    and empty for all others.
+
+    A new attribute is a subclass in a file of its own, and an entry in ``policy.ATTRIBUTES``.
+    """
+
+    name: ClassVar[str]
+    """The key in a policy."""
+    shape: ClassVar[ValueType]
+    """The values that a policy may declare."""
+    keys: ClassVar[tuple[str, ...]] = ()
+    """The table properties that belong to the attribute. No policy declares them under ``properties``."""
+
+    @abstractmethod
     def read(self, live: LiveTable, key: str) -> Value:
         """The value in the live table."""
-        ...
 
     def agrees(self, found: Value, declared: Value, key: str) -> bool:
         """Whether a live value satisfies a declared one, by meaning and not by text."""
-        ...
+        del key
+        return found == declared
 
-    def diff(self, declared: Value | Mapping[str, str | None], live: LiveTable) -> Iterable[Change]:
+    @abstractmethod
+    def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
         """The changes that a declaration requires; none if the table already agrees."""
-        ...
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
         """Why the change cannot be made on this table; ``None`` if it can."""
-        ...
+        del change, live, target
+        return None
 
+    @abstractmethod
     def act(self, change: Change, basis: Basis) -> Action:
         """The action that makes the change. It depends only on the arguments, so that a loaded plan can derive it
         again.
         """
-        ...
+
+    def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
+        """What a policy made from a live table declares: pairs of key and value, and sentences about what no policy can
+        declare. Only what is set on the table, and no engine defaults.
+        """
+        del live
+        yield from ()
+
+    def planned(self, declared: Declared) -> Mapping[str, str | None]:
+        """The table properties that follow from a declaration, for rules that look at more than one attribute."""
+        del declared
+        return NOTHING_PLANNED
+
+    def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
+        """What a value depends on. ``live`` is ``None`` for the value of a change, which differs from the table's."""
+        del key, value, options, live
+        return NO_NEEDS
+
+    def check_declarable(self, change: Change) -> None:
+        """Raises ``ValueError`` for a change that no policy can declare."""
+        declared = {change.key: change.after} if self.shape.mapped else change.after
+        if declared is None or bool(change.key) != self.shape.mapped:
+            raise ValueError(f"no policy can ask for {change.id}")
+        if not self.shape.admits(declared):
+            raise ValueError(f"no policy can declare {change.after!r} of {change.id}")
+
+
+class WordAttribute(Attribute):
+    """An attribute whose value is one of several words. The first of its ``keys`` says whether it is set."""
+
+    def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
+        """Yields at most one change."""
+        found = self.read(live, "")
+        if isinstance(declared, str) and not self.agrees(found, declared, ""):
+            yield Change(attribute=self.name, before=found, after=declared, via=self.between(found, declared))
+
+    def between(self, found: Value, declared: str) -> tuple[Value, ...]:
+        """The values that the change's own statements leave on the way."""
+        del found, declared
+        return ()
+
+    def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
+        """The value, if the property is set."""
+        if live.property(self.keys[0]) is not None:
+            yield "", self.read(live, "")
+
+
+NO_NEEDS = Needs()
+NOTHING_PLANNED: Mapping[str, str | None] = MappingProxyType({})
+
+
+def is_true(value: str | None) -> bool:
+    """Whether a boolean property is set to true."""
+    return (value or "false").lower() == "true"

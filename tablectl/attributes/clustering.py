@@ -12,40 +12,31 @@ for ``full`` also files clustered by other columns. New data does not count: its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import TypeVar
 
-from tablectl.attributes.base import PARTITIONS, Action, ChangeTarget, Step
+from tablectl.attributes.base import NO_NEEDS, Action, Attribute, ChangeTarget, Needs, Step
+from tablectl.attributes.column_lists import folded, paths_of, resolved
 from tablectl.attributes.rewrite_limits import why_too_large
-from tablectl.attributes.value_types import ValueType
+from tablectl.attributes.statistics import STATS_KEYS, has_order, has_statistics
+from tablectl.attributes.value_types import Declared, ValueType
+from tablectl.delta import keys
 from tablectl.delta.names import (
-    ColumnPath,
-    NameSyntaxError,
     column_text,
-    fold_column,
     parse_column,
 )
-from tablectl.delta.properties import parse_columns
-from tablectl.delta.schema import Field, Schema
-from tablectl.model.operations import ClusterBy, OptimizeData, Repartition
-from tablectl.model.plan import Basis, Change, ColumnFact, Refusal, Rewrite, Value
+from tablectl.model.operations import PARTITIONS, ClusterBy, OptimizeData, Repartition
+from tablectl.model.plan import Basis, Change, Refusal, Rewrite, Value
 from tablectl.model.table import ClusteringState, FileGroup, LiveTable
+from tablectl.model.table_options import TableOptions
 
-MAX_COLUMNS = 4
 DATA = "data"
 """The key of the attribute's second fact."""
-_DOMAIN = "delta.clustering"
-STATS_KEYS = ("delta.dataSkippingNumIndexedCols", "delta.dataSkippingStatsColumns")
-_DEFAULT_INDEXED = 32
-_NO_COLUMNS: frozenset[ColumnPath] = frozenset()
-_Parsed = TypeVar("_Parsed")
-_TYPES = frozenset(
-    {"byte", "short", "integer", "long", "float", "double", "date", "timestamp", "timestamp_ntz", "string"}
-)
+CLUSTERED_DATA = f"clustering.{DATA}"
+"""The id of the change that makes the data follow the clustering columns."""
 
 
-class Clustering:
+class Clustering(Attribute):
     """The attribute ``clustering``."""
 
     name = "clustering"
@@ -54,7 +45,9 @@ class Clustering:
         description="Liquid clustering columns, in order; nested as a.b, a literal dot in backticks.",
         words=("none",),
         columns=True,
+        most_columns=4,
     )
+    keys = (keys.CLUSTERING_COLUMNS,)
 
     def read(self, live: LiveTable, key: str) -> Value:
         """The columns in the table's spelling, or ``none``. For the key ``data``, whether the data follows them."""
@@ -64,14 +57,14 @@ class Clustering:
 
     def agrees(self, found: Value, declared: Value, key: str) -> bool:
         """Compares the columns in order. Delta ignores the case of column names."""
-        return _folded(found) == _folded(declared)
+        return folded(found) == folded(declared)
 
-    def diff(self, declared: Value | Mapping[str, str | None], live: LiveTable) -> Iterable[Change]:
+    def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
         """Yields at most one change of the columns, in the table's spelling, and one of ``data``."""
         found = self.read(live, "")
         if not isinstance(declared, str | tuple):
             return
-        spelled, facts = _resolve(declared, live.schema)
+        spelled, facts = resolved(declared, live.schema)
         if not self.agrees(found, declared, ""):
             yield Change(attribute=self.name, before=found, after=spelled, columns=facts)
         if isinstance(spelled, tuple) and live.marks and _left(live, live.marks, spelled).files:
@@ -99,12 +92,33 @@ class Clustering:
             return Action(change, (_optimize(change, basis),))
         note = "" if basis.clustered else "writer protocol 7 with the features clustering and domainMetadata"
         step = Step(
-            ClusterBy(_paths(change.after)),
+            ClusterBy(paths_of(change.after)),
             needs=(*STATS_KEYS, PARTITIONS),
-            undo=ClusterBy(_paths(change.before)),
+            undo=ClusterBy(paths_of(change.before)),
             undo_note=note,
         )
         return Action(change, (step,))
+
+    def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
+        """The columns, if there are any."""
+        if live.clustering:
+            yield "", self.read(live, "")
+
+    def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
+        """How the data is clustered, if it must follow the columns or if they change."""
+        follows = options.optimize != "never"
+        if key == DATA:
+            return Needs(size=value == "clustered", clustering=follows)
+        if live is None or not isinstance(value, tuple):
+            return NO_NEEDS
+        return Needs(clustering=follows or not self.agrees(self.read(live, ""), value, ""))
+
+    def check_declarable(self, change: Change) -> None:
+        """The second fact follows from an option, and has one direction."""
+        if change.key != DATA:
+            super().check_declarable(change)
+        elif (change.before, change.after) != ("outdated", "clustered"):
+            raise ValueError(f"no policy can ask for {change.id}")
 
 
 def _check_data(change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
@@ -150,32 +164,9 @@ def _optimize(change: Change, basis: Basis) -> Step:
         bytes_at_most=total.bytes - shielded.bytes,
     )
     note = "the rewritten files, with the same rows"
-    return Step(OptimizeData(full), needs=(_DOMAIN,), undo_note=note, rewrite=cost if basis.marks else None)
-
-
-def _paths(value: Value) -> tuple[ColumnPath, ...]:
-    return tuple(parse_column(text) for text in value) if isinstance(value, tuple) else ()
-
-
-def _folded(value: Value) -> object:
-    if not isinstance(value, tuple):
-        return value
-    try:
-        return tuple(fold_column(path) for path in _paths(value))
-    except NameSyntaxError:
-        return value
-
-
-def _resolve(declared: str | tuple[str, ...], schema: Schema) -> tuple[Value, tuple[ColumnFact, ...]]:
-    if isinstance(declared, str):
-        return declared, ()
-    spelled, facts = [], []
-    for text in declared:
-        found = schema.find(parse_column(text))
-        spelled.append(column_text(found[0]) if found else text)
-        if found:
-            facts.append(ColumnFact(column=spelled[-1], type=found[1].type))
-    return tuple(spelled), tuple(facts)
+    return Step(
+        OptimizeData(full), needs=(keys.CLUSTERING_DOMAIN,), undo_note=note, rewrite=cost if basis.marks else None
+    )
 
 
 def _check_column(change: Change, text: str, live: LiveTable, target: ChangeTarget) -> Refusal | None:
@@ -189,7 +180,7 @@ def _check_column(change: Change, text: str, live: LiveTable, target: ChangeTarg
             condition="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
         )
     path, field = found
-    if not _clusterable(field):
+    if not has_order(field):
         return Refusal(
             change=change.id,
             reason=f"column {text} is of type {field.type}, which has no order that clustering could use",
@@ -200,41 +191,7 @@ def _check_column(change: Change, text: str, live: LiveTable, target: ChangeTarg
         return Refusal(
             change=change.id,
             reason=f"Delta collects no statistics for column {text}, and clustering needs them",
-            fix=f"declare {STATS_KEYS[1]} with {text} in it, or a larger {STATS_KEYS[0]}, under `properties`",
+            fix=f"name {text} in `data_skipping`, or declare a larger {keys.INDEXED_COLUMNS} under `properties`",
             condition="DELTA_CLUSTERING_COLUMN_MISSING_STATS",
         )
     return None
-
-
-def _clusterable(field: Field) -> bool:
-    return field.type in _TYPES or field.type.startswith(("decimal", "string", "char", "varchar"))
-
-
-def has_statistics(path: ColumnPath, schema: Schema, property_of: Callable[[str], str | None]) -> bool:
-    """Whether Delta collects statistics for a leaf column, given the table's properties.
-
-    ``delta.dataSkippingStatsColumns`` names columns or structs and takes precedence over
-    ``delta.dataSkippingNumIndexedCols``, which counts leaves in schema order. Partition columns do not count
-    (delta-1.4).
-    """
-    named = property_of(STATS_KEYS[1])
-    if named is not None:
-        return names_statistics(path, named)
-    limit = _parsed(int, property_of(STATS_KEYS[0]) or "", _DEFAULT_INDEXED)
-    if limit < 0:
-        return True
-    leaves = (leaf for leaf, _ in schema.leaves())
-    return fold_column(path) in {fold_column(leaf) for leaf in islice(leaves, limit)}
-
-
-def names_statistics(path: ColumnPath, named: str) -> bool:
-    """Whether a list such as ``delta.dataSkippingStatsColumns`` names a leaf column, or a struct that contains it."""
-    folded = fold_column(path)
-    return any(folded[: len(column)] == column for column in _parsed(parse_columns, named, _NO_COLUMNS))
-
-
-def _parsed(parse: Callable[[str], _Parsed], text: str, otherwise: _Parsed) -> _Parsed:
-    try:
-        return parse(text)
-    except ValueError:
-        return otherwise

@@ -7,27 +7,27 @@ mapping ``id`` keeps it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal, get_args
 
-from tablectl.attributes.base import Action, ChangeTarget, Step, put_back
+from tablectl.attributes.base import NO_NEEDS, Action, ChangeTarget, Needs, Step, WordAttribute, is_true, put_back
 from tablectl.attributes.rewrite_limits import why_no_rewrite
-from tablectl.attributes.value_types import ValueType
+from tablectl.attributes.value_types import Declared, ValueType
+from tablectl.delta import keys
 from tablectl.delta.names import ColumnPath, column_text
-from tablectl.model.operations import MAPPING_KEY, RemoveMapping, SetProperties
+from tablectl.model.operations import RemoveMapping, SetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
 from tablectl.model.table import LiveTable
+from tablectl.model.table_options import TableOptions
 
 ColumnMappingValue = Literal["name", "none"]
 
-_MANIFEST_KEY = "delta.compatibility.symlinkFormatManifest.enabled"
-_ICEBERG_KEYS = ("delta.enableIcebergCompatV1", "delta.enableIcebergCompatV2", "delta.enableIcebergCompatV3")
 _FEATURE = "columnMapping"
 _NOT_IN_PARQUET = frozenset(" ,;{}()\n\t=")
 """Characters that a column name must not contain if data files use the same name."""
 
 
-class ColumnMapping:
+class ColumnMapping(WordAttribute):
     """The attribute ``column_mapping``."""
 
     name = "column_mapping"
@@ -37,22 +37,11 @@ class ColumnMapping:
         "removing a mapping rewrites the table, and is refused without `rewrite: allowed`.",
         words=get_args(ColumnMappingValue),
     )
+    keys = (keys.COLUMN_MAPPING,)
 
     def read(self, live: LiveTable, key: str) -> Value:
-        """``name``, ``id`` or ``none``."""
-        return (live.property(MAPPING_KEY) or "none").lower()
-
-    def agrees(self, found: Value, declared: Value, key: str) -> bool:
-        """Compares the modes. Mapping by ``id`` supports everything that mapping by ``name`` does, but is a different
-        format.
-        """
-        return found == declared
-
-    def diff(self, declared: Value | Mapping[str, str | None], live: LiveTable) -> Iterable[Change]:
-        """Yields at most one change."""
-        found = self.read(live, "")
-        if isinstance(declared, str) and not self.agrees(found, declared, ""):
-            yield Change(attribute=self.name, before=found, after=declared)
+        """``name``, ``id`` or ``none``. ``id`` supports everything that ``name`` does, but is a different format."""
+        return (live.property(keys.COLUMN_MAPPING) or "none").lower()
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
         """Refuses what Delta would reject, what Delta would break, and a rewrite without consent."""
@@ -61,14 +50,22 @@ class ColumnMapping:
 
     def act(self, change: Change, basis: Basis) -> Action:
         """One statement: a property, or the rewrite."""
-        on = SetProperties(((MAPPING_KEY, "name"),))
+        on = SetProperties(((keys.COLUMN_MAPPING, "name"),))
         if change.after == "name":
             kept = "" if basis.protocol.protocol().has(_FEATURE) else ", and the protocol feature columnMapping"
             note = f"the names in the data files (undoing that rewrites all of them){kept}"
-            return Action(change, (Step(on, needs=(_MANIFEST_KEY,), undo=RemoveMapping(), undo_note=note),))
+            return Action(change, (Step(on, needs=(keys.MANIFEST,), undo=RemoveMapping(), undo_note=note),))
         note = "the protocol feature columnMapping, and the rewritten files, with the same rows"
-        undo = put_back(MAPPING_KEY, basis) if change.before == "name" else None
-        return Action(change, (Step(RemoveMapping(), needs=_ICEBERG_KEYS, undo=undo, undo_note=note),))
+        undo = put_back(keys.COLUMN_MAPPING, basis) if change.before == "name" else None
+        return Action(change, (Step(RemoveMapping(), needs=keys.ICEBERG_COMPATS, undo=undo, undo_note=note),))
+
+    def planned(self, declared: Declared) -> Mapping[str, str | None]:
+        """The mode."""
+        return {keys.COLUMN_MAPPING: str(declared)}
+
+    def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
+        """Removing the mapping rewrites all files."""
+        return Needs(size=True) if value == "none" else NO_NEEDS
 
 
 def _against_mapping(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[Refusal]:
@@ -80,17 +77,17 @@ def _against_mapping(change: Change, live: LiveTable, target: ChangeTarget) -> I
             "or apply `column_mapping: none` with `rewrite: allowed` first",
             condition="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
         )
-    if _is_true(target.property(live, _MANIFEST_KEY)):
+    if is_true(target.property(live, keys.MANIFEST)):
         yield Refusal(
             change=change.id,
             reason="the table writes symlink manifests, whose readers do not know the names in the data files",
-            fix=f"declare {_MANIFEST_KEY}: false under `properties`, or leave the mapping off",
+            fix=f"declare {keys.MANIFEST}: false under `properties`, or leave the mapping off",
             condition="DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING",
         )
 
 
 def _against_removal(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[Refusal]:
-    if any(_is_true(target.property(live, key)) for key in _ICEBERG_KEYS):
+    if any(is_true(target.property(live, key)) for key in keys.ICEBERG_COMPATS):
         yield Refusal(
             change=change.id,
             reason="the table is kept compatible with Iceberg, which needs its columns mapped",
@@ -126,7 +123,3 @@ def _mapped(path: ColumnPath, live: LiveTable) -> bool:
 
 def _some(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} (and {len(names) - 1} more)"
-
-
-def _is_true(value: str | None) -> bool:
-    return (value or "false").lower() == "true"

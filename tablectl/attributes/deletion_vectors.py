@@ -8,33 +8,33 @@ instead, and the policy requires history to be deleted, which also ends the prot
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, get_args
 
-from tablectl.attributes.base import Action, ChangeTarget, Step, put_back
-from tablectl.attributes.features import PROTECTION
-from tablectl.attributes.value_types import ValueType
-from tablectl.model.operations import VECTORS_KEY, DropFeature, Purge, SetProperties, compat_key
+from tablectl.attributes.base import Action, ChangeTarget, Needs, Step, WordAttribute, is_true, put_back
+from tablectl.attributes.value_types import Declared, ValueType
+from tablectl.delta import keys
+from tablectl.delta.protocol import PROTECTION
+from tablectl.model.operations import DropFeature, Purge, SetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
 from tablectl.model.table import LiveTable
+from tablectl.model.table_options import TableOptions
 
 DeletionVectorsValue = Literal["enabled", "disabled", "purged", "dropped"]
 
-KEY = VECTORS_KEY
-MANIFEST_KEY = "delta.compatibility.symlinkFormatManifest.enabled"
 BESIDE_MANIFEST = (
     "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED.PERSISTENT_DELETION_VECTORS_WITH_INCREMENTAL_MANIFEST_GENERATION"
 )
 FEATURE = "deletionVectors"
-RETENTION = "delta.dropFeatureTruncateHistory.retentionDuration"
+RETENTION = keys.TRUNCATION_RETENTION
 PROTECTED = "protected"
 _OFF = ("disabled", "purged", PROTECTED, "dropped")
 """The values of a table that writes no vectors, the weakest first. Each satisfies the preceding ones."""
-_ICEBERG_KEYS = (compat_key(1), compat_key(2))
+_ICEBERG_KEYS = (keys.iceberg_compat(1), keys.iceberg_compat(2))
 """The versions of Iceberg compatibility that allow no deletion vectors. V3 allows them (delta-1.3)."""
 
 
-class DeletionVectors:
+class DeletionVectors(WordAttribute):
     """The attribute ``deletion_vectors``."""
 
     name = "deletion_vectors"
@@ -44,6 +44,7 @@ class DeletionVectors:
         "`purged`: no new ones, and none left in the current version. `dropped`: readers do not need to support them.",
         words=get_args(DeletionVectorsValue),
     )
+    keys = (keys.DELETION_VECTORS,)
 
     def read(self, live: LiveTable, key: str) -> Value:
         """``enabled``, ``disabled``, ``purged``, ``protected`` or ``dropped``.
@@ -51,7 +52,7 @@ class DeletionVectors:
         A table whose protocol never had the feature reads ``dropped``. A table with the feature and an unknown number
         of vectors reads ``disabled``, because a REORG with nothing to purge makes no commit (delta-5).
         """
-        if _is_true(live.property(KEY)):
+        if is_true(live.property(keys.DELETION_VECTORS)):
             return "enabled"
         if live.protocol.has(FEATURE):
             return "purged" if live.vectors == 0 else "disabled"
@@ -62,7 +63,7 @@ class DeletionVectors:
         off = found in _OFF and declared in _OFF and _OFF.index(found) >= _OFF.index(declared)
         return found == declared or off
 
-    def diff(self, declared: Value | Mapping[str, str | None], live: LiveTable) -> Iterable[Change]:
+    def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
         """Yields at most one change."""
         found = self.read(live, "")
         if isinstance(found, str) and isinstance(declared, str) and not self.agrees(found, declared, ""):
@@ -74,14 +75,14 @@ class DeletionVectors:
         """Readers of symlink manifests and of Iceberg do not support vectors, so Delta rejects vectors there
         (delta-1.3).
         """
-        if change.after == "enabled" and _is_true(target.property(live, MANIFEST_KEY)):
+        if change.after == "enabled" and is_true(target.property(live, keys.MANIFEST)):
             return Refusal(
                 change=change.id,
                 reason="the table writes symlink manifests, which cannot say that a row is deleted",
-                fix=f"declare {MANIFEST_KEY}: false under `properties`, or leave deletion vectors off",
+                fix=f"declare {keys.MANIFEST}: false under `properties`, or leave deletion vectors off",
                 condition=BESIDE_MANIFEST,
             )
-        if change.after == "enabled" and any(_is_true(target.property(live, key)) for key in _ICEBERG_KEYS):
+        if change.after == "enabled" and any(is_true(target.property(live, key)) for key in _ICEBERG_KEYS):
             return Refusal(
                 change=change.id,
                 reason="the table is, or would be, readable as Iceberg, whose readers do not know deletion vectors",
@@ -94,12 +95,20 @@ class DeletionVectors:
         """Enabling sets one property. A purge runs REORG while the writers of new vectors wait, disables the property,
         and runs REORG again if vectors were written in between.
         """
-        on = SetProperties(((KEY, "true"),))
-        off = SetProperties(((KEY, "false"),))
+        on = SetProperties(((keys.DELETION_VECTORS, "true"),))
+        off = SetProperties(((keys.DELETION_VECTORS, "false"),))
         if change.after == "enabled":
             note = "" if basis.protocol.protocol().has(FEATURE) else "the protocol feature deletionVectors"
             return Action(
-                change, (Step(on, needs=(MANIFEST_KEY, *_ICEBERG_KEYS), undo=put_back(KEY, basis), undo_note=note),)
+                change,
+                (
+                    Step(
+                        on,
+                        needs=(keys.MANIFEST, *_ICEBERG_KEYS),
+                        undo=put_back(keys.DELETION_VECTORS, basis),
+                        undo_note=note,
+                    ),
+                ),
             )
         rewritten = "the rewritten files, with the same rows"
         purges = change.after in {"purged", "dropped"}
@@ -107,12 +116,27 @@ class DeletionVectors:
         if change.before == "enabled":
             if purges and basis.vectors != 0:
                 steps.append(Step(Purge(), undo_note=rewritten, only_if_vectors=True, id="purge-before"))
-            steps.append(Step(off, undo=put_back(KEY, basis)))
+            steps.append(Step(off, undo=put_back(keys.DELETION_VECTORS, basis)))
         if purges and change.before in {"enabled", "disabled"}:
-            steps.append(Step(Purge(), needs=(KEY,), undo_note=rewritten, only_if_vectors=True, id="purge"))
+            steps.append(
+                Step(Purge(), needs=(keys.DELETION_VECTORS,), undo_note=rewritten, only_if_vectors=True, id="purge")
+            )
         if change.after == "dropped":
             steps += _drops(change, basis)
         return Action(change, tuple(steps))
+
+    def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
+        """``enabled`` or ``disabled``: the weakest value of a table that writes no vectors."""
+        if live.property(keys.DELETION_VECTORS) is not None:
+            yield "", "enabled" if self.read(live, "") == "enabled" else "disabled"
+
+    def planned(self, declared: Declared) -> Mapping[str, str | None]:
+        """The property."""
+        return {keys.DELETION_VECTORS: "true" if declared == "enabled" else "false"}
+
+    def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
+        """Whether vectors remain, and when history may be deleted."""
+        return Needs(vectors=value in {"purged", "dropped"}, truncation=value == "dropped" and options.truncate_history)
 
 
 def _on_the_way(before: str, after: str, live: LiveTable) -> tuple[Value, ...]:
@@ -140,10 +164,8 @@ def _drops(change: Change, basis: Basis) -> Iterable[Step]:
         stays = f"the protocol feature {PROTECTION} and delta.requireCheckpointProtectionBeforeVersion"
         undo = SetProperties(((f"delta.feature.{FEATURE}", "supported"),))
         drop = DropFeature(FEATURE, truncate)
-        yield Step(drop, needs=(KEY,), undo=undo, undo_note=lost if truncate else stays, due=due, id="drop")
+        yield Step(
+            drop, needs=(keys.DELETION_VECTORS,), undo=undo, undo_note=lost if truncate else stays, due=due, id="drop"
+        )
     if truncate and basis.protocol.protocol().has(PROTECTION):
         yield Step(DropFeature(PROTECTION, truncate_history=True), undo_note=lost, due=due, id="drop-protection")
-
-
-def _is_true(value: str | None) -> bool:
-    return (value or "false").lower() == "true"

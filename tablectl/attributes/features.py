@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tablectl.delta.protocol import READER_FEATURES, Protocol
+from tablectl.delta.protocol import PROTECTION, READER_FEATURES, Protocol
 from tablectl.model.plan import FeatureFact, Leaves
 
 _HISTORY = READER_FEATURES - {
@@ -24,8 +24,6 @@ _FREELY = frozenset(
         "coordinatedCommits-preview",
     }
 )
-PROTECTION = "checkpointProtection"
-"""Keeps the history from before a feature was dropped readable."""
 _TRUNCATES = frozenset({PROTECTION})
 """Features that only TRUNCATE HISTORY removes."""
 
@@ -40,11 +38,6 @@ def leaves(feature: str) -> Leaves:
     if feature in _HISTORY:
         return "with history"
     return "freely" if feature in _FREELY else "never"
-
-
-def needs_protection(feature: str, *, truncate_history: bool, protocol: Protocol) -> bool:
-    """Whether ``DROP FEATURE`` adds ``checkpointProtection``: for a reader feature whose history stays (delta-1.15)."""
-    return feature in READER_FEATURES and not truncate_history and not protocol.has(PROTECTION)
 
 
 def added_features(before: Protocol, after: Protocol) -> tuple[FeatureFact, ...]:

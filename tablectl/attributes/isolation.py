@@ -6,11 +6,12 @@ declared level is therefore always written to the table and never assumed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Literal, get_args
 
-from tablectl.attributes.base import Action, ChangeTarget, Step, put_back
-from tablectl.attributes.value_types import ValueType
+from tablectl.attributes.base import Action, ChangeTarget, Step, WordAttribute, put_back
+from tablectl.attributes.value_types import Declared, ValueType
+from tablectl.delta import keys
 from tablectl.delta.dialects import dialect_of
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
@@ -18,10 +19,8 @@ from tablectl.model.table import LiveTable
 
 IsolationValue = Literal["Serializable", "WriteSerializable", "default"]
 
-KEY = "delta.isolationLevel"
 
-
-class Isolation:
+class Isolation(WordAttribute):
     """The attribute ``isolation``."""
 
     name = "isolation"
@@ -30,27 +29,18 @@ class Isolation:
         description="Isolation level of writes, pinned as delta.isolationLevel; `default` leaves it unset.",
         words=get_args(IsolationValue),
     )
+    keys = (keys.ISOLATION_LEVEL,)
 
     def read(self, live: LiveTable, key: str) -> Value:
-        """The stored level in its usual spelling; ``default`` if none is stored."""
-        stored = live.property(KEY)
+        """The stored level in its usual spelling; ``default`` if none is stored. Delta accepts a level in any letter
+        case and stores it as typed.
+        """
+        stored = live.property(keys.ISOLATION_LEVEL)
         if stored is None:
             return "default"
         return next(
             (level for level in ("Serializable", "WriteSerializable") if level.lower() == stored.lower()), stored
         )
-
-    def agrees(self, found: Value, declared: Value, key: str) -> bool:
-        """Compares the levels. Delta accepts them in any letter case and stores them as typed; ``read`` normalises
-        them.
-        """
-        return found == declared
-
-    def diff(self, declared: Value | Mapping[str, str | None], live: LiveTable) -> Iterable[Change]:
-        """Yields at most one change."""
-        found = self.read(live, "")
-        if isinstance(declared, str) and not self.agrees(found, declared, ""):
-            yield Change(attribute=self.name, before=found, after=declared)
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
         """Open-source Delta honours a stored WriteSerializable but rejects setting it (delta-1.2)."""
@@ -69,9 +59,17 @@ class Isolation:
         """Sets or unsets one property."""
         lost = change.before not in {"Serializable", "default"}
         note = f"the new level: open-source Delta cannot set {change.before} again" if lost else ""
-        undo = None if lost else put_back(KEY, basis)
+        undo = None if lost else put_back(keys.ISOLATION_LEVEL, basis)
         return Action(change, (Step(_operation(change.after), undo=undo, undo_note=note),))
+
+    def planned(self, declared: Declared) -> Mapping[str, str | None]:
+        """The stored level."""
+        return {keys.ISOLATION_LEVEL: None if declared == "default" else str(declared)}
 
 
 def _operation(level: Value) -> Operation:
-    return UnsetProperties((KEY,)) if level == "default" else SetProperties(((KEY, str(level)),))
+    return (
+        UnsetProperties((keys.ISOLATION_LEVEL,))
+        if level == "default"
+        else SetProperties(((keys.ISOLATION_LEVEL, str(level)),))
+    )

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property
 
-from tablectl.delta.properties import OWNED
+from tablectl.attributes.policy import OWNED
 
 HIDDEN = "••••••"
+_OWNERS = frozenset(OWNED.values())
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,9 @@ class MaskedKeys:
         return bool(self.patterns) and self._keys.match(key) is not None
 
     def hides_value(self, attribute: str, key: str) -> bool:
-        """Whether the values of an attribute are hidden. ``key`` is a property key; empty for every other attribute."""
-        return bool(self.patterns) and (self.hides(key) if key else attribute in self._attributes)
+        """Whether the values of an attribute are hidden. ``key`` is that of a change."""
+        of_property = key and attribute not in _OWNERS
+        return bool(self.patterns) and (self.hides(key) if of_property else attribute in self._attributes)
 
 
 NO_MASK = MaskedKeys()

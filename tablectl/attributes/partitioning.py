@@ -6,11 +6,12 @@ allowed`` (docs/partitioning.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
-from tablectl.attributes.base import Action, ChangeTarget, Step
+from tablectl.attributes.base import NO_NEEDS, Action, Attribute, ChangeTarget, Needs, Step
 from tablectl.attributes.rewrite_limits import why_too_large
-from tablectl.attributes.value_types import ValueType
+from tablectl.attributes.value_types import Declared, ValueType
+from tablectl.delta import keys
 from tablectl.delta.columns import Column, columns_of
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import NameSyntaxError, column_text, parse_column
@@ -18,9 +19,8 @@ from tablectl.delta.schema import Schema
 from tablectl.model.operations import ClusterBy, Repartition
 from tablectl.model.plan import Basis, Change, ColumnFact, Refusal, Value
 from tablectl.model.table import LiveTable
+from tablectl.model.table_options import TableOptions
 
-APPEND_ONLY = "delta.appendOnly"
-ROW_TRACKING = "delta.enableRowTracking"
 _TYPES = frozenset(
     {"byte", "short", "integer", "long", "float", "double", "boolean", "date", "timestamp", "timestamp_ntz", "string"}
 )
@@ -51,7 +51,7 @@ _EXPLICIT = "delta.identity.allowExplicitInsert"
 _HARMLESS = "declare the current partitioning"
 
 
-class Partitioning:
+class Partitioning(Attribute):
     """The attribute ``partitioning``."""
 
     name = "partitioning"
@@ -60,6 +60,7 @@ class Partitioning:
         description="Partition columns, in order. A change rewrites the table: refused without `rewrite: allowed`.",
         words=("none",),
         columns=True,
+        top_level=True,
     )
 
     def read(self, live: LiveTable, key: str) -> Value:
@@ -70,7 +71,7 @@ class Partitioning:
         """Compares the columns in order, because the order determines the directories."""
         return _folded(found) == _folded(declared)
 
-    def diff(self, declared: Value | Mapping[str, str | None], live: LiveTable) -> Iterable[Change]:
+    def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
         """Yields at most one change, with the columns in the table's spelling."""
         found = self.read(live, "")
         if not isinstance(declared, str | tuple) or self.agrees(found, declared, ""):
@@ -91,6 +92,15 @@ class Partitioning:
         """One overwrite of the whole table."""
         back = Repartition(_names(change.before))
         return Action(change, (Step(Repartition(_names(change.after)), undo=back),))
+
+    def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
+        """The columns, if there are any."""
+        if live.partition_columns:
+            yield "", self.read(live, "")
+
+    def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
+        """A change rewrites the whole table."""
+        return NO_NEEDS if live else Needs(size=True, rewrite=True)
 
 
 _Problem = tuple[str, str, str]
@@ -143,10 +153,10 @@ def _lost(live: LiveTable, target: ChangeTarget) -> Iterator[_Problem]:
     if live.clustering and not any(isinstance(each, ClusterBy) for each in target.operations):
         columns = ", ".join(column_text(path) for path in live.clustering)
         yield f"the table is clustered by {columns}, which a rewrite removes", "declare `clustering: none` too", ""
-    if (target.property(live, APPEND_ONLY) or "").lower() == "true":
-        fix = f"declare {APPEND_ONLY}: null under `properties`"
+    if (target.property(live, keys.APPEND_ONLY) or "").lower() == "true":
+        fix = f"declare {keys.APPEND_ONLY}: null under `properties`"
         yield "the table is append-only: Delta takes no overwrite", fix, "DELTA_CANNOT_MODIFY_APPEND_ONLY"
-    if (target.property(live, ROW_TRACKING) or "").lower() == "true":
+    if (target.property(live, keys.ROW_TRACKING) or "").lower() == "true":
         yield "row tracking is on, and the rewritten rows would get new row ids", "turn row tracking off first", ""
     unknown = sorted((live.protocol.reader_features | live.protocol.writer_features) - _KEPT)
     if unknown:

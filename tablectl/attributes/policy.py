@@ -1,64 +1,32 @@
-"""The attributes that a policy may declare, one optional field each. An omitted field is not managed."""
+"""The list of attributes, and what follows from it: policies, the keys that belong to attributes, how deep to read a
+table.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from functools import reduce
+from operator import or_
+from types import MappingProxyType
+from typing import Any
 
-from tablectl.attributes.base import Attribute
-from tablectl.attributes.clustering import DATA, Clustering
-from tablectl.attributes.column_mapping import ColumnMapping, ColumnMappingValue
-from tablectl.attributes.deletion_vectors import MANIFEST_KEY, DeletionVectors, DeletionVectorsValue
-from tablectl.attributes.isolation import Isolation, IsolationValue
+from tablectl.attributes.base import NO_NEEDS, Attribute, Needs
+from tablectl.attributes.clustering import Clustering
+from tablectl.attributes.column_mapping import ColumnMapping
+from tablectl.attributes.data_skipping import DataSkipping
+from tablectl.attributes.deletion_vectors import DeletionVectors
+from tablectl.attributes.isolation import Isolation
 from tablectl.attributes.partitioning import Partitioning
 from tablectl.attributes.properties import Properties
-from tablectl.attributes.row_tracking import RowTracking, RowTrackingValue
-from tablectl.attributes.uniform import Uniform, UniformValue
-from tablectl.delta.properties import canonical_key, find_known, why_refused
+from tablectl.attributes.row_tracking import RowTracking
+from tablectl.attributes.uniform import Uniform
+from tablectl.attributes.value_types import Declared
+from tablectl.delta.properties import canonical_key, find_known, known_keys
+from tablectl.delta.properties import why_refused as why_refused_by_delta
 from tablectl.model.plan import Change, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
-
-Columns = tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """The declared attributes of one table. The field order is the order of attributes in plans.
-
-    Raises ``ValueError`` for a value that an attribute's ``shape`` does not admit.
-    """
-
-    isolation: IsolationValue | None = None
-    deletion_vectors: DeletionVectorsValue | None = None
-    clustering: Columns | Literal["none"] | None = None
-    partitioning: Columns | Literal["none"] | None = None
-    row_tracking: RowTrackingValue | None = None
-    column_mapping: ColumnMappingValue | None = None
-    uniform: UniformValue | None = None
-    properties: Mapping[str, str | None] | None = None
-
-    def __post_init__(self) -> None:
-        for name, value in self.declared().items():
-            if not attribute(name).shape.admits(value):
-                raise ValueError(f"no policy can declare {value!r} of {name}")
-
-    def declared(self) -> dict[str, str | tuple[str, ...] | Mapping[str, str | None]]:
-        """The managed attributes and their declared values."""
-        values = ((entry.name, getattr(self, entry.name)) for entry in ATTRIBUTES)
-        return {name: value for name, value in values if value is not None}
-
-    def values(self) -> Iterator[tuple[str, str, Value]]:
-        """Each managed value: attribute, property key (empty for other attributes), value. Each property is a separate
-        item.
-        """
-        for name, value in self.declared().items():
-            if isinstance(value, Mapping):
-                yield from ((name, key, text) for key, text in value.items())
-            else:
-                yield name, "", value
-
 
 ATTRIBUTES: tuple[Attribute, ...] = (
     Isolation(),
@@ -68,77 +36,91 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     RowTracking(),
     ColumnMapping(),
     Uniform(),
+    DataSkipping(),
     Properties(),
 )
-"""One entry per field of ``Policy``, in the same order."""
+"""Every attribute, in the order of plans."""
+
+_BY_NAME: Mapping[str, Attribute] = MappingProxyType({entry.name: entry for entry in ATTRIBUTES})
+
+OWNED_KEYS = tuple(key for entry in ATTRIBUTES for key in entry.keys)
+"""The properties that belong to an attribute, in Delta's spelling."""
+
+OWNED: Mapping[str, str] = MappingProxyType({key.lower(): entry.name for entry in ATTRIBUTES for key in entry.keys})
+"""The same keys, folded, with the name of their attribute."""
 
 
-_BY_SIZE = frozenset(
-    {
-        (RowTracking.name, "enabled"),
-        (ColumnMapping.name, "none"),
-        (Uniform.name, "iceberg_v2"),
-        (Clustering.name, "clustered"),
+@dataclass(frozen=True, slots=True, init=False)
+class Policy:
+    """The declared attributes of one table: ``Policy(isolation="Serializable").isolation``.
+
+    An attribute that is not given, or ``None``, is not managed. Raises ``TypeError`` for a name that is no attribute,
+    and ``ValueError`` for a value that an attribute's ``shape`` does not admit.
+    """
+
+    _declared: Mapping[str, Declared]
+
+    def __init__(self, **declared: Declared | None) -> None:
+        unknown = [name for name in declared if name not in _BY_NAME]
+        if unknown:
+            raise TypeError(f"{unknown[0]} is no attribute")
+        given = {entry.name: value for entry in ATTRIBUTES if (value := declared.get(entry.name)) is not None}
+        for name, value in given.items():
+            if not _BY_NAME[name].shape.admits(value):
+                raise ValueError(f"no policy can declare {value!r} of {name}")
+        object.__setattr__(self, "_declared", given)
+
+    def __getattr__(self, name: str) -> Any:
+        """The declared value of an attribute; ``None`` if it is not managed."""
+        if name in _BY_NAME:
+            return self._declared.get(name)
+        raise AttributeError(name)
+
+    def declared(self) -> dict[str, Declared]:
+        """The managed attributes and their declared values, in the order of plans."""
+        return dict(self._declared)
+
+    def values(self) -> Iterator[tuple[str, str, Value]]:
+        """Each managed value: attribute, key (empty for an attribute that has one value), value. Each property is a
+        separate item.
+        """
+        for name, value in self._declared.items():
+            if isinstance(value, Mapping):
+                yield from ((name, key, text) for key, text in value.items())
+            else:
+                yield name, "", value
+
+
+def needs_of(values: Iterable[tuple[str, str, Value]], options: TableOptions, live: LiveTable | None = None) -> Needs:
+    """What values depend on. Each is an attribute, a key and a value: those of a policy with the live table, or those
+    that changes lead to.
+    """
+    return reduce(or_, (attribute(name).needs(key, value, options, live) for name, key, value in values), NO_NEEDS)
+
+
+def changed_values(changes: Iterable[Change]) -> Iterator[tuple[str, str, Value]]:
+    """The values that changes lead to, as ``needs_of`` takes them."""
+    return ((each.attribute, each.key, each.after) for each in changes)
+
+
+def planned_properties(policy: Policy) -> dict[str, str | None]:
+    """The properties that a policy sets, including those of attributes, by folded key. If two attributes set one
+    property, the first of them decides.
+    """
+    return {
+        key.lower(): value
+        for name, declared in reversed(policy.declared().items())
+        for key, value in attribute(name).planned(declared).items()
     }
-)
-CLUSTERED_DATA = f"{Clustering.name}.{DATA}"
-"""The id of the change that makes the data follow the clustering columns."""
-
-
-def needs_vectors(name: str, key: str, declared: Value) -> bool:
-    """Whether a declaration depends on the table's number of deletion vectors. If so, and no checksum has the number,
-    the vectors are counted.
-    """
-    match name:
-        case DeletionVectors.name:
-            return declared in {"purged", "dropped"}
-        case Uniform.name:
-            return declared == "iceberg_v1"
-        case Properties.name:
-            return key == MANIFEST_KEY and str(declared).lower() == "true"
-        case _:
-            return False
-
-
-def needs_size(change: Change) -> bool:
-    """Whether the cost of a change depends on the table's files and bytes. If so, and no checksum has them, they are
-    counted.
-    """
-    return rewrites(change) or (change.attribute, change.after) in _BY_SIZE
-
-
-def rewrites(change: Change) -> bool:
-    """Whether a change rewrites the whole table."""
-    return change.attribute == Partitioning.name
-
-
-def needs_marks(name: str, declared: Value, live: LiveTable, options: TableOptions) -> bool:
-    """Whether a declaration depends on how the table's data is clustered: the data must follow, or the
-    columns change.
-    """
-    if name != Clustering.name or not isinstance(declared, tuple):
-        return False
-    return options.optimize != "never" or not Clustering().agrees(Clustering().read(live, ""), declared, "")
-
-
-def needs_truncation(name: str, declared: Value, options: TableOptions) -> bool:
-    """Whether a declaration depends on the age of the history."""
-    return name == DeletionVectors.name and declared == "dropped" and options.truncate_history
 
 
 def check_declarable(change: Change, dialect: str) -> None:
     """Raises ``ValueError`` for a change that no policy can declare. A plan file must not contain one either."""
-    if (change.attribute, change.key) == (Clustering.name, DATA):
-        if (change.before, change.after) != ("outdated", "clustered"):
-            raise ValueError(f"no policy can ask for {change.id}")
-        return
-    keyed = change.attribute == Properties.name
-    declared = {change.key: change.after} if keyed else change.after
-    if declared is None or bool(change.key) != keyed:
+    if change.attribute not in _BY_NAME:
         raise ValueError(f"no policy can ask for {change.id}")
-    if not any(entry.name == change.attribute and entry.shape.admits(declared) for entry in ATTRIBUTES):
-        raise ValueError(f"no policy can declare {change.after!r} of {change.id}")
-    if keyed:
+    entry = _BY_NAME[change.attribute]
+    entry.check_declarable(change)
+    if entry.shape.keyed:
         _check_property(change.key, change.after, dialect)
 
 
@@ -151,9 +133,19 @@ def _check_property(key: str, value: Value, dialect: str) -> None:
         known.parse(value)
 
 
+def why_refused(key: str, dialect: str) -> tuple[str, str] | None:
+    """Why a key must not be declared under ``properties``, and what to do instead; ``None`` if it may be."""
+    owner = OWNED.get(key.lower())
+    if owner:
+        return f"{key} has an attribute of its own", f"declare `{owner}:` instead"
+    return why_refused_by_delta(key, dialect)
+
+
+def declarable_keys(dialect: str) -> tuple[str, ...]:
+    """Every ``delta.*`` key that policies may declare under ``properties`` in a dialect, sorted."""
+    return tuple(key for key in known_keys(dialect) if key.lower() not in OWNED)
+
+
 def attribute(name: str) -> Attribute:
     """The attribute with this name. Raises ``KeyError`` if there is none."""
-    for entry in ATTRIBUTES:
-        if entry.name == name:
-            return entry
-    raise KeyError(name)
+    return _BY_NAME[name]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tablectl.attributes.base import Action, ChangeTarget, Step
-from tablectl.attributes.deletion_vectors import BESIDE_MANIFEST, MANIFEST_KEY
-from tablectl.attributes.deletion_vectors import KEY as VECTORS_KEY
-from tablectl.attributes.value_types import ValueType
+from tablectl.attributes.base import Action, Attribute, ChangeTarget, Needs, Step
+from tablectl.attributes.deletion_vectors import BESIDE_MANIFEST
+from tablectl.attributes.value_types import Declared, ValueType
+from tablectl.delta import keys
 from tablectl.delta.properties import find_anywhere
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
 from tablectl.model.table import LiveTable
+from tablectl.model.table_options import TableOptions
 from tablectl.model.text import cut
 
 _OVER_VECTORS = (
@@ -19,7 +20,7 @@ _OVER_VECTORS = (
 )
 
 
-class Properties:
+class Properties(Attribute):
     """The attribute ``properties``."""
 
     name = "properties"
@@ -37,7 +38,7 @@ class Properties:
             return found == declared or (found is None and _meaning(key, declared) == _shared_default(key))
         return found in {declared, cut(str(declared))} or _meaning(key, found) == _meaning(key, declared)
 
-    def diff(self, declared: Value | Mapping[str, str | None], live: LiveTable) -> Iterable[Change]:
+    def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
         """Yields one change per key, sorted by key."""
         if not isinstance(declared, Mapping):
             return
@@ -48,8 +49,8 @@ class Properties:
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
         """Symlink manifests and deletion vectors exclude each other (delta-1.3)."""
-        wanted = (target.property(live, VECTORS_KEY) or "false").lower() == "true"
-        if change.key == MANIFEST_KEY and str(change.after).lower() == "true" and (wanted or live.vectors):
+        wanted = (target.property(live, keys.DELETION_VECTORS) or "false").lower() == "true"
+        if change.key == keys.MANIFEST and str(change.after).lower() == "true" and (wanted or live.vectors):
             return Refusal(
                 change=change.id,
                 reason="symlink manifests cannot say that a row is deleted, "
@@ -67,6 +68,15 @@ class Properties:
             note = f"the protocol feature {known.feature}"
         step = Step(_operation(change.key, change.after), undo=_operation(change.key, change.before), undo_note=note)
         return Action(change, (step,))
+
+    def planned(self, declared: Declared) -> Mapping[str, str | None]:
+        """The keys of Delta. User keys concern no other attribute."""
+        items = declared.items() if isinstance(declared, Mapping) else ()
+        return {key: value for key, value in items if key.lower().startswith("delta.")}
+
+    def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
+        """Symlink manifests exclude deletion vectors, old ones too."""
+        return Needs(vectors=key == keys.MANIFEST and str(value).lower() == "true")
 
 
 def _operation(key: str, value: Value) -> Operation:

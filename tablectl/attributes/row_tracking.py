@@ -6,25 +6,24 @@ declare it. It satisfies ``disabled``, and it must be lifted before row tracking
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal, get_args
 
-from tablectl.attributes.base import Action, ChangeTarget, Step, put_back
-from tablectl.attributes.value_types import ValueType
+from tablectl.attributes.base import NO_NEEDS, Action, ChangeTarget, Needs, Step, WordAttribute, is_true, put_back
+from tablectl.attributes.value_types import Declared, ValueType
+from tablectl.delta import keys
 from tablectl.model.operations import SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
 from tablectl.model.table import LiveTable
+from tablectl.model.table_options import TableOptions
 
 RowTrackingValue = Literal["enabled", "disabled"]
 
-KEY = "delta.enableRowTracking"
-SUSPENDED_KEY = "delta.rowTrackingSuspended"
-_NEEDED_BY_KEY = "delta.enableIcebergCompatV3"
 _FEATURE = "rowTracking"
 _STAYS = "the protocol features rowTracking and domainMetadata, and the row ids in the log"
 
 
-class RowTracking:
+class RowTracking(WordAttribute):
     """The attribute ``row_tracking``."""
 
     name = "row_tracking"
@@ -33,30 +32,28 @@ class RowTracking:
         description="`enabled`: every row keeps an id, and the version that last changed it. `disabled`: it does not.",
         words=get_args(RowTrackingValue),
     )
+    keys = (keys.ROW_TRACKING,)
 
     def read(self, live: LiveTable, key: str) -> Value:
         """``enabled``, ``disabled`` or ``suspended``.
 
         Files that already have ids do not matter: Delta assigns ids to the others and then sets the property.
         """
-        if _is_true(live.property(KEY)):
+        if is_true(live.property(keys.ROW_TRACKING)):
             return "enabled"
-        return "suspended" if _is_true(live.property(SUSPENDED_KEY)) else "disabled"
+        return "suspended" if is_true(live.property(keys.ROW_TRACKING_SUSPENDED)) else "disabled"
 
     def agrees(self, found: Value, declared: Value, key: str) -> bool:
         """``suspended`` satisfies ``disabled``."""
         return found == declared or (declared == "disabled" and found == "suspended")
 
-    def diff(self, declared: Value | Mapping[str, str | None], live: LiveTable) -> Iterable[Change]:
-        """Yields at most one change."""
-        found = self.read(live, "")
-        if isinstance(declared, str) and not self.agrees(found, declared, ""):
-            via = ("disabled",) if found == "suspended" else ()
-            yield Change(attribute=self.name, before=found, after=declared, via=via)
+    def between(self, found: Value, declared: str) -> tuple[Value, ...]:
+        """A suspended table is disabled before it is enabled."""
+        return ("disabled",) if found == "suspended" else ()
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
         """Iceberg compatibility V3 requires row tracking."""
-        if change.after == "disabled" and _is_true(target.property(live, _NEEDED_BY_KEY)):
+        if change.after == "disabled" and is_true(target.property(live, keys.iceberg_compat(3))):
             return Refusal(
                 change=change.id,
                 reason="the table is kept compatible with Iceberg V3, which needs row tracking; "
@@ -70,21 +67,30 @@ class RowTracking:
         """One property. Before Delta sets it to true, it upgrades the protocol and commits again every file without
         ids.
         """
-        on = SetProperties(((KEY, "true"),))
-        off = SetProperties(((KEY, "false"),))
+        on = SetProperties(((keys.ROW_TRACKING, "true"),))
+        off = SetProperties(((keys.ROW_TRACKING, "false"),))
         if change.after == "disabled":
             ids = "rows that were rewritten in between have new ids"
             note = f"{_STAYS}; after turning it on again, {ids}"
-            return Action(change, (Step(off, undo=put_back(KEY, basis), undo_note=note),))
+            return Action(change, (Step(off, undo=put_back(keys.ROW_TRACKING, basis), undo_note=note),))
         note = "" if basis.protocol.protocol().has(_FEATURE) else _STAYS
-        enable = Step(on, needs=(SUSPENDED_KEY,), undo=put_back(KEY, basis), undo_note=note)
+        enable = Step(on, needs=(keys.ROW_TRACKING_SUSPENDED,), undo=put_back(keys.ROW_TRACKING, basis), undo_note=note)
         if change.before != "suspended":
             return Action(change, (enable,))
-        return Action(change, (Step(UnsetProperties((SUSPENDED_KEY,)), undo_note=_SUSPENSION), enable))
+        return Action(change, (Step(UnsetProperties((keys.ROW_TRACKING_SUSPENDED,)), undo_note=_SUSPENSION), enable))
+
+    def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
+        """``suspended`` counts as ``disabled``."""
+        if live.property(keys.ROW_TRACKING) is not None:
+            yield "", "enabled" if self.read(live, "") == "enabled" else "disabled"
+
+    def planned(self, declared: Declared) -> Mapping[str, str | None]:
+        """The property."""
+        return {keys.ROW_TRACKING: "true" if declared == "enabled" else "false"}
+
+    def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
+        """Enabling commits every file again."""
+        return Needs(size=True) if value == "enabled" else NO_NEEDS
 
 
 _SUSPENSION = "new files get row ids again"
-
-
-def _is_true(value: str | None) -> bool:
-    return (value or "false").lower() == "true"

@@ -7,31 +7,27 @@ files, and last the format. ``iceberg_v2 begun`` is a table with the first commi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal, get_args
 
-from tablectl.attributes.base import Action, ChangeTarget, Step
+from tablectl.attributes.base import Action, ChangeTarget, Needs, Step, WordAttribute, is_true
 from tablectl.attributes.rewrite_limits import why_too_large
-from tablectl.attributes.value_types import ValueType
+from tablectl.attributes.value_types import Declared, ValueType
+from tablectl.delta import keys
 from tablectl.delta.names import column_text
 from tablectl.model.operations import (
-    FORMATS_KEY,
-    MAPPING_KEY,
-    VECTORS_KEY,
     Operation,
     SetProperties,
     UnsetProperties,
     UpgradeUniform,
-    compat_key,
 )
 from tablectl.model.plan import Basis, Change, Refusal, Value
 from tablectl.model.table import LiveTable
+from tablectl.model.table_options import TableOptions
 
 UniformValue = Literal["iceberg_v1", "iceberg_v2", "none"]
 
-COMPAT_KEYS = tuple(compat_key(version) for version in (1, 2, 3))
 _BEGUN = " begun"
-_MANIFEST_KEY = "delta.compatibility.symlinkFormatManifest.enabled"
 _VIOLATION = "DELTA_ICEBERG_COMPAT_VIOLATION"
 _NOT_IN_V1 = frozenset({"array", "map", "void"})
 _IN_V2 = frozenset(
@@ -40,7 +36,7 @@ _IN_V2 = frozenset(
 )
 
 
-class Uniform:
+class Uniform(WordAttribute):
     """The attribute ``uniform``."""
 
     name = "uniform"
@@ -50,26 +46,19 @@ class Uniform:
         "off, and V2 rewrites all files. `none`: not readable as Iceberg.",
         words=get_args(UniformValue),
     )
+    keys = (keys.UNIFORM_FORMATS, *keys.ICEBERG_COMPATS)
 
     def read(self, live: LiveTable, key: str) -> Value:
         """``iceberg_v1``, ``iceberg_v2``, ``iceberg_v3``, each of them with or without ``begun``, or ``none``."""
-        version = next((each for each in (1, 2, 3) if _is_true(live.property(compat_key(each)))), 0)
+        version = next((each for each in (1, 2, 3) if is_true(live.property(keys.iceberg_compat(each)))), 0)
         if not version:
             return "none"
         return f"iceberg_v{version}" if "iceberg" in _formats(live) else f"iceberg_v{version}{_BEGUN}"
 
-    def agrees(self, found: Value, declared: Value, key: str) -> bool:
-        """Compares the values. A state ``begun`` satisfies neither the old nor the new declaration."""
-        return found == declared
-
-    def diff(self, declared: Value | Mapping[str, str | None], live: LiveTable) -> Iterable[Change]:
-        """Yields at most one change, with the states between its commits."""
-        found = self.read(live, "")
-        if isinstance(declared, str) and not self.agrees(found, declared, ""):
-            between = [] if declared == "none" else [f"{declared}{_BEGUN}"]
-            if (found, declared) == ("iceberg_v1", "iceberg_v2"):
-                between.insert(0, f"{found}{_BEGUN}")
-            yield Change(attribute=self.name, before=found, after=declared, via=tuple(between))
+    def between(self, found: Value, declared: str) -> tuple[Value, ...]:
+        """The states between the commits. A state ``begun`` satisfies neither the old nor the new declaration."""
+        between = () if declared == "none" else (f"{declared}{_BEGUN}",)
+        return (f"{found}{_BEGUN}", *between) if (found, declared) == ("iceberg_v1", "iceberg_v2") else between
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
         """Refuses what Delta would reject, and what Delta would not notice."""
@@ -81,28 +70,45 @@ class Uniform:
         before, after = _version(change.before), _version(change.after)
         begun = str(change.before).endswith(_BEGUN)
         if not after:
-            keys = (compat_key(before),) if begun else (compat_key(before), FORMATS_KEY)
+            unset = (keys.iceberg_compat(before),) if begun else (keys.iceberg_compat(before), keys.UNIFORM_FORMATS)
             undo = None if begun else UpgradeUniform(before)
             stays = (
                 f"the protocol features icebergCompatV{before} and columnMapping, the column mapping, "
                 "and deletion vectors off"
             )
-            return Action(change, (Step(UnsetProperties(keys), undo=undo, undo_note=stays),))
+            return Action(change, (Step(UnsetProperties(unset), undo=undo, undo_note=stays),))
         steps: list[Step] = []
         if change.before == "iceberg_v1" and after > before:
             # Without this, a run that stops before the files are rewritten would look complete.
-            iceberg = SetProperties(((FORMATS_KEY, "iceberg"),))
-            steps.append(Step(UnsetProperties((FORMATS_KEY,)), undo=iceberg))
-        needs = (FORMATS_KEY, VECTORS_KEY, MAPPING_KEY, _MANIFEST_KEY)
+            iceberg = SetProperties(((keys.UNIFORM_FORMATS, "iceberg"),))
+            steps.append(Step(UnsetProperties((keys.UNIFORM_FORMATS,)), undo=iceberg))
+        needs = (keys.UNIFORM_FORMATS, keys.DELETION_VECTORS, keys.COLUMN_MAPPING, keys.MANIFEST)
         undo_up = _undo(before, after, begun=begun)
         steps.append(Step(UpgradeUniform(after), needs=needs, undo=undo_up, undo_note=_stays(after, basis)))
         return Action(change, tuple(steps))
 
+    def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
+        """The value, unless it is ``none``. Other formats in the same property cannot be declared."""
+        if self.read(live, "") != "none":
+            yield "", self.read(live, "")
+        formats = live.property(keys.UNIFORM_FORMATS)
+        if formats and formats.strip().lower() != "iceberg":
+            yield f"{keys.UNIFORM_FORMATS} is {formats}, which no policy can declare"
+
+    def planned(self, declared: Declared) -> Mapping[str, str | None]:
+        """The compatibility. The upgrade also disables deletion vectors and maps columns by name."""
+        found = {keys.iceberg_compat(each): "true" if declared == f"iceberg_v{each}" else None for each in (1, 2)}
+        return found if declared == "none" else {**found, keys.DELETION_VECTORS: "false"}
+
+    def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
+        """V1 rewrites no file and needs a table without vectors; V2 rewrites all files."""
+        return Needs(vectors=value == "iceberg_v1", size=value == "iceberg_v2")
+
 
 def _undo(before: int, after: int, *, begun: bool) -> Operation:
     if begun:
-        return UnsetProperties((FORMATS_KEY,))
-    return UpgradeUniform(before) if before else UnsetProperties((compat_key(after), FORMATS_KEY))
+        return UnsetProperties((keys.UNIFORM_FORMATS,))
+    return UpgradeUniform(before) if before else UnsetProperties((keys.iceberg_compat(after), keys.UNIFORM_FORMATS))
 
 
 def _stays(version: int, basis: Basis) -> str:
@@ -126,11 +132,11 @@ def _version(value: Value) -> int:
 
 
 def _formats(live: LiveTable) -> set[str]:
-    return {each.strip().lower() for each in (live.property(FORMATS_KEY) or "").split(",")} - {""}
+    return {each.strip().lower() for each in (live.property(keys.UNIFORM_FORMATS) or "").split(",")} - {""}
 
 
 def _against_any(change: Change, live: LiveTable) -> Iterator[Refusal]:
-    if _version(change.before) == len(COMPAT_KEYS):
+    if _version(change.before) == len(keys.ICEBERG_COMPATS):
         yield Refusal(
             change=change.id,
             reason="the table has Iceberg compatibility V3, which Delta does not turn off again",
@@ -141,25 +147,26 @@ def _against_any(change: Change, live: LiveTable) -> Iterator[Refusal]:
         yield Refusal(
             change=change.id,
             reason=f"the table is readable as {', '.join(others)} too, and Delta keeps all formats in one property",
-            fix=f"change {FORMATS_KEY} yourself, or leave `uniform` out of the policy",
+            fix=f"change {keys.UNIFORM_FORMATS} yourself, or leave `uniform` out of the policy",
         )
 
 
 def _against_upgrade(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[Refusal]:
     yield from _against_any(change, live)
     version = _version(change.after)
-    if (live.property(MAPPING_KEY) or "").lower() == "id":
+    if (live.property(keys.COLUMN_MAPPING) or "").lower() == "id":
         yield Refusal(
             change=change.id,
             reason="the table maps its columns by id, and the upgrade would set `name`",
-            fix=f"set {compat_key(version)} and {FORMATS_KEY} yourself; Iceberg takes the mapping by id as well",
+            fix=f"set {keys.iceberg_compat(version)} and {keys.UNIFORM_FORMATS} yourself; "
+            "Iceberg takes the mapping by id as well",
             condition="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
         )
-    if _is_true(target.property(live, _MANIFEST_KEY)):
+    if is_true(target.property(live, keys.MANIFEST)):
         yield Refusal(
             change=change.id,
             reason="the table writes symlink manifests, whose readers do not know the mapped names in the data files",
-            fix=f"declare {_MANIFEST_KEY}: false under `properties`, or leave `uniform` out",
+            fix=f"declare {keys.MANIFEST}: false under `properties`, or leave `uniform` out",
             condition="DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING",
         )
     bad = next((each for each in live.schema.every_field() if not _readable(each[1].type, version)), None)
@@ -190,7 +197,3 @@ def _readable(kind: str, version: int) -> bool:
     if version == 1:
         return kind not in _NOT_IN_V1
     return kind in _IN_V2 or kind.startswith(("decimal", "char", "varchar", "string"))
-
-
-def _is_true(value: str | None) -> bool:
-    return (value or "false").lower() == "true"

@@ -2,8 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+Declared = str | tuple[str, ...] | Mapping[str, str | None]
+"""The value of an attribute in a policy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldType:
+    """One value of an attribute that is a map with fixed keys."""
+
+    name: str
+    description: str
+    parse: Callable[[str], object]
+    """Raises ``ValueError`` for a text that is no value."""
+    words: tuple[str, ...]
+    """Values besides those that ``parse`` takes."""
+    example: str
+
+    def why_not(self, text: str) -> str:
+        """Why a text is no value, as a clause; empty if it is one."""
+        try:
+            if text not in self.words:
+                self.parse(text)
+        except ValueError as error:
+            return str(error)
+        return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,12 +40,26 @@ class ValueType:
     words: tuple[str, ...] = ()
     columns: bool = False
     keyed: bool = False
+    """Whether the value is a map whose keys are properties."""
+    fields: tuple[FieldType, ...] = ()
+    """The keys of a map with fixed keys."""
+    most_columns: int | None = None
+    """The maximum number of columns, if Delta limits it."""
+    top_level: bool = False
+    """Whether columns cannot be fields of a struct."""
+
+    @property
+    def mapped(self) -> bool:
+        """Whether the value is a map, of which each key is a value of its own."""
+        return self.keyed or bool(self.fields)
 
     @property
     def takes(self) -> str:
         """The permitted values, as a clause for messages."""
         if self.keyed:
             return "takes a map of keys to texts"
+        if self.fields:
+            return f"takes a map with {' and '.join(f'`{each.name}`' for each in self.fields)}"
         if self.columns:
             return " or ".join(("takes a list of columns", *(f"`{word}`" for word in self.words)))
         return f"takes one of {', '.join(self.words)}"
@@ -30,6 +69,8 @@ class ValueType:
         """A valid line, for hints."""
         if self.keyed:
             return f"`{self.name}: {{owner.team: payments}}`"
+        if self.fields:
+            return f"`{self.name}: {{{self.fields[0].name}: {self.fields[0].example}}}`"
         return f"`{self.name}: {'[customer_id, order_date]' if self.columns else self.words[0]}`"
 
     def admits(self, value: object) -> bool:
@@ -38,7 +79,14 @@ class ValueType:
             case str():
                 return value in self.words
             case tuple():
-                return self.columns and bool(value) and all(isinstance(each, str) and each for each in value)
+                few = len(value) <= (self.most_columns or len(value))
+                return self.columns and bool(value) and few and all(isinstance(each, str) and each for each in value)
+            case Mapping() if self.fields:
+                fields = {each.name: each for each in self.fields}
+                return bool(value) and all(
+                    key in fields and isinstance(each, str) and not fields[key].why_not(each)
+                    for key, each in value.items()
+                )
             case Mapping():
                 texts = all(each is None or isinstance(each, str) for each in value.values())
                 return self.keyed and texts and all(isinstance(key, str) for key in value)

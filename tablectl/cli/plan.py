@@ -37,7 +37,8 @@ def plan_command(
         # Without the tables, which the report lists anyway: a verdict contains no foreign text.
         refused, _, _ = over.message.partition(": ")
         context, reports = replace(context, refused=refused), reports.without(ReportFormat.JSON)
-    reports.write(lambda form, style: render_plan(plan, form, style, project.mask, context), out)
+    mask, verbose = project.mask, request.verbose
+    reports.write(lambda form, style: render_plan(plan, form, style, mask, context, verbose=verbose), out)
     if over:
         raise over
     if save:

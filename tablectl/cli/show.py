@@ -25,7 +25,8 @@ def show_command(path: Path, request: CommandRequest, out: Output, reports: Repo
         if plan.tool != __version__:
             out.note(f"made by tablectl {plan.tool}: its SQL could not be derived again by this version, {__version__}")
         context = plan_context(plan, project, request, out, reports)
-        reports.write(lambda form, style: render_plan(plan, form, style, project.mask, context), out)
+        mask, verbose = project.mask, request.verbose
+        reports.write(lambda form, style: render_plan(plan, form, style, mask, context, verbose=verbose), out)
     return ExitCode.DONE
 
 

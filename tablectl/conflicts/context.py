@@ -4,30 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from typing import assert_never
 
-from tablectl.attributes.features import PROTECTION, needs_protection
 from tablectl.conflicts.transactions import Level, Platform
-from tablectl.delta.properties import feature_of
+from tablectl.delta import keys
 from tablectl.delta.protocol import Client, Protocol
-from tablectl.model.operations import (
-    ClusterBy,
-    DropFeature,
-    Operation,
-    OptimizeData,
-    Purge,
-    RemoveMapping,
-    Repartition,
-    SetProperties,
-    UnsetProperties,
-    UpgradeUniform,
-)
+from tablectl.model.operations import Operation, SetProperties, TableState
 from tablectl.model.plan import Basis, ProtocolFact
 from tablectl.model.table import NOTHING_SET, LiveTable
 
-VECTORS = "delta.enableDeletionVectors"
-LEVEL = "delta.isolationLevel"
+VECTORS = keys.DELETION_VECTORS
+LEVEL = keys.ISOLATION_LEVEL
 _PLAIN = Protocol(1, 2)
 
 
@@ -122,47 +108,18 @@ class ConflictContext:
 
     def after(self, operations: Iterable[Operation]) -> ConflictContext:
         """The same table after these operations."""
-        properties = dict(self.properties)
-        protocol = self.protocol
-        clustered, partitioned = self.clustered, self.partitioned
+        state = TableState(
+            protocol=self.protocol,
+            properties=self.properties,
+            partitioned=self.partitioned,
+            clustered=self.clustered,
+        )
         for operation in operations:
-            match operation:
-                case SetProperties() | RemoveMapping() | UpgradeUniform():
-                    for key, value in operation.values:
-                        _drop(properties, key)
-                        properties[key] = value
-                    added = {feature for key, value in operation.values if (feature := feature_of(key, value))}
-                    protocol = protocol.raised(frozenset(added))
-                case UnsetProperties(keys):
-                    for key in keys:
-                        _drop(properties, key)
-                case ClusterBy(columns):
-                    clustered = True
-                    # Delta does not cluster partitioned tables: an operation that clusters has removed the partitions.
-                    partitioned = partitioned and not columns
-                    protocol = protocol.raised(frozenset({"clustering", "domainMetadata"}))
-                case Repartition(parts):
-                    partitioned = bool(parts)
-                    # A table that is no longer clustered keeps the feature in its protocol.
-                    clustered = clustered and not partitioned
-                case DropFeature(name, truncate_history):
-                    protects = needs_protection(name, truncate_history=truncate_history, protocol=protocol)
-                    protocol = protocol.raised(frozenset({PROTECTION} if protects else ())).lowered(frozenset({name}))
-                case Purge() | OptimizeData():
-                    pass
-                case _:
-                    assert_never(operation)
+            state = operation.applied(state)
         return replace(
             self,
-            properties=MappingProxyType(properties),
-            protocol=protocol,
-            clustered=clustered,
-            partitioned=partitioned,
+            properties=state.properties,
+            protocol=state.protocol,
+            clustered=state.clustered,
+            partitioned=state.partitioned,
         )
-
-
-def _drop(properties: dict[str, str], key: str) -> None:
-    """User keys are case-sensitive, Delta's are not."""
-    delta = key.lower().startswith("delta.")
-    for name in [name for name in properties if name == key or (delta and name.lower() == key.lower())]:
-        del properties[name]

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tablectl.conflicts.statement_commits import LIVE
-from tablectl.conflicts.transactions import CLUSTERING_DOMAIN, CurrentTransaction, Kind, Platform, Reads
+from tablectl.conflicts.transactions import CurrentTransaction, Platform, Reads
 from tablectl.conflicts.writer_evidence import declared_clients, expects_unknown
 from tablectl.delta.client_families import UNKNOWN
 from tablectl.delta.dialects import dialect_of
+from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.protocol import Client
+from tablectl.model.commits import LIVE, Kind
 from tablectl.model.plan import Basis
 
 _ALL = Reads(partitions=None, files=(LIVE.path,))

@@ -13,18 +13,10 @@ from types import MappingProxyType
 from typing import Literal
 
 from tablectl.conflicts.context import VECTORS, ConflictContext
-from tablectl.conflicts.statement_commits import LIVE, NEW, commits_of, effect_of
-from tablectl.conflicts.transactions import (
-    CLUSTERING_DOMAIN,
-    NOTHING,
-    CommittedTransaction,
-    CurrentTransaction,
-    File,
-    Kind,
-    MetadataChange,
-    ProtocolChange,
-    Reads,
-)
+from tablectl.conflicts.transactions import NOTHING, CurrentTransaction, Reads
+from tablectl.delta import keys
+from tablectl.delta.keys import CLUSTERING_DOMAIN
+from tablectl.model.commits import LIVE, NEW, CommittedTransaction, File, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations import ClusterBy, Operation, SetProperties, UnsetProperties
 
 Place = Literal["a", "b"]
@@ -200,7 +192,7 @@ def _ours(operation: Operation) -> Transactions:
     """A statement that tablectl itself may send. One function defines what it commits, for the matrix and for plans."""
 
     def transactions(setting: ConflictContext, _place: Place) -> tuple[Transaction, ...]:
-        made = commits_of(effect_of(operation, setting.basis), setting.basis)
+        made = operation.commits(setting.basis)
         return tuple(_on_files(committed, setting) for committed in made)
 
     return transactions
@@ -273,7 +265,7 @@ def _drop_feature(setting: ConflictContext, _place: Place) -> tuple[Transaction,
         )
         first = (Transaction(off), Transaction(purge, _READS_ALL))
     guarded = feature in _PROTECTED
-    keeps = (("delta.requireCheckpointProtectionBeforeVersion", ""),) if guarded else ()
+    keeps = ((keys.PROTECTED_BEFORE, ""),) if guarded else ()
     last = CommittedTransaction(
         kind=Kind.DROP_FEATURE,
         metadata=MetadataChange(sets=keeps),
@@ -288,8 +280,8 @@ def _upgrade_uniform(setting: ConflictContext, _place: Place) -> tuple[Transacti
     """Properties first, then the rewritten files, then the format (delta-1.10)."""
     mapped = setting.value(_MAPPING) in {"name", "id"}
     sets = (
-        ("delta.enableIcebergCompatV2", "true"),
-        ("delta.universalFormat.iceberg.atomicConversion.supported", "true"),
+        (keys.iceberg_compat(2), "true"),
+        (keys.UNIFORM_ATOMIC, "true"),
         *(() if mapped else ((_MAPPING, "name"),)),
     )
     adds = tuple(each for each in ("columnMapping", "icebergCompatV2") if not setting.protocol.has(each))
@@ -303,7 +295,7 @@ def _upgrade_uniform(setting: ConflictContext, _place: Place) -> tuple[Transacti
     files = CommittedTransaction(
         kind=Kind.REORG, added=_all_files(setting, "-new"), removed=_all_files(setting), data_change=False
     )
-    formats = MetadataChange(sets=(("delta.universalFormat.enabledFormats", "iceberg"),))
+    formats = MetadataChange(sets=((keys.UNIFORM_FORMATS, "iceberg"),))
     last = CommittedTransaction(kind=Kind.SET_PROPERTIES, metadata=formats, blind=True, data_change=False)
     return (Transaction(first), Transaction(files, _READS_ALL), Transaction(last))
 
@@ -319,10 +311,10 @@ def _remove_mapping(setting: ConflictContext, _place: Place) -> tuple[Transactio
     return (Transaction(made, _READS_ALL),)
 
 
-_MAPPING = "delta.columnMapping.mode"
-_ROW_TRACKING = "delta.enableRowTracking"
-_POLICY = "delta.checkpointPolicy"
-_TIMESTAMPS = "delta.enableInCommitTimestamps"
+_MAPPING = keys.COLUMN_MAPPING
+_ROW_TRACKING = keys.ROW_TRACKING
+_POLICY = keys.CHECKPOINT_POLICY
+_TIMESTAMPS = keys.IN_COMMIT_TIMESTAMPS
 _ANY_OTHER = "any other property"
 """Stands for a key that no transaction adopts, also in reasons."""
 
@@ -375,7 +367,7 @@ OPERATIONS: tuple[TableOperation, ...] = (
         "set-same", "SET of the value already there", _SETTINGS, _alter(Kind.SET_PROPERTIES, MetadataChange())
     ),
     TableOperation("unset", "UNSET", _SETTINGS, _ours(UnsetProperties((_ANY_OTHER,)))),
-    TableOperation("isolation", "SET delta.isolationLevel", _SETTINGS, _set("delta.isolationLevel", "Serializable")),
+    TableOperation("isolation", "SET delta.isolationLevel", _SETTINGS, _set(keys.ISOLATION_LEVEL, "Serializable")),
     TableOperation("vectors-on", "deletion vectors on", _SETTINGS, _set(VECTORS, "true"), _is_not(VECTORS, "true")),
     TableOperation("vectors-off", "deletion vectors off", _SETTINGS, _set(VECTORS, "false"), _is(VECTORS, "true")),
     TableOperation(
@@ -441,7 +433,7 @@ OPERATIONS: tuple[TableOperation, ...] = (
         "REORG … UPGRADE UNIFORM",
         _SETTINGS,
         _upgrade_uniform,
-        _is_not("delta.enableIcebergCompatV2", "true"),
+        _is_not(keys.iceberg_compat(2), "true"),
     ),
 )
 

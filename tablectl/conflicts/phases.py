@@ -13,13 +13,13 @@ from functools import lru_cache
 from tablectl.conflicts.expected_writers import ExpectedWriters, WriterProfile, expected_writers
 from tablectl.conflicts.rules.decide import decide_all
 from tablectl.conflicts.rules.delta_spark import RELEASES
-from tablectl.conflicts.statement_commits import commits_of
-from tablectl.conflicts.transactions import CommittedTransaction, ConflictOutcome
+from tablectl.conflicts.transactions import ConflictOutcome
 from tablectl.conflicts.writer_evidence import declared_clients, evidence_text, expects_unknown
 from tablectl.delta.client_families import UNKNOWN
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.protocol import Client
-from tablectl.model.plan import Basis, CommitEffect, Phase
+from tablectl.model.commits import CommittedTransaction
+from tablectl.model.plan import Basis, Phase
 
 _NO_WRITER = "the table's history names no writer, so every concurrent write may conflict"
 _MORE_WRITERS = (
@@ -46,12 +46,11 @@ class Forecast:
     outcome: ConflictOutcome
 
 
-def phase_of(effect: CommitEffect, basis: Basis, dialect: str) -> PhaseVerdict:
-    """The phase in which a commit with this effect may run on a table."""
-    forecasts = forecast(effect, basis, dialect)
-    made = commits_of(effect, basis)
+def phase_of(made: Sequence[CommittedTransaction], basis: Basis, dialect: str) -> PhaseVerdict:
+    """The phase in which a statement with these commits may run on a table."""
+    forecasts = forecast(made, basis, dialect)
     failing = [each for each in forecasts if not each.outcome.succeeds]
-    phase = _phase(effect, forecasts)
+    phase = _phase(made, forecasts)
     if phase is Phase.FREE:
         return PhaseVerdict(phase, _why_free(made, basis))
     casualties = _casualties(forecasts)
@@ -60,24 +59,24 @@ def phase_of(effect: CommitEffect, basis: Basis, dialect: str) -> PhaseVerdict:
     return PhaseVerdict(phase, _why_closed(made, failing, basis, dialect), casualties)
 
 
-def depends_on_writers(effect: CommitEffect, basis: Basis, dialect: str) -> bool:
+def depends_on_writers(made: Sequence[CommittedTransaction], basis: Basis, dialect: str) -> bool:
     """Whether the phase could be another one if further clients wrote the table, or wrote it in other ways."""
-    made, known = commits_of(effect, basis), ExpectedWriters.of(basis, dialect)
-    return _phase(effect, _forecast(made, known)) is not _phase(effect, _forecast(made, known.strictest()))
+    known = ExpectedWriters.of(basis, dialect)
+    return _phase(made, _forecast(tuple(made), known)) is not _phase(made, _forecast(tuple(made), known.strictest()))
 
 
-def _phase(effect: CommitEffect, forecasts: Sequence[Forecast]) -> Phase:
+def _phase(made: Sequence[CommittedTransaction], forecasts: Sequence[Forecast]) -> Phase:
     failing = [each for each in forecasts if not each.outcome.succeeds]
     if not failing:
         return Phase.FREE
-    if effect.rewrites_files and not any(each.writer.appends for each in failing):
+    if any(each.removed for each in made) and not any(each.writer.appends for each in failing):
         return Phase.REWRITE
     return Phase.CLOSED
 
 
-def forecast(effect: CommitEffect, basis: Basis, dialect: str) -> tuple[Forecast, ...]:
-    """What a statement with this effect does to each writer that may be in flight on the table, client by client."""
-    return _forecast(commits_of(effect, basis), ExpectedWriters.of(basis, dialect))
+def forecast(made: Sequence[CommittedTransaction], basis: Basis, dialect: str) -> tuple[Forecast, ...]:
+    """What a statement with these commits does to each writer that may be in flight on the table, client by client."""
+    return _forecast(tuple(made), ExpectedWriters.of(basis, dialect))
 
 
 @lru_cache(maxsize=1024)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tablectl.conflicts.transactions import CommittedTransaction, Kind
 from tablectl.delta.dialects import DIALECTS, OPEN_SOURCE, dialect_of
+from tablectl.model.commits import CommittedTransaction, Kind
 from tablectl.model.plan import ReaderKind
 
 _EVOLVES = frozenset({Kind.ADD_COLUMNS, Kind.APPEND, Kind.MERGE})

@@ -34,6 +34,8 @@ class Dialect:
     """Whether statements may name a table of the catalog by its location."""
     exclusive_commits: bool = False
     """Whether it prevents by itself that two drivers overwrite each other's commits."""
+    maintains_managed: bool = False
+    """Whether OPTIMIZE, REORG and DROP FEATURE run on catalog-managed tables."""
     streams_stopped_by_metadata: Literal["", "on Databricks"] = ""
     """The streams that every change of metadata stops, in the words of ``ReaderKind`` (D22); empty if none."""
 
@@ -51,6 +53,7 @@ DATABRICKS = Dialect(
     runtime=DATABRICKS_CLIENTS,
     path_names=False,
     exclusive_commits=True,
+    maintains_managed=True,
     streams_stopped_by_metadata="on Databricks",
 )
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from tablectl.delta import keys
 from tablectl.delta.dialects import DATABRICKS, DIALECTS, EVERY_DIALECT, OPEN_SOURCE
 from tablectl.delta.names import ColumnPath, fold_column, split_parts
 
@@ -81,7 +82,12 @@ def _text(text: str) -> str:
 
 def parse_columns(text: str) -> frozenset[ColumnPath]:
     """The folded columns of a list such as ``delta.dataSkippingStatsColumns``: ``id, address.city, `a.b```."""
-    return frozenset(fold_column(split_parts(item.strip())) for item in _split_commas(text) if text.strip())
+    return frozenset(map(fold_column, split_columns(text)))
+
+
+def split_columns(text: str) -> tuple[ColumnPath, ...]:
+    """The columns of such a list, in order. Raises ``ValueError`` if it is none."""
+    return tuple(split_parts(item.strip()) for item in _split_commas(text)) if text.strip() else ()
 
 
 def _split_commas(text: str) -> Iterator[str]:
@@ -117,34 +123,34 @@ class PropertyType:
 
 _OPEN_SOURCE, _DATABRICKS = frozenset({OPEN_SOURCE.name}), frozenset({DATABRICKS.name})
 _PROPERTIES = (
-    PropertyType("delta.appendOnly", parse_boolean, default="false", feature="appendOnly"),
+    PropertyType(keys.APPEND_ONLY, parse_boolean, default="false", feature="appendOnly"),
     PropertyType("delta.autoOptimize", parse_boolean),
-    PropertyType("delta.autoOptimize.autoCompact", parse_boolean, _OPEN_SOURCE),
-    PropertyType("delta.autoOptimize.autoCompact", _one_of("true", "false", "auto", "legacy"), _DATABRICKS),
+    PropertyType(keys.AUTO_COMPACT, parse_boolean, _OPEN_SOURCE),
+    PropertyType(keys.AUTO_COMPACT, _one_of("true", "false", "auto", "legacy"), _DATABRICKS),
     PropertyType("delta.autoOptimize.optimizeWrite", parse_boolean),
     PropertyType("delta.checkpoint.writeStatsAsJson", parse_boolean),
     PropertyType("delta.checkpoint.writeStatsAsStruct", parse_boolean),
     PropertyType("delta.checkpointInterval", _whole(1)),
-    PropertyType("delta.checkpointPolicy", _one_of("classic", "v2"), feature="v2Checkpoint", feature_value="v2"),
+    PropertyType(keys.CHECKPOINT_POLICY, _one_of("classic", "v2"), feature="v2Checkpoint", feature_value="v2"),
     PropertyType("delta.checkpointRetentionDuration", parse_interval),
-    PropertyType("delta.compatibility.symlinkFormatManifest.enabled", parse_boolean, default="false"),
-    PropertyType("delta.dataSkippingNumIndexedCols", _whole(-1)),
-    PropertyType("delta.dataSkippingStatsColumns", parse_columns),
+    PropertyType(keys.MANIFEST, parse_boolean, default="false"),
+    PropertyType(keys.INDEXED_COLUMNS, _whole(-1)),
+    PropertyType(keys.STATISTICS_COLUMNS, parse_columns),
     PropertyType("delta.dataSkippingStringPrefixLength", _whole(0)),
-    PropertyType("delta.deletedFileRetentionDuration", parse_interval),
-    PropertyType("delta.dropFeatureTruncateHistory.retentionDuration", parse_interval),
+    PropertyType(keys.DELETED_FILE_RETENTION, parse_interval),
+    PropertyType(keys.TRUNCATION_RETENTION, parse_interval),
     PropertyType("delta.enableChangeDataFeed", parse_boolean, default="false", feature="changeDataFeed"),
-    PropertyType("delta.enableExpiredLogCleanup", parse_boolean),
+    PropertyType(keys.LOG_CLEANUP, parse_boolean),
     PropertyType("delta.enableFullRetentionRollback", parse_boolean),
-    PropertyType("delta.enableInCommitTimestamps", parse_boolean, feature="inCommitTimestamp"),
+    PropertyType(keys.IN_COMMIT_TIMESTAMPS, parse_boolean, feature="inCommitTimestamp"),
     PropertyType("delta.enableTypeWidening", parse_boolean, feature="typeWidening"),
     PropertyType("delta.enableVariantShredding", parse_boolean, _OPEN_SOURCE, feature="variantShredding-preview"),
-    PropertyType("delta.logRetentionDuration", parse_interval),
+    PropertyType(keys.LOG_RETENTION, parse_interval),
     PropertyType("delta.parquet.format.version", dialects=_OPEN_SOURCE),
     PropertyType("delta.randomPrefixLength", _whole(1)),
     PropertyType("delta.randomizeFilePrefixes", parse_boolean),
     PropertyType("delta.sampleRetentionDuration", parse_interval),
-    PropertyType("delta.setTransactionRetentionDuration", parse_interval),
+    PropertyType(keys.TRANSACTION_RETENTION, parse_interval),
     PropertyType("delta.targetFileSize", dialects=_DATABRICKS),
     PropertyType("delta.tuneFileSizesForRewrites", parse_boolean, _DATABRICKS),
     PropertyType("delta.parquet.compression.codec", dialects=_DATABRICKS),
@@ -157,51 +163,23 @@ _BY_KEY: Mapping[tuple[str, str], PropertyType] = MappingProxyType(
 ALIASES: Mapping[str, str] = MappingProxyType({"delta.enablechangedatacapture": "delta.enableChangeDataFeed"})
 """Folded old names of keys → current names; Delta reads both."""
 
-OWNED: Mapping[str, str] = MappingProxyType(
-    {
-        "delta.isolationlevel": "isolation",
-        "delta.enabledeletionvectors": "deletion_vectors",
-        "clusteringcolumns": "clustering",
-        "delta.enablerowtracking": "row_tracking",
-        "delta.columnmapping.mode": "column_mapping",
-        "delta.universalformat.enabledformats": "uniform",
-        "delta.enableicebergcompatv1": "uniform",
-        "delta.enableicebergcompatv2": "uniform",
-        "delta.enableicebergcompatv3": "uniform",
-    }
-)
-"""Folded keys that have an attribute of their own."""
-
-OWNED_KEYS = (
-    "delta.isolationLevel",
-    "delta.enableDeletionVectors",
-    "clusteringColumns",
-    "delta.enableRowTracking",
-    "delta.columnMapping.mode",
-    "delta.universalFormat.enabledFormats",
-    "delta.enableIcebergCompatV1",
-    "delta.enableIcebergCompatV2",
-    "delta.enableIcebergCompatV3",
-)
-"""The same keys in Delta's spelling."""
-
 _SWITCHES: Mapping[tuple[str, str], str] = MappingProxyType(
     {
-        ("delta.enabledeletionvectors", "true"): "deletionVectors",
-        ("delta.enablerowtracking", "true"): "rowTracking",
-        ("delta.columnmapping.mode", "name"): "columnMapping",
-        ("delta.columnmapping.mode", "id"): "columnMapping",
+        (keys.DELETION_VECTORS.lower(), "true"): "deletionVectors",
+        (keys.ROW_TRACKING.lower(), "true"): "rowTracking",
+        (keys.COLUMN_MAPPING.lower(), "name"): "columnMapping",
+        (keys.COLUMN_MAPPING.lower(), "id"): "columnMapping",
         **{(f"delta.enableicebergcompatv{each}", "true"): f"icebergCompatV{each}" for each in (1, 2, 3)},
     }
 )
 """Values of these keys that enable a protocol feature, folded."""
 
 _WRITTEN_BY_DELTA = (
-    "delta.columnmapping.maxcolumnid",
+    keys.MAX_COLUMN_ID.lower(),
     "delta.rowtracking.materialized",
-    "delta.rowtrackingsuspended",
+    keys.ROW_TRACKING_SUSPENDED.lower(),
     "delta.incommittimestamp",
-    "delta.requirecheckpointprotectionbeforeversion",
+    keys.PROTECTED_BEFORE.lower(),
     "delta.universalformat.",
     "delta.coordinatedcommits.",
     "delta.redirect",
@@ -210,7 +188,7 @@ _WRITTEN_BY_DELTA = (
     "delta.ignoreprotocoldefaults",
     "delta.minreaderversion",
     "delta.minwriterversion",
-    "io.unitycatalog.tableid",
+    keys.UNITY_TABLE_ID.lower(),
 )
 
 RESERVED = frozenset(
@@ -233,16 +211,16 @@ def find_anywhere(key: str) -> PropertyType | None:
 
 
 def known_keys(dialect: str) -> tuple[str, ...]:
-    """Every key that policies may declare in a dialect, sorted, for suggestions."""
+    """Every known key of a dialect, sorted."""
     return tuple(sorted({known.key for known in _PROPERTIES if dialect in known.dialects}))
 
 
 def feature_of(key: str, value: str) -> str | None:
     """The protocol feature that a property value enables; ``None`` if it enables none."""
-    if key.lower() in OWNED:
-        return _SWITCHES.get((key.lower(), value.lower()))
     known = find_anywhere(key)
-    return known.feature if known and known.enables(value) else None
+    if known and known.enables(value):
+        return known.feature
+    return _SWITCHES.get((key.lower(), value.lower()))
 
 
 def canonical_key(key: str, dialect: str) -> str:
@@ -262,13 +240,13 @@ def needs_of(key: str, dialect: str) -> str:
     return "Text; null unsets it."
 
 
-def why_refused(key: str, dialect: str) -> tuple[str, str] | None:
-    """Why a key must not be declared under ``properties``, and what to do instead; ``None`` if it may be."""
+def why_never_declared(key: str) -> tuple[str, str] | None:
+    """Why no policy can set a key as a property in any dialect, and what to do instead; ``None`` if Delta and Spark
+    leave it to users.
+    """
     folded = key.lower()
     if not key or any(ord(char) < 32 for char in key):
         return "a property key needs text without control characters", ""
-    if folded in OWNED:
-        return f"{key} has an attribute of its own", f"declare `{OWNED[folded]}:` instead"
     if folded.startswith("delta.constraints."):
         return f"{key} is a CHECK constraint, not a property", "use ALTER TABLE … ADD CONSTRAINT"
     if folded.startswith("delta.feature."):
@@ -277,9 +255,15 @@ def why_refused(key: str, dialect: str) -> tuple[str, str] | None:
         return f"{key} is written by Delta itself", "remove it from the policy"
     if folded in RESERVED:
         return f"{key} is reserved by Spark", "choose a key with a prefix of your own, for example `owner.team`"
-    if folded.startswith("delta.") and find_known(key, dialect) is None:
-        other = next((each.name for each in DIALECTS if find_known(key, each.name)), "")
-        if other:
-            return f"{key} exists only in the {other} dialect", "remove it, or set engine.dialect in tablectl.yaml"
-        return f"{key} is not known to Delta", ""
     return None
+
+
+def why_refused(key: str, dialect: str) -> tuple[str, str] | None:
+    """Why no policy can set a key as a property, and what to do instead; ``None`` if Delta does not prevent it."""
+    never = why_never_declared(key)
+    if never or not key.lower().startswith("delta.") or find_known(key, dialect):
+        return never
+    other = next((each.name for each in DIALECTS if find_known(key, each.name)), "")
+    if other:
+        return f"{key} exists only in the {other} dialect", "remove it, or set engine.dialect in tablectl.yaml"
+    return f"{key} is not known to Delta", ""

@@ -41,6 +41,8 @@ READER_FEATURES = frozenset(
 """Features that readers must support too (delta-1.13)."""
 
 
+PROTECTION = "checkpointProtection"
+"""Keeps the history from before a feature was dropped readable."""
 _COLUMN_MAPPING_READER = 2
 
 
@@ -121,6 +123,11 @@ class Protocol:
         """For people: ``reader 3, writer 7: deletionVectors, clustering``."""
         names = sorted(self.reader_features | self.writer_features)
         return f"reader {self.reader}, writer {self.writer}" + (f": {', '.join(names)}" if names else "")
+
+
+def needs_protection(feature: str, *, truncate_history: bool, protocol: Protocol) -> bool:
+    """Whether ``DROP FEATURE`` adds ``checkpointProtection``: for a reader feature whose history stays (delta-1.15)."""
+    return feature in READER_FEATURES and not truncate_history and not protocol.has(PROTECTION)
 
 
 @dataclass(frozen=True, slots=True)

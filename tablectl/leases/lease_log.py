@@ -232,6 +232,8 @@ def record_at(store: RecordStore, seq: int) -> LeaseRecord | None:
     if data is None:
         return None
     try:
+        if not data:
+            raise ValueError("it is empty, too large, or no plain file")
         record = parse_record(data)
         if record.seq != seq:
             raise ValueError(f"seq: it says that it is number {record.seq}")

@@ -13,12 +13,13 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
 
+from tablectl.delta import keys
 from tablectl.delta.protocol import Protocol
 from tablectl.log.budget import FEATURE_LENGTH, FEATURES, PATH_LENGTH, BudgetError, check_json
 from tablectl.model.table import AppTransaction
 
-CLUSTERING = "delta.clustering"
-ROW_TRACKING = "delta.rowTracking"
+CLUSTERING = keys.CLUSTERING_DOMAIN
+ROW_TRACKING = keys.ROW_TRACKING_DOMAIN
 _TABLE_FEATURES = (3, 7)
 _LIQUID, _ZCUBE, _ZCUBE_COLUMNS = "liquid", "ZCUBE_ID", "ZCUBE_ZORDER_BY"
 _MARK_LIMIT = 10_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
+from tablectl.delta import keys
 from tablectl.delta.names import ColumnPath
 from tablectl.delta.protocol import Protocol
 from tablectl.delta.schema import Schema, parse_schema
@@ -32,7 +33,7 @@ _KNOWN = frozenset(
 )
 """Reader features that do not change where protocol, metadata and domains are stored (delta-1.13)."""
 _CATALOG_PROPERTIES = (
-    "io.unitycatalog.tableId",
+    keys.UNITY_TABLE_ID,
     "ucTableId",
     "delta.coordinatedCommits.commitCoordinator",
     "delta.coordinatedCommits.commitCoordinator-preview",
@@ -114,7 +115,7 @@ def logical_columns(
     physical: tuple[ColumnPath, ...], metadata: Metadata, schema: Schema, location: str
 ) -> tuple[ColumnPath, ...]:
     """The logical names of clustering columns. Raises ``LiveError`` for a column that the schema does not have."""
-    mapped = metadata.properties.get("delta.columnMapping.mode", "none").lower() in _MAPPED
+    mapped = metadata.properties.get(keys.COLUMN_MAPPING, "none").lower() in _MAPPED
     return tuple(_logical(schema, path, location, mapped=mapped) for path in physical)
 
 

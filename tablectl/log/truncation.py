@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 
+from tablectl.delta import keys
 from tablectl.delta.properties import parse_interval
 from tablectl.log.commits import ParsedCommit
 from tablectl.log.history import History, read_commit
@@ -20,9 +21,9 @@ from tablectl.storage.table_log import VanishedError
 VECTORS = "deletionVectors"
 PROTECTION = "checkpointProtection"
 _VERSION = re.compile(r"[0-9]{1,18}\Z")
-_RETENTION = "delta.dropFeatureTruncateHistory.retentionDuration"
-_PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
-_ENABLED = "delta.enabledeletionvectors"
+_RETENTION = keys.TRUNCATION_RETENTION
+_PROTECTED_BEFORE = keys.PROTECTED_BEFORE
+_ENABLED = keys.DELETION_VECTORS.lower()
 _DAY = 24 * 60 * 60 * 1000
 _MINUTE = 60 * 1000
 _MOST = 1000

@@ -190,8 +190,7 @@ _RULES: Sequence[LintRule] = (
         "names them fails with `DELTA_CLUSTERING_COLUMN_MISSING_STATS`.",
         why="`delta.dataSkippingStatsColumns`, or else the first `delta.dataSkippingNumIndexedCols` (32) leaf columns, "
         "decide which columns get statistics. Delta does not check a change of these against the clustering.",
-        fix="Name the clustering columns in `delta.dataSkippingStatsColumns`, or raise "
-        "`delta.dataSkippingNumIndexedCols`.",
+        fix="Name the clustering columns in `data_skipping`, or raise `delta.dataSkippingNumIndexedCols`.",
         source="delta-1.4, delta-1.9",
         seen=("validate", "plan", "lint"),
     ),
@@ -367,6 +366,17 @@ _RULES: Sequence[LintRule] = (
         "data.",
         source="the table of clients in this page",
         seen=("lint",),
+    ),
+    LintRule(
+        code="L019",
+        name="IndexedCountIgnored",
+        severity="note",
+        title="A number of indexed columns beside a list of them",
+        breaks="Nothing fails: `delta.dataSkippingNumIndexedCols` has no effect.",
+        why="`delta.dataSkippingStatsColumns`, which `data_skipping` declares, takes precedence over the number.",
+        fix="Unset the number, or declare `data_skipping: default`.",
+        source="delta-1.9",
+        seen=("validate", "plan", "lint"),
     ),
 )
 

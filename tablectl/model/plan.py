@@ -8,24 +8,31 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
+from tablectl.delta import keys
 from tablectl.delta.names import TableName, parse_table
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.model.lint_rules import Severity
-from tablectl.model.operations import MAPPING_KEY, VECTORS_KEY
-from tablectl.model.table import ClusteringState, LiveTable
+from tablectl.model.showable import Showable
+from tablectl.model.table import ClusteringState
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
-from tablectl.model.writers import (
-    NO_EVIDENCE,
-    ClientFact,
-    PartitionWriter,
-    WriterEvidence,
-    client_facts,
-    partition_writers,
-    writer_evidence,
-)
+from tablectl.model.writers import NO_EVIDENCE, ClientFact, PartitionWriter, WriterEvidence
 
 Value = str | tuple[str, ...] | None
 """An attribute's value in a plan: text, a list of columns, or ``None`` for a property that is not set."""
+
+
+Verb = Literal[
+    "SET TBLPROPERTIES",
+    "UNSET TBLPROPERTIES",
+    "CLUSTER BY",
+    "REORG",
+    "REMOVE COLUMN MAPPING",
+    "OPTIMIZE",
+    "DROP FEATURE",
+    "OVERWRITE",
+    "UPGRADE UNIFORM",
+]
+"""The kind of a statement."""
 
 
 class Phase(StrEnum):
@@ -143,17 +150,7 @@ class Statement:
 
     id: str
     """Identifies the statement within its table. A run applies each statement at most once."""
-    verb: Literal[
-        "SET TBLPROPERTIES",
-        "UNSET TBLPROPERTIES",
-        "CLUSTER BY",
-        "REORG",
-        "REMOVE COLUMN MAPPING",
-        "OPTIMIZE",
-        "DROP FEATURE",
-        "OVERWRITE",
-        "UPGRADE UNIFORM",
-    ]
+    verb: Verb
     sql: str
     phase: Phase
     reason: str
@@ -255,21 +252,6 @@ class FeatureFact:
     leaves: Leaves
 
 
-ATTRIBUTE_KEYS = frozenset(
-    {
-        "delta.isolationlevel",
-        "delta.enabledeletionvectors",
-        "delta.enablerowtracking",
-        "delta.columnmapping.mode",
-        "delta.universalformat.enabledformats",
-        "delta.enableicebergcompatv1",
-        "delta.enableicebergcompatv2",
-        "delta.enableicebergcompatv3",
-    }
-)
-"""Folded keys of the properties that belong to attributes other than ``properties``."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
     """The inputs from which a table's statements are derived: live facts and the options of the policy. They are enough
@@ -304,38 +286,15 @@ class Basis:
     options: TableOptions = NO_OPTIONS
     """The policy's options, as opposed to its attributes."""
 
-    @classmethod
-    def of(cls, live: LiveTable, options: TableOptions = NO_OPTIONS) -> Basis:
-        """The basis of a live table."""
-        return cls(
-            protocol=ProtocolFact.of(live.protocol),
-            partitioned=bool(live.partition_columns),
-            clustered=live.clustering is not None,
-            identity=live.schema.has_identity(),
-            schema_writers=live.schema_writers,
-            overwrites=live.overwrites,
-            clients=client_facts(live),
-            partition_writers=partition_writers(live),
-            evidence=writer_evidence(live),
-            vectors=live.vectors,
-            files=live.files,
-            bytes=live.bytes,
-            nested=any(len(path) > 1 for path, _ in live.schema.every_field()),
-            stored=tuple(sorted(pair for pair in live.properties.items() if pair[0].lower() in ATTRIBUTE_KEYS)),
-            marks=live.marks,
-            truncation=live.truncation.due if live.truncation else 0,
-            options=options,
-        )
-
     @property
     def mapping(self) -> str:
         """The column mapping mode: ``none``, ``name`` or ``id``."""
-        return (self.stored_text(MAPPING_KEY) or "none").lower()
+        return (self.stored_text(keys.COLUMN_MAPPING) or "none").lower()
 
     @property
     def writes_vectors(self) -> bool:
         """Whether deletes may write new deletion vectors."""
-        return (self.stored_text(VECTORS_KEY) or "false").lower() == "true"
+        return (self.stored_text(keys.DELETION_VECTORS) or "false").lower() == "true"
 
     def stored_text(self, key: str) -> str | None:
         """The stored text of a property that belongs to an attribute; ``None`` if it is not set."""
@@ -389,7 +348,7 @@ class TableFailure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Showable):
     """Everything that one apply may do. ``plan_file`` converts it to bytes and back."""
 
     format: int

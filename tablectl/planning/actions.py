@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import assert_never
 
 from tablectl.attributes.base import Action, ChangeTarget
+from tablectl.attributes.basis import basis_of
 from tablectl.attributes.policy import attribute
-from tablectl.model.operations import (
-    ClusterBy,
-    DropFeature,
-    OptimizeData,
-    Purge,
-    RemoveMapping,
-    Repartition,
-    SetProperties,
-    UnsetProperties,
-    UpgradeUniform,
-)
 from tablectl.model.plan import Basis, Change, Refusal
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
@@ -39,7 +28,7 @@ def refusals_for(
     """The changes that this table cannot take. Each change is checked together with all the others. ``actions`` are
     theirs, if they are known already.
     """
-    actions = actions_for(changes, Basis.of(live, options)) if actions is None else actions
+    actions = actions_for(changes, basis_of(live, options)) if actions is None else actions
     operations = tuple(step.operation for action in actions for step in action.steps)
     ids = frozenset(change.id for change in changes)
     target = ChangeTarget(dialect, _properties_after(actions), options, ids, operations)
@@ -48,16 +37,5 @@ def refusals_for(
 
 
 def _properties_after(actions: Sequence[Action]) -> Mapping[str, str | None]:
-    after: dict[str, str | None] = {}
-    for action in actions:
-        for step in action.steps:
-            match step.operation:
-                case SetProperties() | RemoveMapping() | UpgradeUniform():
-                    after.update({key.lower(): value for key, value in step.operation.values})
-                case UnsetProperties(keys):
-                    after.update({key.lower(): None for key in keys})
-                case ClusterBy() | Purge() | DropFeature() | OptimizeData() | Repartition():
-                    pass  # these set no property that another attribute can declare
-                case _:
-                    assert_never(step.operation)
-    return MappingProxyType(after)
+    operations = (step.operation for action in actions for step in action.steps)
+    return MappingProxyType({key.lower(): value for each in operations for key, value in each.properties.items()})

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tablectl.attributes.basis import basis_of
 from tablectl.attributes.policy import Policy
 from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.expected_writers import ExpectedWriters
 from tablectl.conflicts.matrix import Matrix, matrix
 from tablectl.delta.protocol import Client
-from tablectl.model.plan import Basis, Change
+from tablectl.model.plan import Change
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.planning.actions import actions_for, refusals_for
@@ -53,7 +54,7 @@ def conflict_report(
     Each client comes with whether it has Photon; ``None`` if unknown.
     """
     changes = diff(policy, live) if policy else ()
-    basis = Basis.of(live, options)
+    basis = basis_of(live, options)
     refused = tuple(refusal.change for refusal in refusals_for(changes, live, dialect, options))
     expected = clients or [(client, None) for client in ExpectedWriters.of(basis, dialect).clients]
     views: list[ContextComparison] = []

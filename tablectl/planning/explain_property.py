@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tablectl.attributes.policy import ATTRIBUTES
+from tablectl.attributes.policy import OWNED, OWNED_KEYS, attribute, why_refused
 from tablectl.conflicts.phases import PhaseVerdict, phase_of
 from tablectl.conflicts.rules.delta_spark import RELEASES
-from tablectl.conflicts.statement_commits import effect_of
 from tablectl.delta.dialects import DIALECTS
-from tablectl.delta.properties import OWNED, OWNED_KEYS, canonical_key, find_anywhere, find_known, needs_of, why_refused
+from tablectl.delta.properties import canonical_key, find_anywhere, find_known, needs_of, why_never_declared
 from tablectl.model.lint_rules import RULES
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, ProtocolFact
@@ -45,7 +44,7 @@ def explain_property(text: str, dialect: str) -> PropertyExplanation | None:
     """The explanation of a property; ``None`` if neither Delta nor tablectl knows it."""
     owner, refused = OWNED.get(text.lower(), ""), why_refused(text, dialect)
     known = find_known(text, dialect) or find_anywhere(text)
-    if not (owner or known or refused) or (refused and not owner and refused[0].endswith("is not known to Delta")):
+    if not (owner or known or why_never_declared(text)):
         return None
     spelled = next((each for each in OWNED_KEYS if each.lower() == text.lower()), text)
     key = known.key if known else canonical_key(spelled, dialect)
@@ -53,7 +52,7 @@ def explain_property(text: str, dialect: str) -> PropertyExplanation | None:
     return PropertyExplanation(
         key=key,
         attribute=owner,
-        description=_described(owner) if owner else needs_of(key, dialect) if known else "",
+        description=attribute(owner).shape.description if owner else needs_of(key, dialect) if known else "",
         refused=None if owner else refused,
         dialects=tuple(each.name for each in DIALECTS if owner or find_known(key, each.name)),
         default=known.default if known else None,
@@ -61,10 +60,6 @@ def explain_property(text: str, dialect: str) -> PropertyExplanation | None:
         changes=changes,
         codes=tuple(rule.code for rule in RULES.values() if key in f"{rule.breaks} {rule.why} {rule.fix}"),
     )
-
-
-def _described(owner: str) -> str:
-    return next((entry.shape.description for entry in ATTRIBUTES if entry.name == owner), "")
 
 
 def _changes(key: str, value: str, dialect: str) -> tuple[tuple[str, PhaseVerdict], ...]:
@@ -85,4 +80,4 @@ def _changes(key: str, value: str, dialect: str) -> tuple[tuple[str, PhaseVerdic
         ("set", SetProperties(((key, value or _SAMPLE),))),
         ("unset", UnsetProperties((key,))),
     )
-    return tuple((what, phase_of(effect_of(operation, basis), basis, dialect)) for what, operation in made)
+    return tuple((what, phase_of(operation.commits(basis), basis, dialect)) for what, operation in made)

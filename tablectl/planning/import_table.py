@@ -2,59 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
-from tablectl.attributes.clustering import MAX_COLUMNS, Clustering
-from tablectl.attributes.column_mapping import ColumnMapping
-from tablectl.attributes.deletion_vectors import KEY as VECTORS_KEY
-from tablectl.attributes.deletion_vectors import DeletionVectors
-from tablectl.attributes.isolation import KEY as ISOLATION_KEY
-from tablectl.attributes.isolation import Isolation
-from tablectl.attributes.partitioning import Partitioning
-from tablectl.attributes.policy import attribute
+from tablectl.attributes.policy import ATTRIBUTES, OWNED, why_refused
 from tablectl.attributes.properties import Properties
-from tablectl.attributes.row_tracking import KEY as ROW_TRACKING_KEY
-from tablectl.attributes.row_tracking import RowTracking
-from tablectl.attributes.uniform import COMPAT_KEYS, Uniform
+from tablectl.attributes.value_types import ValueType
 from tablectl.delta.names import DEFAULT_CATALOG, NameSyntaxError
-from tablectl.delta.properties import canonical_key, find_known, why_refused
-from tablectl.model.operations import FORMATS_KEY, MAPPING_KEY
+from tablectl.delta.properties import canonical_key, find_known
+from tablectl.model.plan import Value
 from tablectl.model.table import LiveTable
 from tablectl.model.text import LONGEST_VALUE, is_cut
-from tablectl.policies.attribute_types import SHAPES
 from tablectl.policies.identifiers import read_column, read_location, why_unusable
 from tablectl.policies.policy_file import Declared, TableEntry
 from tablectl.policies.variables import Variables, escape_variables
 from tablectl.policies.yaml_text import table_key
 
-_HERE = frozenset(
+MOST_PROPERTIES = 1_000
+"""The maximum number of properties in an entry. A table can have 100,000."""
+MOST_REASONS = 100
+"""The maximum number of reasons why a property is left out."""
+MOST_TEXT = 100_000
+"""The maximum number of characters of all of them, with values."""
+_OF_CATALOG: Mapping[tuple[str, str], str] = MappingProxyType(
     {
-        FORMATS_KEY.lower(),
-        MAPPING_KEY.lower(),
-        *(key.lower() for key in COMPAT_KEYS),
-        ISOLATION_KEY.lower(),
-        VECTORS_KEY.lower(),
-        ROW_TRACKING_KEY.lower(),
+        ("deletion_vectors", ""): "enabled",
+        ("row_tracking", ""): "enabled",
+        ("column_mapping", ""): "name",
+        (Properties.name, "delta.checkpointPolicy"): "v2",
+        (Properties.name, "delta.enableInCommitTimestamps"): "true",
+        (Properties.name, "delta.randomizeFilePrefixes"): "true",
+        (Properties.name, "delta.checkpoint.writeStatsAsJson"): "true",
+        (Properties.name, "delta.checkpoint.writeStatsAsStruct"): "true",
     }
 )
-"""Properties that attributes represent."""
+"""What Unity Catalog 0.6.0 sets on a new managed table without being asked (tests/recordings)."""
 _Told = Declared | str
 """A declaration, or the reason why there is none."""
 
 
-def policy_of_table(live: LiveTable, dialect: str, catalog: str = DEFAULT_CATALOG) -> TableEntry:
+def policy_of_table(
+    live: LiveTable, dialect: str, catalog: str = DEFAULT_CATALOG, *, located: bool = True
+) -> TableEntry:
     """The policy entry of a table. It contains what is set on the table, and no engine defaults.
 
     Keys that Delta writes itself, and facts that no policy can declare, are left out with a reason. Raises
-    ``NameSyntaxError`` if no policy can name the table. In names with two parts, ``catalog`` is implied.
+    ``NameSyntaxError`` if no policy can name the table. In names with two parts, ``catalog`` is implied. An entry that
+    is not ``located`` leaves the location to the catalog.
     """
-    told: list[_Told] = [*_attributes(live), *_properties(live, dialect)]
+    told: list[_Told] = [*_attributes(live), *_bounded(_properties(live, dialect))]
+    if live.catalog is not None:
+        told = [_unless_of_catalog(each) for each in told]
     return TableEntry(
         key=table_key(live.name, catalog),
-        location=None if live.name.is_path else _location(live),
+        location=_location(live) if located and not live.name.is_path else None,
         declared=tuple(each for each in told if not isinstance(each, str)),
         left_out=tuple(each for each in told if isinstance(each, str)),
     )
+
+
+def _unless_of_catalog(told: _Told) -> _Told:
+    """Leaves out what Unity Catalog sets on each table that it manages: a policy without it keeps it."""
+    if isinstance(told, str) or _OF_CATALOG.get((told[0], told[1])) != told[2]:
+        return told
+    return f"{told[1] or told[0]} is {told[2]}, which the catalog sets by itself"
 
 
 def _location(live: LiveTable) -> str | None:
@@ -66,40 +77,20 @@ def _location(live: LiveTable) -> str | None:
 
 
 def _attributes(live: LiveTable) -> Iterator[_Told]:
-    if live.property(ISOLATION_KEY) is not None:
-        yield _word(Isolation.name, live)
-    if live.property(VECTORS_KEY) is not None:
-        enabled = DeletionVectors().read(live, "") == "enabled"
-        yield DeletionVectors.name, "", "enabled" if enabled else "disabled"
-    if live.clustering:
-        yield _columns(Clustering.name, live, MAX_COLUMNS)
-    if live.partition_columns:
-        yield _columns(Partitioning.name, live, len(live.partition_columns))
-    if live.property(ROW_TRACKING_KEY) is not None:
-        enabled = RowTracking().read(live, "") == "enabled"
-        yield RowTracking.name, "", "enabled" if enabled else "disabled"
-    if live.property(MAPPING_KEY) is not None:
-        yield _word(ColumnMapping.name, live)
-    if Uniform().read(live, "") != "none":
-        yield _word(Uniform.name, live)
-    formats = live.property(FORMATS_KEY)
-    if formats and formats.strip().lower() != "iceberg":
-        yield f"{FORMATS_KEY} is {formats}, which no policy can declare"
+    for entry in ATTRIBUTES:
+        for found in entry.imported(live):
+            yield found if isinstance(found, str) else _declaration(entry.shape, *found)
 
 
-def _word(name: str, live: LiveTable) -> _Told:
-    value = attribute(name).read(live, "")
-    if isinstance(value, str) and SHAPES[name].admits(value):
-        return name, "", value
-    return f"{name} is {value}, which no policy can declare"
-
-
-def _columns(name: str, live: LiveTable, most: int) -> _Told:
-    value = attribute(name).read(live, "")
-    assert isinstance(value, tuple)
-    if len(value) <= most and all(map(_readable, value)):
-        return name, "", value
-    return f"{name} is [{', '.join(value)}], which no policy can declare"
+def _declaration(shape: ValueType, key: str, value: Value) -> _Told:
+    """The declaration of a value, or why no policy can declare it."""
+    fits = value is not None and shape.admits({key: value} if key else value)
+    if isinstance(value, str) and fits:
+        return shape.name, key, value
+    if isinstance(value, tuple) and fits and all(map(_readable, value)):
+        return shape.name, key, value
+    shown = f"[{', '.join(value)}]" if isinstance(value, tuple) else value
+    return f"{shape.name}{key and '.'}{key} is {shown}, which no policy can declare"
 
 
 def _readable(column: str) -> bool:
@@ -109,10 +100,33 @@ def _readable(column: str) -> bool:
         return False
 
 
+def _bounded(properties: Iterator[_Told]) -> Iterator[_Told]:
+    """The properties and reasons that an entry has room for. It says how many others there are."""
+    room, declared, others, said, unsaid = MOST_TEXT, 0, 0, 0, 0
+    for each in properties:
+        size = len(each) if isinstance(each, str) else len(each[1]) + len(each[2])
+        fits = size <= room and (said < MOST_REASONS if isinstance(each, str) else declared < MOST_PROPERTIES)
+        if fits:
+            room -= size
+            said += isinstance(each, str)
+            declared += not isinstance(each, str)
+            yield each
+        else:
+            unsaid += isinstance(each, str)
+            others += not isinstance(each, str)
+    if others:
+        yield (
+            f"{others:,} more properties: an entry gets {MOST_PROPERTIES:,} properties and {MOST_TEXT:,} characters; "
+            "declare by hand what a policy is to manage"
+        )
+    if unsaid:
+        yield f"{unsaid:,} more properties that no policy can declare"
+
+
 def _properties(live: LiveTable, dialect: str) -> Iterator[_Told]:
     declared: set[str] = set()
-    for stored in sorted(live.properties):
-        if stored.lower() in _HERE:
+    for stored in sorted(live.properties, key=lambda key: (not key.lower().startswith("delta."), key)):
+        if stored.lower() in OWNED:
             continue
         key = canonical_key(stored, dialect)
         value = live.property(key)

@@ -65,6 +65,7 @@ CHECKS: Sequence[Rule] = (
     settings.log_never_cleaned,
     settings.clustering_rewrites_nothing,
     clients.data_is_old,
+    settings.indexed_count_ignored,
 )
 """Every rule, in the order of the codes."""
 

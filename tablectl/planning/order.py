@@ -9,42 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, assert_never
 
-from tablectl.attributes.base import PARTITIONS, Action, Step
+from tablectl.attributes.base import Action, Step
 from tablectl.conflicts.phases import phase_of
 from tablectl.conflicts.stale_handles import stale_handles
-from tablectl.conflicts.statement_commits import backfill_of, commits_of, effect_of
 from tablectl.conflicts.streaming_readers import stopped_readers
-from tablectl.conflicts.transactions import CLUSTERING_DOMAIN, Kind
 from tablectl.delta.names import TableName
-from tablectl.model.operations import (
-    ClusterBy,
-    DropFeature,
-    Operation,
-    OptimizeData,
-    Purge,
-    RemoveMapping,
-    Repartition,
-    SetProperties,
-    UnsetProperties,
-    UpgradeUniform,
-    render,
-)
-from tablectl.model.plan import Basis, Phase, Rewrite, Statement, strictest
+from tablectl.model.commits import Kind
+from tablectl.model.operations import Operation, SetProperties, UnsetProperties, render
+from tablectl.model.plan import Basis, Phase, Statement, strictest
 from tablectl.model.text import LONGEST_VALUE, is_cut
-
-Verb = Literal[
-    "SET TBLPROPERTIES",
-    "UNSET TBLPROPERTIES",
-    "CLUSTER BY",
-    "REORG",
-    "REMOVE COLUMN MAPPING",
-    "OPTIMIZE",
-    "DROP FEATURE",
-    "OVERWRITE",
-    "UPGRADE UNIFORM",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +57,7 @@ def undo_order(actions: Sequence[Action], table: TableName) -> tuple[str, ...]:
 
 def _units(actions: Sequence[Action], basis: Basis, dialect: str) -> list[_Unit]:
     return [
-        _Unit(step, action.change.id, phase_of(effect_of(step.operation, basis), basis, dialect).phase)
+        _Unit(step, action.change.id, phase_of(step.operation.commits(basis), basis, dialect).phase)
         for action in actions
         for step in action.steps
     ]
@@ -106,25 +80,7 @@ def _needed_phases(unit: _Unit, units: list[_Unit]) -> list[Phase]:
 
 def _needs(unit: _Unit, other: _Unit) -> bool:
     wanted = {key.lower() for key in unit.step.needs}
-    return other is not unit and bool(wanted & _keys(other.step.operation))
-
-
-def _keys(operation: Operation) -> frozenset[str]:
-    match operation:
-        case SetProperties(values):
-            return frozenset(key.lower() for key, _ in values)
-        case RemoveMapping() | UpgradeUniform():
-            return frozenset(key.lower() for key, _ in operation.values)
-        case UnsetProperties(keys):
-            return frozenset(key.lower() for key in keys)
-        case Repartition():
-            return frozenset({PARTITIONS})
-        case ClusterBy():
-            return frozenset({CLUSTERING_DOMAIN})
-        case Purge() | OptimizeData() | DropFeature():
-            return frozenset()
-        case _:
-            assert_never(operation)
+    return other is not unit and any(each.lower() in wanted for each in other.step.operation.provides)
 
 
 def _groups(units: list[_Unit]) -> Iterable[list[_Unit]]:
@@ -134,54 +90,38 @@ def _groups(units: list[_Unit]) -> Iterable[list[_Unit]]:
     sets = [unit for unit in units if isinstance(unit.step.operation, SetProperties)]
     unsets = [unit for unit in units if isinstance(unit.step.operation, UnsetProperties)]
     rest = [unit for unit in units if not isinstance(unit.step.operation, SetProperties | UnsetProperties)]
-    rest.sort(key=_turn)
+    rest.sort(key=lambda unit: unit.step.operation.turn)
     unset_first = any(_needs(unit, other) for unit in sets for other in unsets)
     yield from (group for group in ((unsets, sets) if unset_first else (sets, unsets)) if group)
     yield from ([unit] for unit in rest)
 
 
-def _turn(unit: _Unit) -> int:
-    """The run order of operations: a repartition first, then what depends on it, dropped features last."""
-    match unit.step.operation:
-        case Repartition():
-            return 0
-        case RemoveMapping() | UpgradeUniform():
-            return 2
-        case DropFeature():
-            return 3
-        case SetProperties() | UnsetProperties() | ClusterBy() | Purge() | OptimizeData():
-            return 1
-        case _:
-            assert_never(unit.step.operation)
-
-
 def _statement(group: list[_Unit], phase: Phase, basis: Basis, table: TableName, dialect: str) -> Statement:
     operation = _merged([unit.step.operation for unit in group])
-    effect = effect_of(operation, basis)
-    verdict = phase_of(effect, basis, dialect)
-    commits = commits_of(effect, basis)
-    backfill = backfill_of(effect, basis)
+    commits = operation.commits(basis)
+    verdict = phase_of(commits, basis, dialect)
+    backfill = operation.backfill(basis)
     batches = {Kind.BACKFILL: backfill.commits_at_most} if backfill else {}
     first = group[0].step
     later = "" if verdict.phase is phase else "; runs in this phase because it depends on an earlier statement"
     return Statement(
-        id=first.id or f"{phase}-{_slug(operation)}",
-        verb=_verb(operation),
+        id=first.id or f"{phase}-{operation.word}",
+        verb=operation.verb,
         sql=render(operation, table),
         phase=phase,
         reason=verdict.reason + later,
         only_if="vectors remain" if first.only_if_vectors else "",
         due=first.due,
         serves=tuple(unit.change for unit in group),
-        effect=effect,
+        effect=operation.effect(basis),
         fails=verdict.fails,
         commits=tuple(commit.kind for commit in commits for _ in range(batches.get(commit.kind, 1))),
         readers=stopped_readers(commits),
-        implies=_implied(operation, basis),
-        stale_handles=stale_handles(effect),
-        rewrite=first.rewrite or _rewrite(operation, basis),
+        implies=operation.implied(basis),
+        stale_handles=stale_handles(commits),
+        rewrite=first.rewrite or operation.rewrite(basis),
         backfill=backfill,
-        repartition=operation.columns if isinstance(operation, Repartition) else None,
+        repartition=operation.partition_columns,
         undo=tuple(render(undo, table) for undo in _undo(group)),
         undo_note="; ".join(dict.fromkeys(note for unit in group for note in _notes(unit.step))),
     )
@@ -219,51 +159,3 @@ def _undo(group: list[_Unit]) -> list[Operation]:
     unsets: list[Operation] = [undo for undo in undos if isinstance(undo, UnsetProperties)]
     rest = [undo for undo in undos if not isinstance(undo, SetProperties | UnsetProperties)]
     return [_merged(each) for each in (unsets, sets) if each] + rest
-
-
-def _verb(operation: Operation) -> Verb:
-    match operation:
-        case SetProperties():
-            return "SET TBLPROPERTIES"
-        case UnsetProperties():
-            return "UNSET TBLPROPERTIES"
-        case ClusterBy():
-            return "CLUSTER BY"
-        case Purge():
-            return "REORG"
-        case UpgradeUniform():
-            return "UPGRADE UNIFORM"
-        case RemoveMapping():
-            return "REMOVE COLUMN MAPPING"
-        case OptimizeData():
-            return "OPTIMIZE"
-        case DropFeature():
-            return "DROP FEATURE"
-        case Repartition():
-            return "OVERWRITE"
-        case _:
-            assert_never(operation)
-
-
-def _slug(operation: Operation) -> str:
-    if isinstance(operation, RemoveMapping):
-        return "mapping"
-    return _verb(operation).split(maxsplit=1)[0].lower()
-
-
-def _implied(operation: Operation, basis: Basis) -> tuple[str, ...]:
-    if not isinstance(operation, UpgradeUniform):
-        return ()
-    mapping = ("column_mapping: name",) if basis.mapping == "none" else ()
-    return (*mapping, "deletion_vectors: disabled") if basis.writes_vectors else mapping
-
-
-def _rewrite(operation: Operation, basis: Basis) -> Rewrite | None:
-    upgrades = isinstance(operation, UpgradeUniform) and operation.version > 1
-    if upgrades or isinstance(operation, RemoveMapping | Repartition):
-        return Rewrite(vectors=basis.vectors, everything=True, files_at_most=basis.files, bytes_at_most=basis.bytes)
-    if not isinstance(operation, Purge):
-        return None
-    # Each vector belongs to one file, so the number of vectors limits the files. The table limits the bytes.
-    known = [count for count in (basis.vectors, basis.files) if count is not None]
-    return Rewrite(vectors=basis.vectors, files_at_most=min(known, default=None), bytes_at_most=basis.bytes)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tablectl.conflicts.statement_commits import effect_of
+from tablectl.delta import keys
 from tablectl.delta.clients import (
     LISTS,
     VECTORS_OFF,
@@ -20,7 +20,6 @@ from tablectl.delta.clients import (
     wrong_rows,
 )
 from tablectl.delta.protocol import Client, Protocol
-from tablectl.model.operations import VECTORS_KEY
 from tablectl.model.plan import Basis, Change, Refusal, Statement
 from tablectl.planning.derived import DerivedTable
 from tablectl.planning.lint_rules.linted_state import RuleFinding
@@ -121,7 +120,7 @@ def _loss(judged: LockedOut | Unknown) -> str:
 
 
 def _turns_vectors_off(statements: Sequence[Statement], basis: Basis) -> bool:
-    key = VECTORS_KEY.lower()
+    key = keys.DELETION_VECTORS.lower()
     off = any(
         any(name.lower() == key and value.lower() == "false" for name, value in each.effect.sets)
         or any(name.lower() == key for name in each.effect.removes)
@@ -201,7 +200,7 @@ def _cause(feature: str, derived: DerivedTable) -> str:
         (action.change.id, features)
         for action in derived.actions
         for step in action.steps
-        if (features := effect_of(step.operation, derived.basis).features)
+        if (features := step.operation.effect(derived.basis).features)
     ]
     named = [change for change, features in raising if feature in features]
     return (named or [change for change, _ in raising])[0]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tablectl.attributes.basis import basis_of
 from tablectl.attributes.policy import Policy
 from tablectl.conflicts.phases import depends_on_writers
-from tablectl.conflicts.statement_commits import effect_of
 from tablectl.model.operations import Repartition
-from tablectl.model.plan import Basis, Change
+from tablectl.model.plan import Change
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.planning.actions import actions_for, refusals_for
@@ -31,8 +31,8 @@ def changes_depend_on_writers(
     """As ``writers_matter``, for known changes. False if they are refused anyway."""
     if refusals_for(changes, live, dialect, options):
         return False
-    basis = Basis.of(live, options)
+    basis = basis_of(live, options)
     operations = [step.operation for action in actions_for(changes, basis) for step in action.steps]
     if any(isinstance(each, Repartition) for each in operations):
         return True
-    return not refused and any(depends_on_writers(effect_of(each, basis), basis, dialect) for each in operations)
+    return not refused and any(depends_on_writers(each.commits(basis), basis, dialect) for each in operations)

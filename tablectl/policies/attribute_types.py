@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tablectl.attributes.clustering import MAX_COLUMNS
 from tablectl.attributes.policy import ATTRIBUTES
 from tablectl.attributes.value_types import ValueType
 
 SHAPES: Mapping[str, ValueType] = MappingProxyType({attribute.name: attribute.shape for attribute in ATTRIBUTES})
 """Attribute name → type, in the order of plans."""
-
-MOST_COLUMNS: Mapping[str, int] = MappingProxyType({"clustering": MAX_COLUMNS})
-"""The maximum number of columns of an attribute, if Delta limits it."""
-
-TOP_LEVEL = frozenset({"partitioning"})
-"""Attributes whose columns cannot be fields of a struct."""
 
 CONTRADICTIONS = tuple(
     (("uniform", version), other)

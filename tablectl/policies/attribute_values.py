@@ -8,7 +8,7 @@ from functools import partial
 
 from tablectl.attributes.value_types import ValueType
 from tablectl.delta.names import column_text, fold_column, parse_column
-from tablectl.policies.attribute_types import LATER_WORDS, MOST_COLUMNS, SHAPES, TOP_LEVEL
+from tablectl.policies.attribute_types import LATER_WORDS, SHAPES
 from tablectl.policies.identifiers import read_column
 from tablectl.policies.properties import read_properties
 from tablectl.policies.suggestions import did_you_mean, shown
@@ -17,7 +17,7 @@ from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar,
 
 
 def read_attribute(entry: Entry, reading: ValueReader) -> dict[str, GivenValue]:
-    """The values that one attribute's entry declares, by attribute name or, for each property, ``properties.<key>``."""
+    """The values that one attribute's entry declares, by attribute name or, for a map, ``<name>.<key>``."""
     shape = SHAPES[entry.key]
     if not shape.keyed:  # each property has a reader of its own
         reading = reading.of_value(entry.key, "", entry.value)
@@ -28,6 +28,8 @@ def read_attribute(entry: Entry, reading: ValueReader) -> dict[str, GivenValue]:
             return {}
         case MapNode() if shape.keyed:
             return {f"{entry.key}.{key}": given for key, given in read_properties(entry.value, reading).items()}
+        case MapNode() if shape.fields:
+            return _read_fields(entry.value, shape, reading)
         case ListNode() if shape.columns:
             value: str | tuple[str, ...] | None = _read_columns(entry.value, shape, reading)
         case Scalar() if shape.words:
@@ -37,6 +39,25 @@ def read_attribute(entry: Entry, reading: ValueReader) -> dict[str, GivenValue]:
             reading.report(entry.value.source, message, f"for example {shape.example}")
             return {}
     return {} if value is None else {entry.key: reading.given(value, entry.source)}
+
+
+def _read_fields(node: MapNode, shape: ValueType, reading: ValueReader) -> dict[str, GivenValue]:
+    fields = {each.name: each for each in shape.fields}
+    given: dict[str, GivenValue] = {}
+    for entry in node.entries:
+        field, what = fields.get(entry.key), f"`{shape.name}.{entry.key}`"
+        if field is None:
+            reading.report(
+                entry.source, f"{shown(entry.key)} is no key of `{shape.name}`", did_you_mean(entry.key, fields)
+            )
+            continue
+        text = reading.text(entry.value, what, f"`{field.name}: {field.example}`")
+        why = "" if text is None else field.why_not(text)
+        if text is not None and why:
+            reading.report(entry.value.source, f"{shown(text)} is not a value of {what}: it {why}")
+        elif text is not None:
+            given[f"{shape.name}.{field.name}"] = reading.given(text, entry.source)
+    return given
 
 
 def _read_word(scalar: Scalar, shape: ValueType, reading: ValueReader) -> str | None:
@@ -59,7 +80,7 @@ def _read_word(scalar: Scalar, shape: ValueType, reading: ValueReader) -> str | 
 def _read_columns(node: ListNode, shape: ValueType, reading: ValueReader) -> tuple[str, ...] | None:
     columns = [_read_item(item, shape, reading) for item in node.items]
     known = tuple((text, item.source) for text, item in zip(columns, node.items, strict=True) if text is not None)
-    most = MOST_COLUMNS.get(shape.name, len(columns))
+    most = shape.most_columns or len(columns)
     if not columns:
         hint = f"`{shape.name}: {shape.words[0]}` declares that there are none" if shape.words else "name a column"
         reading.report(node.source, f"`{shape.name}` lists no column", hint)
@@ -86,7 +107,7 @@ def _check_columns(columns: tuple[tuple[str, SourceFile], ...], shape: ValueType
             reading.report(source, f"the column {column_text(path)} occurs twice in `{shape.name}`")
             fine = False
         seen.add(fold_column(path))
-        if len(path) > 1 and shape.name in TOP_LEVEL:
+        if len(path) > 1 and shape.top_level:
             hint = 'a column with a dot in its name goes in backticks: "`a.b`"'
             reading.report(source, f"`{shape.name}` takes top-level columns, and {shown(text)} is a field in one", hint)
             fine = False

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tablectl.attributes.policy import OWNED
 from tablectl.delta.dialects import DEFAULT_DIALECT
 from tablectl.delta.names import DEFAULT_CATALOG, NameSyntaxError, TableName, canonical_location, parse_table
-from tablectl.delta.properties import OWNED, find_known
+from tablectl.delta.properties import find_known
 from tablectl.model.errors import InputError, Problem, UsageError
 from tablectl.model.patterns import MAGIC
 from tablectl.policies.attribute_types import SHAPES

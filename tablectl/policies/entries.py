@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 
-from tablectl.delta.properties import OWNED, canonical_key, find_known
+from tablectl.attributes.policy import OWNED
+from tablectl.delta.properties import canonical_key, find_known
 from tablectl.policies.attribute_types import SHAPES
 from tablectl.policies.attribute_values import read_attribute
 from tablectl.policies.identifiers import read_location
@@ -139,12 +140,12 @@ def _read_tags(entry: Entry, reading: ValueReader) -> dict[str, GivenValue]:
 
 
 def _names(node: MapNode, reading: ValueReader) -> frozenset[str]:
-    keyed = [entry for entry in node.entries if entry.key in SHAPES and SHAPES[entry.key].keyed]
+    keyed = [entry for entry in node.entries if entry.key in SHAPES and SHAPES[entry.key].mapped]
     inner = {
-        f"{entry.key}.{canonical_key(property_.key, reading.dialect)}"
+        f"{entry.key}.{canonical_key(each.key, reading.dialect) if SHAPES[entry.key].keyed else each.key}"
         for entry in keyed
         if isinstance(entry.value, MapNode)
-        for property_ in entry.value.entries
+        for each in entry.value.entries
     }
     return frozenset(inner | {entry.key for entry in node.entries})
 

@@ -11,6 +11,7 @@ from tablectl.model.errors import Problem
 from tablectl.policies.yaml_document import MAX_BYTES, too_large
 
 _SUFFIXES = (".yaml", ".yml")
+_START = "to start here: `tablectl init`, or `tablectl import TABLES… --output policies/tables.yaml` for live tables"
 
 
 def read_files(paths: Sequence[Path], problems: list[Problem]) -> dict[Path, bytes]:
@@ -79,7 +80,7 @@ def read_bytes(path: Path, problems: list[Problem], missing: bytes | None = None
             problems.append(Problem(file, 0, 0, "a link that leads nowhere"))
             return None
         if missing is None:
-            problems.append(Problem(file, 0, 0, "no such file or directory"))
+            problems.append(Problem(file, 0, 0, "no such file or directory", _START))
         return missing
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)

@@ -77,6 +77,10 @@ def _comment(text: str) -> str:
 
 
 def _declared(declared: Sequence[Declared], indent: str) -> list[str]:
-    plain = [f"{indent}{name}: {write_value(value)}" for name, key, value in declared if not key]
-    keyed = [f"{indent}  {write_key(key)}: {write_value(value)}" for _, key, value in declared if key]
-    return [*plain, *([f"{indent}properties:", *keyed] if keyed else [])]
+    """The single values, then the maps."""
+    lines = [f"{indent}{name}: {write_value(value)}" for name, key, value in declared if not key]
+    for map_name in dict.fromkeys(name for name, key, _ in declared if key):
+        lines.append(f"{indent}{map_name}:")
+        items = ((key, value) for name, key, value in declared if name == map_name)
+        lines += [f"{indent}  {write_key(key)}: {write_value(value)}" for key, value in items]
+    return lines

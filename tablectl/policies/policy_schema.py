@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tablectl.attributes.policy import declarable_keys
 from tablectl.attributes.value_types import ValueType
+from tablectl.delta import keys
 from tablectl.delta.dialects import DIALECTS
-from tablectl.delta.properties import find_known, known_keys, needs_of
-from tablectl.policies.attribute_types import EXCLUSIVE, MOST_COLUMNS, SHAPES
+from tablectl.delta.properties import find_known, needs_of
+from tablectl.policies.attribute_types import EXCLUSIVE, SHAPES
 from tablectl.policies.entries import TAG
 from tablectl.policies.option_keys import OPTIONS
 from tablectl.policies.variables import VARIABLE
@@ -112,13 +114,19 @@ def _attribute(shape: ValueType) -> Schema:
     about = {"description": shape.description}
     if shape.keyed:
         return {**about, **_properties()}
+    if shape.fields:
+        fields = {
+            each.name: {**_TEXT, "description": each.description, "examples": [*each.words, each.example]}
+            for each in shape.fields
+        }
+        return {**about, "type": "object", "properties": fields, "additionalProperties": False}
     words: Schema = {"enum": list(shape.words)}
     choices = [_columns(shape), words, _VARIABLE] if shape.columns else [words, _VARIABLE]
     return {**about, "anyOf": choices}
 
 
 def _columns(shape: ValueType) -> Schema:
-    most = {"maxItems": MOST_COLUMNS[shape.name]} if shape.name in MOST_COLUMNS else {}
+    most = {"maxItems": shape.most_columns} if shape.most_columns else {}
     return {
         "type": "array",
         "items": {**_TEXT, "minLength": 1},
@@ -130,12 +138,12 @@ def _columns(shape: ValueType) -> Schema:
 
 
 def _properties() -> Schema:
-    keys = sorted({key for dialect in DIALECTS for key in known_keys(dialect.name)})
+    declarable = sorted({key for dialect in DIALECTS for key in declarable_keys(dialect.name)})
     return {
         "type": "object",
-        "properties": {key: _property(key) for key in keys},
+        "properties": {key: _property(key) for key in declarable},
         "additionalProperties": _value(),
-        "examples": [{"delta.logRetentionDuration": "interval 60 days", "owner.team": "payments"}],
+        "examples": [{keys.LOG_RETENTION: "interval 60 days", "owner.team": "payments"}],
     }
 
 

@@ -147,7 +147,7 @@ def policy_of(effective: Declared) -> Policy:
     """Builds the policy from the effective declarations."""
     values: dict[str, Any] = {}
     for name, shape in SHAPES.items():
-        if shape.keyed:
+        if shape.mapped:
             values[name] = _under(effective, name) or None
         elif name in effective:
             values[name] = effective[name].value

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tablectl.delta.properties import canonical_key, find_known, known_keys, why_refused
+from tablectl.attributes.policy import declarable_keys, why_refused
+from tablectl.delta.properties import canonical_key, find_known
 from tablectl.policies.identifiers import why_unusable
 from tablectl.policies.suggestions import cut, nearest, shown
 from tablectl.policies.value_reader import GivenValue, ValueReader
@@ -35,7 +36,7 @@ def refused_hint(key: str, hint: str, dialect: str) -> str:
     """The hint for a refused key: the catalogue's own hint, otherwise the most similar known key."""
     if hint or not key.lower().startswith("delta."):
         return hint
-    near = nearest(key, known_keys(dialect))
+    near = nearest(key, declarable_keys(dialect))
     return f"did you mean `{near}`?" if near else "check its spelling in Delta's documentation of table properties"
 
 

@@ -16,25 +16,25 @@ from tablectl.delta.dialects import dialect_for
 from tablectl.planning.conflict_report import ConflictReport, ContextComparison
 
 
-def conflicts_json(outlook: ConflictReport) -> dict[str, Any]:
+def conflicts_json(report: ConflictReport) -> dict[str, Any]:
     """The matrix as plain values. ``meeting`` is the outcome for the same data, ``apart`` the outcome for different
     data.
     """
     return {
-        "table": outlook.live.name.text,
-        "version": outlook.live.version,
-        "declared": outlook.declared,
+        "table": report.live.name.text,
+        "version": report.live.version,
+        "declared": report.declared,
         "changes": [
             {
                 "change": change.id,
                 "before": change.before,
                 "after": change.after,
-                "refused": change.id in outlook.refused,
+                "refused": change.id in report.refused,
             }
-            for change in outlook.changes
+            for change in report.changes
         ],
-        "operations": {each.key: each.name for view in outlook.views for each in _operations(view)},
-        "views": [_view(view) for view in outlook.views],
+        "operations": {each.key: each.name for view in report.views for each in _operations(view)},
+        "views": [_view(view) for view in report.views],
     }
 
 

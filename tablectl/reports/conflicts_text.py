@@ -36,19 +36,19 @@ _MOST = 0.6
 Named = Callable[[TableOperation], str]
 
 
-def conflicts_text(outlook: ConflictReport, style: Style, *, everything: bool = False, about: str = "") -> str:
+def conflicts_text(report: ConflictReport, style: Style, *, everything: bool = False, about: str = "") -> str:
     """The whole report. ``everything`` lists every pair that fails; ``about`` limits it to one operation, given by its
     key.
     """
-    lines = [style.paint(printable(outlook.live.name.text), "bold"), *_facts(outlook, style)]
-    for view in outlook.views:
+    lines = [style.paint(printable(report.live.name.text), "bold"), *_facts(report, style)]
+    for view in report.views:
         lines += ["", *_view(view, style, everything=everything, about=about)]
-    lines += ["", *_policy(outlook, style, everything=everything, about=about)]
+    lines += ["", *_policy(report, style, everything=everything, about=about)]
     return "\n".join(lines) + "\n"
 
 
-def _facts(outlook: ConflictReport, style: Style) -> list[str]:
-    setting, live = outlook.views[0].live.setting, outlook.live
+def _facts(report: ConflictReport, style: Style) -> list[str]:
+    setting, live = report.views[0].live.setting, report.live
     layout = "clustered" if setting.clustered else "no partitions"
     if live.partition_columns:
         layout = f"partitioned by {', '.join(live.partition_columns)}"
@@ -289,17 +289,17 @@ def _about(found: Matrix, key: str, style: Style) -> list[str]:
     return lines
 
 
-def _policy(outlook: ConflictReport, style: Style, *, everything: bool, about: str) -> list[str]:
-    if not outlook.declared:
+def _policy(report: ConflictReport, style: Style, *, everything: bool, about: str) -> list[str]:
+    if not report.declared:
         return [style.paint("No policy covers this table.", "dim")]
-    if not outlook.changes:
+    if not report.changes:
         return [style.paint("The table matches its policy: no changes.", "dim")]
     lines = [style.paint("What the policy changes:", "bold")]
-    for change in outlook.changes:
-        refused = "  (apply refuses it)" if change.id in outlook.refused else ""
+    for change in report.changes:
+        refused = "  (apply refuses it)" if change.id in report.refused else ""
         lines += wrapped(f"{change.id}: {value_text(change.before)} → {value_text(change.after)}{refused}", 2, style)
-    for view in outlook.views:
-        if len(outlook.views) > 1:
+    for view in report.views:
+        if len(report.views) > 1:
             lines += wrapped(
                 f"when {' and '.join(client.text() for client in view.clients)} commits second:", 2, style, "bold"
             )

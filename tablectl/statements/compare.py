@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tablectl.attributes.basis import basis_of
 from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.expected_writers import ExpectedWriters
 from tablectl.conflicts.rules.delta_spark import RELEASES
@@ -61,7 +62,7 @@ def compare_statements(
     """
     subject = StatementTable.of(live)
     statements = (_parsed(first, "first"), _parsed(second, "second"))
-    expected, assumed = _expected(Basis.of(live, options), dialect, clients)
+    expected, assumed = _expected(basis_of(live, options), dialect, clients)
     views: list[ClientComparison] = []
     for client, photon in expected:
         setting = ConflictContext.of(live, client, photon=photon)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 from sqlglot.dialects import Databricks
 
-from tablectl.conflicts.transactions import Kind
+from tablectl.model.commits import Kind
 from tablectl.statements.literals import literal_of, stored
 from tablectl.statements.parse import ParsedStatement, StatementError, partition_of
 from tablectl.statements.predicates import (

@@ -12,18 +12,8 @@ from dataclasses import dataclass, replace
 from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.operations import Transaction
 from tablectl.conflicts.rules.decide import decide
-from tablectl.conflicts.transactions import (
-    NOTHING,
-    CommittedTransaction,
-    Conflict,
-    ConflictOutcome,
-    ConflictResult,
-    File,
-    Kind,
-    MetadataChange,
-    Partition,
-    Reads,
-)
+from tablectl.conflicts.transactions import NOTHING, Conflict, ConflictOutcome, ConflictResult, Reads
+from tablectl.model.commits import CommittedTransaction, File, Kind, MetadataChange, Partition
 from tablectl.statements.footprint import Footprint, footprint
 from tablectl.statements.literals import shown_values
 from tablectl.statements.parse import ParsedStatement

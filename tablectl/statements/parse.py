@@ -16,7 +16,7 @@ from sqlglot.dialects import Databricks
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from tablectl.conflicts.transactions import Kind
+from tablectl.model.commits import Kind
 from tablectl.model.errors import TablectlError
 from tablectl.model.text import printable
 

@@ -14,8 +14,8 @@ from sqlglot import exp, maybe_parse
 from sqlglot.dialects import Databricks
 
 from tablectl.conflicts.context import ConflictContext
-from tablectl.conflicts.transactions import Kind
 from tablectl.delta.names import join_parts
+from tablectl.model.commits import Kind
 from tablectl.statements.footprint import Footprint, footprint
 from tablectl.statements.literals import ColumnDomain, literal_of, one_value, shown, shown_values
 from tablectl.statements.pair import StatementPair, between

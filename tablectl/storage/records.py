@@ -43,6 +43,7 @@ _WAY_OUT = "check the path and the permissions, or set `state:` in tablectl.yaml
 _UNREACHABLE = "set `state:` in tablectl.yaml to a directory, or an s3, gs, abfss or az URI, to keep the records there"
 
 _GUARDS = "guards/"
+_SUFFIX = ".json"
 _ENVIRONMENT = (*PREFIXES.values(), "HOME")
 _PATIENCE = RetryLimits(tries=3, seconds=8)
 """A renewal must fail well within the ttl (60 s), so that it can be retried. obstore's own limit is 3 minutes."""
@@ -119,7 +120,8 @@ class DiskRecords:
         top = self._folder / prefix.rpartition("/")[0]
         skip = len(str(self._folder)) + 1
         with self._told("list", prefix.rpartition("/")[0]):
-            found = (f"{base}/{file}"[skip:] for base, _, files in os.walk(top, onerror=_unless_gone) for file in files)
+            self._check_links(top)
+            found = (f"{base}/{file}"[skip:] for base, file in _walk(top))
             whole = (name for name in found if not name.rpartition("/")[2].startswith("."))
             return tuple(sorted(name for name in whole if name.startswith(prefix)))
 
@@ -129,13 +131,33 @@ class DiskRecords:
         with self._told("delete", name):
             try:
                 path.unlink()
+            except (IsADirectoryError, PermissionError):
+                if not path.is_dir() or path.is_symlink():
+                    raise
+                path.rmdir()  # somebody made it in place of a record
             except FileNotFoundError:
                 # As a bucket does, which looks at the right before it looks for the record.
                 if path.parent.is_dir() and not os.access(path.parent, os.W_OK | os.X_OK):
                     raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None
 
+    def _check_links(self, top: Path) -> None:
+        """Raises ``OSError`` for a link that leads nowhere: it is not the same as no record."""
+        for folder in (self._folder, top):
+            if folder.is_symlink() and not folder.exists():
+                raise OSError(errno.ENOENT, "a link that leads nowhere")
+
     def _told(self, what: str, name: str) -> AbstractContextManager[None]:
         return _told(what, str(self._folder), name)
+
+
+def _walk(top: Path) -> Iterator[tuple[str, str]]:
+    """The directories and names of records. A directory with the name of a record is listed like one: ``read`` finds
+    that it cannot be one.
+    """
+    for base, folders, files in os.walk(top, onerror=_unless_gone):
+        records = [each for each in folders if each.endswith(_SUFFIX)]
+        folders[:] = [each for each in folders if not each.endswith(_SUFFIX)]
+        yield from ((base, name) for name in (*files, *records))
 
 
 def _write(path: Path, data: bytes, *, durable: bool) -> None:
@@ -172,13 +194,13 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _read(path: Path) -> bytes:
-    """The bytes of a record; empty for a pipe, a device, a link, or more bytes than a record can have."""
+    """The bytes of a record; empty for a directory, a pipe, a device, a link, or more bytes than a record can have."""
     try:
         return read_regular(path, LARGEST, follow=False)
     except (NotRegularError, TooLargeError):
         return b""
     except OSError as error:
-        if error.errno == errno.ELOOP:
+        if error.errno in {errno.ELOOP, errno.EISDIR}:
             return b""
         raise
 

@@ -11,11 +11,13 @@ from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.stamp import Stamp
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.guards import HERE, GuardMode
+from tablectl.leases.lease import Lease
 from tablectl.model.errors import EngineError
 from tablectl.model.plan import CommitEffect, Phase, Statement
 from tests.applying.fake_lake import FakeTable, at
 from tests.applying.world import DIGEST, WITH_VECTORS, World
 from tests.applying.writers import FakeGuard
+from tests.leases.lease_fakes import acquire, claim
 
 MANY = {
     "isolation": "Serializable",
@@ -121,6 +123,22 @@ def test_who_commits_while_the_gate_is_closed_is_told(world: World) -> None:
     assert [(each.writer, each.inside) for each in run.foreign] == [("WRITE by rude", True), ("WRITE by late", False)]
     rude = [each for each in run.casualties if each.writer == "WRITE by rude"]
     assert [each.reason for each in rude] == ["wrote while the gate was closed"]
+
+
+def test_who_commits_after_the_lease_was_lost_has_passed_no_closed_gate(world: World) -> None:
+    """The gate was dead by then, and its writers had recorded that."""
+    plan = world.plan(isolation="Serializable")
+    at_work(world)
+
+    def slept(table: FakeTable) -> None:
+        world.clock.now += 100
+        assert isinstance(acquire(world.store, claim("ben"), world.clock), Lease)
+        table.commit("WRITE", "etl")
+
+    world.before = at(1, slept)
+    run = world.run(plan)
+    assert (run.outcome, run.casualties) == (RunOutcome.LEASE_LOST, ())
+    assert [(each.writer, each.inside) for each in run.foreign] == [("WRITE by etl", False)]
 
 
 def test_a_writer_that_was_waited_for_is_not_inside(world: World) -> None:

@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from tablectl.attributes.base import ChangeTarget
-from tablectl.attributes.clustering import STATS_KEYS, Clustering, has_statistics
-from tablectl.model.plan import Basis, Change
+from tablectl.attributes.basis import basis_of
+from tablectl.attributes.clustering import Clustering
+from tablectl.attributes.statistics import STATS_KEYS, has_statistics
+from tablectl.model.plan import Change
 from tablectl.model.table import LiveTable
 
 _COUNT, _NAMES = STATS_KEYS
@@ -52,4 +54,4 @@ def test_the_plan_outranks_the_live_table(live: Callable[..., LiveTable]) -> Non
 def test_no_plan_has_data_optimized_that_its_policy_does_not_ask_for(live: Callable[..., LiveTable]) -> None:
     change = Change(attribute="clustering", key="data", before="outdated", after="clustered")
     with pytest.raises(ValueError, match="not asked for"):
-        Clustering().act(change, Basis.of(live()))
+        Clustering().act(change, basis_of(live()))

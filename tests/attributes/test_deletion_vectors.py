@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tablectl.attributes.deletion_vectors import KEY, DeletionVectors
+from tablectl.attributes.deletion_vectors import DeletionVectors
+from tablectl.delta import keys
 from tablectl.delta.protocol import Protocol
 from tablectl.model.table import LiveTable
 
@@ -32,7 +33,7 @@ _WITHOUT = Protocol(1, 2)
 def test_reads(
     live: Callable[..., LiveTable], protocol: Protocol, stored: str | None, vectors: int | None, reads: str
 ) -> None:
-    properties = {} if stored is None else {KEY: stored}
+    properties = {} if stored is None else {keys.DELETION_VECTORS: stored}
     assert DeletionVectors().read(live(protocol=protocol, properties=properties, vectors=vectors), "") == reads
 
 

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import pytest
 
-from tablectl.attributes.policy import ATTRIBUTES, Policy, attribute, check_declarable, needs_size, needs_vectors
+from tablectl.attributes.policy import ATTRIBUTES, Policy, attribute, changed_values, check_declarable, needs_of
 from tablectl.model.plan import Change, Value
+from tablectl.model.table_options import NO_OPTIONS
 
 
-def test_attributes_are_the_fields_of_a_policy_in_their_order() -> None:
-    assert [entry.name for entry in ATTRIBUTES] == [field.name for field in fields(Policy)]
+def test_a_policy_has_a_value_for_each_attribute() -> None:
+    policy = Policy(isolation="Serializable", clustering=None)
+    assert {entry.name: getattr(policy, entry.name) for entry in ATTRIBUTES if entry.name != "isolation"} == {
+        entry.name: None for entry in ATTRIBUTES if entry.name != "isolation"
+    }
+    assert policy.isolation == "Serializable"
+    assert policy == Policy(isolation="Serializable")
+    with pytest.raises(AttributeError):
+        _ = policy.isolatoin
+
+
+def test_a_policy_takes_only_attributes() -> None:
+    with pytest.raises(TypeError, match="isolatoin is no attribute"):
+        Policy(isolatoin="Serializable")
+
+
+def test_declared_values_are_in_the_order_of_the_attributes() -> None:
+    assert list(Policy(properties={"a": "b"}, isolation="default").declared()) == ["isolation", "properties"]
 
 
 def test_what_is_declared() -> None:
@@ -38,13 +53,16 @@ def test_what_is_declared() -> None:
     ],
 )
 def test_when_vectors_are_counted(name: str, key: str, value: Value, *, needed: bool) -> None:
-    assert needs_vectors(name, key, value) is needed
+    assert needs_of([(name, key, value)], NO_OPTIONS).vectors is needed
 
 
 @pytest.mark.parametrize(("value", "needed"), [("enabled", True), ("disabled", False)])
 def test_when_files_are_counted(value: Value, *, needed: bool) -> None:
-    assert needs_size(Change(attribute="row_tracking", before=None, after=value)) is needed
-    assert not needs_size(Change(attribute="deletion_vectors", before=None, after=value))
+    tracking, vectors = (
+        [Change(attribute=name, before=None, after=value)] for name in ("row_tracking", "deletion_vectors")
+    )
+    assert needs_of(changed_values(tracking), NO_OPTIONS).size is needed
+    assert not needs_of(changed_values(vectors), NO_OPTIONS).size
 
 
 def test_attributes_are_found_by_name() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -86,8 +87,7 @@ def test_a_pull_request_gets_a_comment_a_page_an_artifact_and_annotations(
     report = Path(outputs["report"]).read_text()
     assert report.startswith("**🟡 Plan: Changes pending** · 1 table to change")
     assert runner.summary.strip() == report.strip()
-    (result,) = json.loads(Path(outputs["sarif"]).read_text())["runs"][0]["results"]
-    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "policies/lake.yaml"
+    assert json.loads(Path(outputs["sarif"]).read_text())["runs"][0]["results"] == [], "wanted changes are no alerts"
 
     code, commented = runner.step("comment", report=outputs["report"], digest=outputs["digest"])
     assert (code, commented["comment"]) == (0, "https://github.example/c/101")
@@ -99,6 +99,35 @@ def test_a_pull_request_gets_a_comment_a_page_an_artifact_and_annotations(
     (comment,) = github.comments[5]
     assert comment["body"].startswith("**✅ Plan: ")
     assert EVIL.partition(" ")[0] not in json.dumps([runner.log, outputs, github.asked])
+
+
+def test_a_second_plan_says_what_changed_since_the_first_and_links_the_page(
+    runner: Runner, github: FakeGitHub, orders: Path
+) -> None:
+    first = pull_request(runner)
+    artifact = "https://github.example/acme/lake/actions/runs/7/artifacts/9"
+    runner.step("comment", report=first["report"], digest=first["digest"], artifact=artifact)
+    body = github.comments[5][0]["body"]
+    assert f'<a href="{artifact}">' in body
+    assert "Since the last plan" not in body
+    policies = Path("policies") / "lake.yaml"
+    policies.write_text(policies.read_text().replace("pay", "billing"))
+    second = pull_request(runner)
+    body = github.comments[5][0]["body"]
+    assert f"Since the last plan <code>{first['digest'][:12]}</code>" in body
+    assert "new: blocking <code>properties.owner.team: " in body
+    assert "gone: blocking <code>properties.owner.team: " in body
+    runner.step("comment", report=second["report"], digest=second["digest"], artifact='javascript:"x')
+    assert "javascript" not in github.comments[5][0]["body"]
+
+
+def test_pending_changes_are_annotations_of_the_job_one_per_group(runner: Runner, orders: Path) -> None:
+    runner.event(ref="refs/heads/main")
+    runner.step("plan")
+    (found,) = re.findall(r"(?m)^::(\w+) file=policies/lake.yaml,line=\d+,title=tablectl::(.*)$", runner.log)
+    assert found[0] == "notice"
+    assert found[1].startswith("blocking: ")
+    assert "%0Aproperties.owner.team: " in found[1]
 
 
 def test_what_was_reviewed_is_applied_when_it_is_merged(

@@ -111,7 +111,7 @@ def test_what_makes_no_sense(cli: Cli, repo: Repository, args: list[str], code: 
 
 def test_as_a_function(cli: Cli, repo: Repository) -> None:
     repo.table("orders")
-    (view,) = tablectl.outlook(repo.name("orders"), clients=[(Client("delta-spark", (3, 2)), None)]).views
+    (view,) = tablectl.conflict_report(repo.name("orders"), clients=[(Client("delta-spark", (3, 2)), None)]).views
     assert not view.live.cell("insert", "vectors-on").overlapping.succeeds
 
 

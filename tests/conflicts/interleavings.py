@@ -1,8 +1,8 @@
 """Interleavings on real Spark and Delta: a loser held inside its transaction, winners committed meanwhile.
 
 Each ``Case`` is one of them. What happens is compared with the rules and with ``measured.json``, which remembers it for
-``docs/conflicts.md``: ``TABLECTL_MEASURED=write pytest tests/conflicts/test_against_spark.py -m spark`` writes it anew,
-for the version of Delta that is installed, and with ``missing`` only what is not there yet.
+``docs/generated/conflicts.md``: ``TABLECTL_MEASURED=write pytest tests/conflicts/test_against_spark.py -m spark``
+writes it again, for the version of Delta that is installed, and with ``missing`` only what is not there yet.
 """
 
 from __future__ import annotations
@@ -24,17 +24,10 @@ from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.matrix import Cell, decide_pair
 from tablectl.conflicts.operations import operation
 from tablectl.conflicts.rules.decide import decide_all
-from tablectl.conflicts.transactions import (
-    CLUSTERING_DOMAIN,
-    EVERYTHING,
-    ConflictOutcome,
-    CurrentTransaction,
-    Kind,
-    Level,
-    Partition,
-    Reads,
-)
+from tablectl.conflicts.transactions import EVERYTHING, ConflictOutcome, CurrentTransaction, Level, Reads
+from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.protocol import Client
+from tablectl.model.commits import Kind, Partition
 from tablectl.model.operations import ClusterBy, SetProperties
 from tests.conflicts.log_records import Log
 from tests.interleaving import Hold, Writer

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
-from tablectl.conflicts.transactions import CommittedTransaction, File, Kind, MetadataChange, ProtocolChange
 from tablectl.delta.protocol import Protocol
+from tablectl.model.commits import CommittedTransaction, File, Kind, MetadataChange, ProtocolChange
 
 _KINDS = {
     "STREAMING UPDATE": Kind.STREAMING_APPEND,

@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 
+from tablectl.attributes.basis import basis_of
 from tablectl.conflicts.rules.decide import decide_all
-from tablectl.conflicts.statement_commits import commits_of, effect_of
 from tablectl.conflicts.transactions import Conflict
 from tablectl.delta.names import TableName
 from tablectl.log.reader import read_table
 from tablectl.model.operations import ClusterBy, Operation, Purge, SetProperties, UnsetProperties, render
-from tablectl.model.plan import Basis
 from tests.conflicts.interleavings import (
     APPEND_B,
     CASES,
@@ -99,10 +98,10 @@ def test_a_statement_commits_what_its_effect_says(
     lake.copy(layout, tmp_path / "t")
     table = TableName("", (str(tmp_path / "t"),))
     spark.sql(f"ALTER TABLE {table.sql} SET TBLPROPERTIES ('owner.team' = 'y')")
-    basis = Basis.of(read_table(table, str(tmp_path / "t")))
+    basis = basis_of(read_table(table, str(tmp_path / "t")))
     before = Log(tmp_path / "t").newest()
     spark.sql(render(operation, table))
-    (said,) = commits_of(effect_of(operation, basis), basis)
+    (said,) = operation.commits(basis)
     (made,) = [
         Log(tmp_path / "t").committed(version) for version in range(before + 1, Log(tmp_path / "t").newest() + 1)
     ]
@@ -118,11 +117,11 @@ def test_a_statement_commits_what_its_effect_says(
 def test_row_tracking_on_commits_what_its_effect_says(lake: Lake, spark: Any, tmp_path: Path) -> None:
     lake.copy("plain", tmp_path / "t")
     table, log = TableName("", (str(tmp_path / "t"),)), Log(tmp_path / "t")
-    basis, before = Basis.of(read_table(table, str(tmp_path / "t"))), log.newest()
+    basis, before = basis_of(read_table(table, str(tmp_path / "t"))), log.newest()
     operation = SetProperties((("delta.enableRowTracking", "true"),))
     spark.sql(render(operation, table))
     made = [log.committed(version) for version in range(before + 1, log.newest() + 1)]
-    said = commits_of(effect_of(operation, basis), basis)
+    said = operation.commits(basis)
     assert [committed.kind for committed in said] == [committed.kind for committed in made]
     assert [committed.metadata and committed.metadata.tag for committed in made] == [None, None, "row tracking"]
     assert said[-1].metadata is not None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tablectl.conflicts.expected_writers import ExpectedWriters, WriterProfile, expected_writers
-from tablectl.conflicts.transactions import Kind
+from tablectl.model.commits import Kind
 from tablectl.model.plan import Basis, ProtocolFact
 from tablectl.model.writers import ClientFact
 

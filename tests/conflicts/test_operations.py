@@ -6,9 +6,8 @@ import pytest
 
 from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.operations import OPERATIONS, OperationGroup, operation, operations_of
-from tablectl.conflicts.statement_commits import commits_of, effect_of
-from tablectl.conflicts.transactions import Kind
 from tablectl.delta.protocol import Protocol
+from tablectl.model.commits import Kind
 from tablectl.model.operations import SetProperties
 from tests.conflicts.settings import EVERYWHERE, VECTORS, setting
 
@@ -49,7 +48,7 @@ def test_only_what_rearranges_files_changes_no_row(where: ConflictContext) -> No
 
 def test_what_tablectl_sends_is_what_it_says_elsewhere() -> None:
     where = setting()
-    said = commits_of(effect_of(SetProperties((("delta.enableDeletionVectors", "true"),)), where.basis), where.basis)
+    said = SetProperties((("delta.enableDeletionVectors", "true"),)).commits(where.basis)
     assert tuple(made.committed for made in operation("vectors-on").transactions(where, "a")) == said
 
 

@@ -11,18 +11,13 @@ from hypothesis import strategies as st
 
 from tablectl.conflicts.phases import depends_on_writers, forecast, phase_of
 from tablectl.conflicts.transactions import Conflict
-from tablectl.model.plan import Basis, CommitEffect, Phase, ProtocolFact
+from tablectl.model.commits import CommittedTransaction
+from tablectl.model.operations import ClusterBy, Purge, SetProperties, UnsetProperties
+from tablectl.model.plan import Basis, Phase, ProtocolFact
 from tablectl.model.table_options import TableOptions
 from tablectl.model.writers import ClientFact, WriterEvidence
 
-_VECTORS = CommitEffect(sets=(("delta.enableDeletionVectors", "true"),), features=("deletionVectors",))
-_CHECKPOINTS = CommitEffect(sets=(("delta.checkpointPolicy", "v2"),), features=("v2Checkpoint",))
-_AGAIN_TIMESTAMPS = CommitEffect(sets=(("delta.enableInCommitTimestamps", "true"),))
-_ROW_TRACKING = CommitEffect(sets=(("delta.enableRowTracking", "true"),), features=("domainMetadata", "rowTracking"))
-_TIMESTAMPS = CommitEffect(sets=(("delta.enableInCommitTimestamps", "TRUE"),), features=("inCommitTimestamp",))
-_FIRST = CommitEffect(features=("clustering", "domainMetadata"), domains=("delta.clustering",))
-_AGAIN = CommitEffect(domains=("delta.clustering",))
-_PURGE = CommitEffect(rewrites_files=True)
+Commits = tuple[CommittedTransaction, ...]
 
 
 def _client(text: str) -> ClientFact:
@@ -46,8 +41,30 @@ def _basis(*clients: str, **facts: Any) -> Basis:
     return Basis(**{**plain, **facts})
 
 
+_SEEN = ProtocolFact(reader=1, writer=7, writer_features=("inCommitTimestamp",))
+_CLUSTERED = ProtocolFact(reader=1, writer=7, writer_features=("clustering", "domainMetadata"))
+
+
+def _set(*values: tuple[str, str], protocol: ProtocolFact | None = None) -> Commits:
+    return SetProperties(values).commits(_basis(**({"protocol": protocol} if protocol else {})))
+
+
+def _unset(*keys: str) -> Commits:
+    return UnsetProperties(keys).commits(_basis())
+
+
+_VECTORS = _set(("delta.enableDeletionVectors", "true"))
+_CHECKPOINTS = _set(("delta.checkpointPolicy", "v2"))
+_AGAIN_TIMESTAMPS = _set(("delta.enableInCommitTimestamps", "true"), protocol=_SEEN)
+_ROW_TRACKING = _set(("delta.enableRowTracking", "true"))
+_TIMESTAMPS = _set(("delta.enableInCommitTimestamps", "TRUE"))
+_FIRST = ClusterBy((("id",),)).commits(_basis())
+_AGAIN = ClusterBy((("id",),)).commits(_basis(protocol=_CLUSTERED))
+_PURGE = Purge().commits(_basis())
+
+
 @pytest.mark.parametrize(
-    ("effect", "clients", "phase"),
+    ("made", "clients", "phase"),
     [
         (_VECTORS, ["delta-spark 4.4.0"], Phase.FREE),
         (_VECTORS, ["delta-spark 4.1.0"], Phase.FREE),
@@ -82,33 +99,32 @@ def _basis(*clients: str, **facts: Any) -> Basis:
         (_PURGE, [], Phase.REWRITE),
     ],
 )
-def test_the_phase_follows_from_the_writers(effect: CommitEffect, clients: list[str], phase: Phase) -> None:
-    verdict = phase_of(effect, _basis(*clients), "oss")
+def test_the_phase_follows_from_the_writers(made: Commits, clients: list[str], phase: Phase) -> None:
+    verdict = phase_of(made, _basis(*clients), "oss")
     assert verdict.phase is phase
     assert bool(verdict.fails) is (phase is not Phase.FREE)
 
 
 @pytest.mark.parametrize(
-    "effect",
+    "made",
     [
-        CommitEffect(sets=(("delta.isolationLevel", "Serializable"),)),
-        CommitEffect(sets=(("delta.enableDeletionVectors", "false"),)),
-        CommitEffect(sets=(("delta.checkpointPolicy", "classic"),)),
-        CommitEffect(sets=(("delta.enableTypeWidening", "true"),), features=("typeWidening",)),
-        CommitEffect(sets=(("owner.team", "x"),)),
-        CommitEffect(removes=("delta.enableDeletionVectors",)),
-        CommitEffect(sets=(("delta.enableDeletionVectors", "true"), ("owner.team", "x"))),
+        _set(("delta.isolationLevel", "Serializable")),
+        _set(("delta.enableDeletionVectors", "false")),
+        _set(("delta.checkpointPolicy", "classic")),
+        _set(("delta.enableTypeWidening", "true")),
+        _set(("owner.team", "x")),
+        _unset("delta.enableDeletionVectors"),
+        _set(("delta.enableDeletionVectors", "true"), ("owner.team", "x")),
     ],
-    ids=lambda effect: str(effect.sets or effect.removes),
 )
-def test_what_no_writer_survives_is_closed(effect: CommitEffect) -> None:
-    assert phase_of(effect, _basis("delta-spark 4.4.0"), "oss").phase is Phase.CLOSED
+def test_what_no_writer_survives_is_closed(made: Commits) -> None:
+    assert phase_of(made, _basis("delta-spark 4.4.0"), "oss").phase is Phase.CLOSED
 
 
-@pytest.mark.parametrize("effect", [_VECTORS, _CHECKPOINTS, _FIRST])
+@pytest.mark.parametrize("made", [_VECTORS, _CHECKPOINTS, _FIRST])
 @pytest.mark.parametrize("fact", ["identity", "schema_writers"])
-def test_two_metadata_changes_never_merge(effect: CommitEffect, fact: str) -> None:
-    verdict = phase_of(effect, _basis("delta-spark 4.4.0", **{fact: True}), "oss")
+def test_two_metadata_changes_never_merge(made: Commits, fact: str) -> None:
+    verdict = phase_of(made, _basis("delta-spark 4.4.0", **{fact: True}), "oss")
     assert verdict.phase is Phase.CLOSED
     assert "two metadata changes always conflict" in verdict.reason
 
@@ -132,20 +148,19 @@ def test_on_databricks_a_table_with_identity_columns_takes_no_append_beside_a_re
 
 def test_turning_timestamps_on_again_changes_what_delta_noted_the_first_time() -> None:
     """Turning them off leaves version and time of the first enablement in the metadata (measured)."""
-    seen = ProtocolFact(reader=1, writer=7, writer_features=("inCommitTimestamp",))
     assert phase_of(_TIMESTAMPS, _basis("delta-spark 4.4.0"), "oss").phase is Phase.FREE
-    assert phase_of(_AGAIN_TIMESTAMPS, _basis("delta-spark 4.4.0", protocol=seen), "oss").phase is Phase.CLOSED
+    assert phase_of(_AGAIN_TIMESTAMPS, _basis("delta-spark 4.4.0", protocol=_SEEN), "oss").phase is Phase.CLOSED
 
 
-@pytest.mark.parametrize("effect", [_VECTORS, _FIRST, _AGAIN])
-def test_on_databricks_nothing_that_changes_metadata_is_free(effect: CommitEffect) -> None:
-    verdict = phase_of(effect, _basis("delta-spark 4.4.0"), "databricks")
+@pytest.mark.parametrize("made", [_VECTORS, _FIRST, _AGAIN])
+def test_on_databricks_nothing_that_changes_metadata_is_free(made: Commits) -> None:
+    verdict = phase_of(made, _basis("delta-spark 4.4.0"), "databricks")
     assert verdict.phase is Phase.CLOSED
     assert "Databricks" in verdict.reason
 
 
 @pytest.mark.parametrize(
-    ("effect", "basis", "why"),
+    ("made", "basis", "why"),
     [
         (
             _VECTORS,
@@ -164,9 +179,9 @@ def test_on_databricks_nothing_that_changes_metadata_is_free(effect: CommitEffec
         (_AGAIN, _basis("delta-spark 4.4.0"), "only the clustering domain changes"),
         (_AGAIN, _basis("delta-spark 4.4.0", overwrites=True, clustered=True), "the history has full overwrites"),
         (_AGAIN, _basis("databricks 16.4"), "Databricks 16.4 writes this table: .* it may fail"),
-        (CommitEffect(removes=("a",)), _basis("delta-spark 4.4.0"), "removing a property conflicts"),
+        (_unset("a"), _basis("delta-spark 4.4.0"), "removing a property conflicts"),
         (
-            CommitEffect(sets=(("b", "1"), ("a", "1"))),
+            _set(("b", "1"), ("a", "1")),
             _basis("delta-spark 4.4.0"),
             "changing a, b conflicts with every concurrent write",
         ),
@@ -175,15 +190,15 @@ def test_on_databricks_nothing_that_changes_metadata_is_free(effect: CommitEffec
         (_PURGE, _basis(), "appends do not conflict"),
     ],
 )
-def test_the_reason_says_why(effect: CommitEffect, basis: Basis, why: str) -> None:
-    assert re.search(why, phase_of(effect, basis, "oss").reason)
+def test_the_reason_says_why(made: Commits, basis: Basis, why: str) -> None:
+    assert re.search(why, phase_of(made, basis, "oss").reason)
 
 
 @pytest.mark.parametrize(
-    ("effect", "basis", "fails"),
+    ("made", "basis", "fails"),
     [
         (
-            CommitEffect(removes=("a",)),
+            _unset("a"),
             _basis("delta-spark 4.4.0"),
             "all concurrent writes except OPTIMIZE fail once (MetadataChangedException)",
         ),
@@ -207,8 +222,8 @@ def test_the_reason_says_why(effect: CommitEffect, basis: Basis, why: str) -> No
         (CommitEffect(removes=("a",)), _basis("delta-rs 1.6.6"), "all concurrent writes fail once (CommitFailedError)"),
     ],
 )
-def test_the_casualties_are_named_with_their_exceptions(effect: CommitEffect, basis: Basis, fails: str) -> None:
-    assert phase_of(effect, basis, "oss").fails == fails
+def test_the_casualties_are_named_with_their_exceptions(made: Commits, basis: Basis, fails: str) -> None:
+    assert phase_of(made, basis, "oss").fails == fails
 
 
 # Who may be in flight
@@ -217,7 +232,7 @@ _CUT = WriterEvidence(commits=2000, since=1_791_072_000_000, cut=True)
 
 
 @pytest.mark.parametrize(
-    ("effect", "clients", "phase"),
+    ("made", "clients", "phase"),
     [
         (_VECTORS, {"spark": "4.0"}, Phase.CLOSED),
         (_VECTORS, {"spark": "4.1"}, Phase.FREE),
@@ -229,11 +244,9 @@ _CUT = WriterEvidence(commits=2000, since=1_791_072_000_000, cut=True)
         (_AGAIN, {"spark": "3.2"}, Phase.FREE),
     ],
 )
-def test_a_declared_client_counts_like_one_in_the_log(
-    effect: CommitEffect, clients: dict[str, str], phase: Phase
-) -> None:
+def test_a_declared_client_counts_like_one_in_the_log(made: Commits, clients: dict[str, str], phase: Phase) -> None:
     basis = _basis("delta-spark 4.4.0", options=TableOptions(clients=tuple(clients.items())))
-    verdict = phase_of(effect, basis, "oss")
+    verdict = phase_of(made, basis, "oss")
     assert verdict.phase is phase
     assert phase is Phase.FREE or "may write this table by the policy's `clients`" in verdict.reason
 
@@ -264,32 +277,32 @@ def test_a_safe_statement_says_what_the_judgement_rests_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("effect", "basis", "depends"),
+    ("made", "basis", "depends"),
     [
         (_VECTORS, _basis("delta-spark 4.4.0"), True),
         (_VECTORS, _basis("delta-spark 3.3.0"), False),
         (_AGAIN, _basis("delta-spark 4.4.0", clustered=True), True),
         (_PURGE, _basis("delta-spark 4.4.0"), False),
-        (CommitEffect(removes=("a",)), _basis("delta-spark 4.4.0"), False),
+        (_unset("a"), _basis("delta-spark 4.4.0"), False),
     ],
 )
-def test_only_some_phases_depend_on_who_else_writes(effect: CommitEffect, basis: Basis, *, depends: bool) -> None:
-    assert depends_on_writers(effect, basis, "oss") is depends
+def test_only_some_phases_depend_on_who_else_writes(made: Commits, basis: Basis, *, depends: bool) -> None:
+    assert depends_on_writers(made, basis, "oss") is depends
 
 
 @given(
     known=st.sets(st.sampled_from(["delta-spark 4.4.0", "delta-spark 4.0.1", "kernel 4.4.0", "unknown"]), min_size=1),
     more=st.sets(st.sampled_from(["delta-spark 3.2.0", "delta-rs 1.6.6", "databricks 16.4", "kernel 4.4.0"])),
     flags=st.fixed_dictionaries({"overwrites": st.booleans(), "schema_writers": st.booleans()}),
-    effect=st.sampled_from([_VECTORS, _CHECKPOINTS, _ROW_TRACKING, _FIRST, _AGAIN, _PURGE]),
+    made=st.sampled_from([_VECTORS, _CHECKPOINTS, _ROW_TRACKING, _FIRST, _AGAIN, _PURGE]),
 )
 def test_more_writers_never_make_a_phase_milder(
-    known: set[str], more: set[str], flags: dict[str, bool], effect: CommitEffect
+    known: set[str], more: set[str], flags: dict[str, bool], made: Commits
 ) -> None:
-    few = phase_of(effect, _basis(*sorted(known)), "oss").phase
-    many = phase_of(effect, _basis(*sorted(known | more), **flags), "oss").phase
+    few = phase_of(made, _basis(*sorted(known)), "oss").phase
+    many = phase_of(made, _basis(*sorted(known | more), **flags), "oss").phase
     assert many.rank >= few.rank
-    if not depends_on_writers(effect, _basis(*sorted(known)), "oss"):
+    if not depends_on_writers(made, _basis(*sorted(known)), "oss"):
         assert many is few
 
 

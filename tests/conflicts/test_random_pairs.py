@@ -16,7 +16,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tablectl.conflicts.rules.decide import decide_all
-from tablectl.conflicts.transactions import EVERYTHING, NOTHING, CurrentTransaction, Kind, Partition, Reads
+from tablectl.conflicts.transactions import EVERYTHING, NOTHING, CurrentTransaction, Reads
+from tablectl.model.commits import Kind, Partition
 from tests.conflicts.interleavings import DELTA, LETTERS, Lake, Layout, live_files
 from tests.conflicts.log_records import Log
 from tests.interleaving import Hold, Writer

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tablectl.conflicts.stale_handles import stale_handles
-from tablectl.model.plan import CommitEffect
+from tablectl.model.operations import SetProperties
+from tests.conflicts.settings import setting
 
 
 @pytest.mark.parametrize(
@@ -22,7 +23,7 @@ from tablectl.model.plan import CommitEffect
     ],
 )
 def test_what_fails_through_an_older_handle(key: str, value: str, what: str) -> None:
-    found = stale_handles(CommitEffect(sets=(("owner.team", "web"), (key, value))))
+    found = stale_handles(SetProperties((("owner.team", "web"), (key, value))).commits(setting().basis))
     assert found.startswith(what)
     assert bool(found) is bool(what)
 
@@ -59,4 +60,4 @@ def test_so_it_is_in_delta(spark: Any, tmp_path: Path, key: str, value: str, fai
             assert "FIELD_NOT_FOUND" in str(error)  # noqa: PT017
             failed.add(what)
     assert failed == fails
-    assert bool(stale_handles(CommitEffect(sets=((key, value),)))) is bool(fails)
+    assert bool(stale_handles(SetProperties(((key, value),)).commits(setting().basis))) is bool(fails)

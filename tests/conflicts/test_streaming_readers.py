@@ -4,7 +4,7 @@ import pytest
 
 from tablectl.conflicts.operations import operation
 from tablectl.conflicts.streaming_readers import ReaderEffect, ReaderStop, stopped_readers, stream_reader
-from tablectl.conflicts.transactions import CommittedTransaction, Kind, MetadataChange
+from tablectl.model.commits import CommittedTransaction, Kind, MetadataChange
 from tests.conflicts.settings import VECTORS, setting
 
 

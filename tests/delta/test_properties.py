@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablectl.delta.properties import (
-    OWNED,
     canonical_key,
     feature_of,
     find_known,
@@ -19,7 +18,6 @@ from tablectl.delta.properties import (
     parse_interval,
     why_refused,
 )
-from tablectl.policies.attribute_types import SHAPES
 
 _DAY = 86_400_000_000
 
@@ -140,10 +138,6 @@ def test_no_known_key_is_refused() -> None:
         assert [key for key in known_keys(dialect) if why_refused(key, dialect)] == []
 
 
-def test_owned_keys_name_attributes_that_are_there_or_will_be() -> None:
-    assert set(OWNED.values()) <= set(SHAPES)
-
-
 def test_keys_in_deltas_own_spelling() -> None:
     assert canonical_key("DELTA.APPENDONLY", "oss") == "delta.appendOnly"
     assert canonical_key("delta.enableChangeDataCapture", "oss") == "delta.enableChangeDataFeed"
@@ -172,14 +166,12 @@ def test_features_that_a_value_brings(key: str, value: str, feature: str | None)
     [
         ("", "needs text"),
         ("a\nb", "control characters"),
-        ("DELTA.ISOLATIONLEVEL", "an attribute of its own"),
         ("delta.constraints.positive", "CHECK constraint"),
         ("delta.feature.rowTracking", "raises the protocol"),
         ("delta.rowTracking.materializedRowIdColumnName", "written by Delta itself"),
         ("delta.inCommitTimestampEnablementVersion", "written by Delta itself"),
         ("delta.requireCheckpointProtectionBeforeVersion", "written by Delta itself"),
         ("delta.minReaderVersion", "written by Delta itself"),
-        ("clusteringColumns", "an attribute of its own"),
         ("Owner", "reserved by Spark"),
         ("table_type", "reserved by Spark"),
         ("delta.nonsense", "not known to Delta"),

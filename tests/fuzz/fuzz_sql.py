@@ -79,7 +79,7 @@ def parses(random: Random, parser: Any) -> str:
 def _check(asked: Operation, plan: Any) -> None:
     match asked:
         case SetProperties() | RemoveMapping():
-            assert _pairs(plan.properties()) == dict(asked.values)
+            assert _pairs(plan.properties()) == dict(asked.properties)
         case UnsetProperties(keys):
             assert _sequence(plan.propertyKeys()) == keys
         case ClusterBy(columns):

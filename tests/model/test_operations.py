@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from tablectl.delta.names import parse_table
 from tablectl.model.operations import (
+    OPERATIONS,
     ClusterBy,
     DropFeature,
     Operation,
@@ -15,6 +18,7 @@ from tablectl.model.operations import (
     UnsetProperties,
     render,
 )
+from tablectl.model.plan import Verb
 
 
 @pytest.mark.parametrize(
@@ -73,3 +77,14 @@ def test_a_path_table_is_written_to_its_path() -> None:
 
 def test_what_readers_would_not_see_is_spelled_out() -> None:
     assert "'a\\u202eb'" in render(Repartition(("a\u202eb",)), parse_table("lake.s.t"))
+
+
+def test_every_operation_is_listed_with_a_verb_of_its_own() -> None:
+    assert {each.__name__ for each in OPERATIONS} == {each.__name__ for each in Operation.__subclasses__()}
+    assert [each.verb for each in OPERATIONS] == list(dict.fromkeys(each.verb for each in OPERATIONS))
+    assert {each.verb for each in OPERATIONS} == set(get_args(Verb))
+    assert len({each.word for each in OPERATIONS}) == len(OPERATIONS)
+
+
+def test_each_operation_has_a_file_of_its_own() -> None:
+    assert len({each.__module__ for each in OPERATIONS}) == len(OPERATIONS)

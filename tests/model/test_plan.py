@@ -7,6 +7,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
+from tablectl.attributes.basis import basis_of
 from tablectl.delta.names import parse_table
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.delta.schema import Field, Schema
@@ -68,7 +69,7 @@ def test_the_basis_of_a_live_table() -> None:
         vectors=None,
         history=look_back([Client("delta-spark", (4, 4, 0))]),
     )
-    basis = Basis.of(live)
+    basis = basis_of(live)
     assert (basis.identity, basis.clustered, basis.partitioned, basis.vectors) == (True, True, False, None)
     assert basis.client_list() == live.clients
     assert read_record(Basis, json.dumps(basis, default=plain)) == basis

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tablectl.attributes.basis import basis_of
 from tablectl.attributes.policy import Policy
 from tablectl.model.operations import SetProperties, UnsetProperties
-from tablectl.model.plan import Basis
 from tablectl.model.table import LiveTable
 from tablectl.planning.actions import actions_for, refusals_for
 from tablectl.planning.diff import diff
@@ -18,7 +18,7 @@ _MANIFEST = "delta.compatibility.symlinkFormatManifest.enabled"
 def test_actions_follow_from_the_changes_one_each(live: Live) -> None:
     table = live(properties={"b": "1"})
     changes = diff(Policy(isolation="Serializable", properties={"b": None}), table)
-    actions = actions_for(changes, Basis.of(table))
+    actions = actions_for(changes, basis_of(table))
     assert [action.change for action in actions] == list(changes)
     assert [step.operation for action in actions for step in action.steps] == [
         SetProperties((("delta.isolationLevel", "Serializable"),)),

@@ -10,12 +10,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tablectl.attributes.base import Step
+from tablectl.attributes.basis import basis_of
 from tablectl.attributes.policy import ATTRIBUTES, Policy
+from tablectl.delta import keys
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.model.operations import (
-    ATOMIC_KEY,
-    FORMATS_KEY,
-    MAPPING_KEY,
     ClusterBy,
     DropFeature,
     Operation,
@@ -26,9 +25,8 @@ from tablectl.model.operations import (
     SetProperties,
     UnsetProperties,
     UpgradeUniform,
-    compat_key,
 )
-from tablectl.model.plan import Basis, Phase, Statement, TablePlan
+from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.table import NOTHING_SET, ClusteringState, FileGroup, HistoryTruncation, LiveTable
 from tablectl.model.table_options import TableOptions
 from tablectl.planning.actions import actions_for
@@ -41,16 +39,6 @@ from tests.applying.fake_lake import changed_properties, parse_sql
 
 Live = Callable[..., LiveTable]
 
-_VERBS: dict[type[Operation], str] = {
-    SetProperties: "SET TBLPROPERTIES",
-    UnsetProperties: "UNSET TBLPROPERTIES",
-    ClusterBy: "CLUSTER BY",
-    Purge: "REORG",
-    RemoveMapping: "REMOVE COLUMN MAPPING",
-    DropFeature: "DROP FEATURE",
-    OptimizeData: "OPTIMIZE",
-    UpgradeUniform: "UPGRADE UNIFORM",
-}
 _KEYS: dict[str, tuple[str, ...]] = {
     "delta.appendOnly": ("true", "false", "TRUE"),
     "delta.checkpointPolicy": ("v2", "classic"),
@@ -140,13 +128,15 @@ def tables(draw: st.DrawFn) -> dict[str, Any]:
         )
         properties.update({key: text for key, text in pair if text})
     if "columnMapping" in features:
-        properties[MAPPING_KEY] = draw(st.sampled_from(["name", "NAME", "none"]))
+        properties[keys.COLUMN_MAPPING] = draw(st.sampled_from(["name", "NAME", "none"]))
     if "icebergCompatV2" in features:
         switches = [("true", "iceberg"), ("true", None), ("false", None), (None, None)]
         compat, formats = draw(st.sampled_from(switches))
-        properties.update({key: text for key, text in ((compat_key(2), compat), (FORMATS_KEY, formats)) if text})
+        properties.update(
+            {key: text for key, text in ((keys.iceberg_compat(2), compat), (keys.UNIFORM_FORMATS, formats)) if text}
+        )
         if compat == "true":
-            properties |= {MAPPING_KEY: "name", _VECTORS: "false"}
+            properties |= {keys.COLUMN_MAPPING: "name", _VECTORS: "false"}
             properties.pop(_MANIFEST, None)
     clustered = draw(st.just(()) | columns.map(lambda names: tuple((name,) for name in names)))
     return {
@@ -184,9 +174,15 @@ def with_properties(table: LiveTable, pairs: tuple[tuple[str, str], ...]) -> Liv
     return replace(table, properties=properties)
 
 
+def _values(operation: Operation) -> tuple[tuple[str, str], ...]:
+    return tuple((key, value) for key, value in operation.properties.items() if value is not None)
+
+
 def _upgraded(table: LiveTable, upgrade: UpgradeUniform) -> LiveTable:
-    others = [key for each in (1, 2) if each != upgrade.version and (key := compat_key(each)) in table.properties]
-    upgraded = operate(table, SetProperties((*upgrade.values, *((key, "false") for key in others))))
+    others = [
+        key for each in (1, 2) if each != upgrade.version and (key := keys.iceberg_compat(each)) in table.properties
+    ]
+    upgraded = operate(table, SetProperties((*_values(upgrade), *((key, "false") for key in others))))
     return replace(upgraded, vectors=0) if upgrade.version > 1 else upgraded
 
 
@@ -195,7 +191,7 @@ def operate(table: LiveTable, operation: Operation) -> LiveTable:
     properties = dict(table.properties or NOTHING_SET)
     match operation:
         case SetProperties() | RemoveMapping():
-            return with_properties(table, operation.values)
+            return with_properties(table, _values(operation))
         case UnsetProperties(keys):
             return replace(table, properties={key: text for key, text in properties.items() if key not in keys})
         case ClusterBy(paths):
@@ -212,6 +208,8 @@ def operate(table: LiveTable, operation: Operation) -> LiveTable:
         case Repartition(columns):
             clustering = None if table.clustering is None else ()
             return replace(table, partition_columns=columns, clustering=clustering, vectors=0)
+        case _:
+            raise AssertionError(operation)
 
 
 def steps_of(statement: Statement, plan: TablePlan) -> list[Step]:
@@ -221,7 +219,7 @@ def steps_of(statement: Statement, plan: TablePlan) -> list[Step]:
         for action in actions_for(plan.changes, plan.basis)
         if action.change.id in statement.serves
         for step in action.steps
-        if _VERBS[type(step.operation)] == statement.verb and step.id in {"", statement.id}
+        if step.operation.verb == statement.verb and step.id in {"", statement.id}
     ]
 
 
@@ -320,7 +318,7 @@ def test_a_run_stopped_anywhere_goes_on_from_there(
     standings = {change.id: change_state(change, table) for change in plan.changes}
     assert ChangeState.STALE not in standings.values()
     pending = tuple(current(change, table) for change in plan.changes if standings[change.id] is ChangeState.PENDING)
-    basis = Basis.of(table, options)
+    basis = basis_of(table, options)
     rest = replace(
         plan, changes=pending, basis=basis, statements=derive_table(pending, basis, table.name, "oss").statements
     )
@@ -369,7 +367,7 @@ def _properties(table: LiveTable, plan: TablePlan) -> dict[str, str]:
     lost |= {"delta.rowTrackingSuspended" for each in plan.changes if each.before == "suspended"}
     if any(each.id == "uniform" for each in plan.changes):
         # What the upgrade implies, which its undo note names.
-        lost |= {_VECTORS, MAPPING_KEY, ATOMIC_KEY, *(compat_key(each) for each in (1, 2))}
+        lost |= {_VECTORS, keys.COLUMN_MAPPING, keys.UNIFORM_ATOMIC, *(keys.iceberg_compat(each) for each in (1, 2))}
     # What takes a mapping away writes `none`, which is what every engine takes where nothing is set.
     none = ("delta.columnMapping.mode", "none")
     return {key: text for key, text in table.properties.items() if key not in lost and (key, text) != none}

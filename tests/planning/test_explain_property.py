@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.delta.properties import OWNED, OWNED_KEYS, known_keys
+from tablectl.attributes.policy import OWNED, OWNED_KEYS
+from tablectl.delta.properties import known_keys
 from tablectl.model.plan import Phase
 from tablectl.planning.explain_property import explain_property
 

@@ -158,3 +158,24 @@ def test_every_name_is_read_back(name: TableName) -> None:
 
 
 UNUSABLE = "\0"
+
+
+def test_a_table_of_100_000_properties_gets_a_short_entry_that_says_what_is_missing(live: Live) -> None:
+    many = {f"team.{number:06}": "x" * 20 for number in range(100_000)}
+    wrong = {f"delta.unknownKey{number}": "1" for number in range(5_000)}
+    table = live(properties={**many, **wrong, "delta.logRetentionDuration": "interval 1 day"})
+    text = imported(table)
+    check(table)
+    assert len(text) < 200_000
+    assert "delta.logRetentionDuration: interval 1 day" in text, "Delta's own keys come first"
+    assert "    # left out: 99,001 more properties: an entry gets 1,000 properties and 100,000 characters; " in text
+    assert "    # left out: 4,900 more properties that no policy can declare" in text
+
+
+def test_long_values_leave_no_room_for_others(live: Live) -> None:
+    table = live(properties={f"k{number:03}": "v" * 9_000 for number in range(500)} | {"z": "small"})
+    text = imported(table)
+    check(table)
+    assert len(text) < 150_000
+    assert "489 more properties" in text
+    assert "z: small" in text

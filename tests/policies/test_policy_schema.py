@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 import yaml
 
-from tablectl.delta.properties import known_keys
+from tablectl.attributes.policy import declarable_keys
 from tablectl.policies.attribute_types import SHAPES
 from tablectl.policies.policy_schema import policy_schema
 from tablectl.policies.spec import Specs
@@ -92,6 +92,6 @@ def test_it_describes_every_attribute_and_lists_the_known_keys() -> None:
     definitions: dict[str, Any] = policy_schema()["$defs"]
     assert all(definitions[name]["description"] for name in SHAPES)
     keys = definitions["properties"]["properties"]
-    assert set(keys) == {*known_keys("oss"), *known_keys("databricks")}
+    assert set(keys) == {*declarable_keys("oss"), *declarable_keys("databricks")}
     assert keys["delta.appendOnly"]["description"] == "Needs true or false; null unsets it."
     assert keys["delta.targetFileSize"]["description"] == "Text; null unsets it. Only in the databricks dialect."

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablectl.delta.properties import why_refused
+from tablectl.attributes.policy import why_refused
 from tablectl.model.errors import InputError
 from tablectl.policies.spec import Specs
 

@@ -156,7 +156,7 @@ def test_a_statement_that_delta_refuses_is_reported_with_its_class_and_the_other
     for table in (bad, good):
         spark.sql(f"CREATE TABLE delta.`{table}` (id BIGINT, s STRUCT<a: INT>) USING delta")
     policies(f"""
-  delta.`{bad}`: {{properties: {{delta.dataSkippingStatsColumns: no_such_column}}}}
+  delta.`{bad}`: {{properties: {{delta.parquet.format.version: no version}}}}
   delta.`{good}`: {{properties: {{owner.team: a}}}}
 """)
     applied = cli("apply", "--yes", "--format", "json")
@@ -320,7 +320,7 @@ def test_a_statement_keeps_the_phase_that_was_reviewed(
     table = tmp_path / "t"
     spark.sql(f"CREATE TABLE delta.`{table}` (id BIGINT, note STRING) USING delta CLUSTER BY (id)")
     spark.sql(f"INSERT INTO delta.`{table}` VALUES (1, 'a')")
-    policies(f"\n  delta.`{table}`: {{clustering: [note], properties: {{delta.dataSkippingStatsColumns: note}}}}\n")
+    policies(f"\n  delta.`{table}`: {{clustering: [note], data_skipping: [note]}}\n")
     cli("plan", "--out", "p.json")
     (run,) = cli("apply", "p.json", "--format", "json").json()["tables"]
     assert [statement["phase"] for statement in run["statements"]] == ["closed", "closed"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tablectl.conflicts.transactions import CommittedTransaction, ConflictOutcome, CurrentTransaction, commits
+from tablectl.conflicts.transactions import ConflictOutcome, CurrentTransaction, commits
 from tablectl.delta.client_families import ClientFamily
 from tablectl.delta.protocol import Client
+from tablectl.model.commits import CommittedTransaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

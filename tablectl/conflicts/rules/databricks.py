@@ -13,20 +13,19 @@ from enum import Enum, auto
 from tablectl.conflicts.rules.client_rules import ClientRules, worst
 from tablectl.conflicts.rules.delta_spark import RELEASES, decide_spark
 from tablectl.conflicts.transactions import (
-    ROW_TRACKING_DOMAIN,
-    CommittedTransaction,
     Conflict,
     ConflictOutcome,
     ConflictResult,
     CurrentTransaction,
-    Kind,
     Level,
     Platform,
     commits,
     fails,
 )
 from tablectl.delta.client_families import DATABRICKS
+from tablectl.delta.keys import ROW_TRACKING_DOMAIN
 from tablectl.delta.protocol import Client
+from tablectl.model.commits import CommittedTransaction, Kind
 
 Version = tuple[int, ...]
 

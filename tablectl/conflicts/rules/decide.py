@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from tablectl.conflicts.rules import RULES, rules_of
 from tablectl.conflicts.rules.client_rules import worst
-from tablectl.conflicts.transactions import CommittedTransaction, ConflictOutcome, CurrentTransaction
+from tablectl.conflicts.transactions import ConflictOutcome, CurrentTransaction
+from tablectl.model.commits import CommittedTransaction
 
 
 def decide(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome:

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from tablectl.conflicts.rules.client_rules import ClientRules, worst
 from tablectl.conflicts.transactions import (
-    ROW_TRACKING_DOMAIN,
-    CommittedTransaction,
     Conflict,
     ConflictOutcome,
     ConflictResult,
@@ -18,7 +16,9 @@ from tablectl.conflicts.transactions import (
     fails,
 )
 from tablectl.delta.client_families import DELTA_RS
+from tablectl.delta.keys import ROW_TRACKING_DOMAIN
 from tablectl.delta.protocol import Client
+from tablectl.model.commits import CommittedTransaction
 
 _DELTA_RS = "delta-2.2, delta-rs"
 

@@ -10,22 +10,13 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from tablectl.conflicts.rules.client_rules import ClientRules
-from tablectl.conflicts.transactions import (
-    CLUSTERING_DOMAIN,
-    ROW_TRACKING_DOMAIN,
-    CommittedTransaction,
-    Conflict,
-    ConflictOutcome,
-    CurrentTransaction,
-    Kind,
-    Level,
-    MetadataChange,
-    commits,
-    fails,
-)
+from tablectl.conflicts.transactions import Conflict, ConflictOutcome, CurrentTransaction, Level, commits, fails
+from tablectl.delta import keys
 from tablectl.delta.client_families import DELTA_SPARK
+from tablectl.delta.keys import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN
 from tablectl.delta.properties import feature_of
 from tablectl.delta.protocol import Client
+from tablectl.model.commits import CommittedTransaction, Kind, MetadataChange
 
 Version = tuple[int, ...]
 
@@ -34,21 +25,21 @@ RELEASES = tuple(Client(DELTA_SPARK.name, version) for version in ((3, 2), (3, 3
 _IDENTITY_TAG: Version = (3, 3)
 _BACKFILL: Version = (3, 3)
 _IDENTICAL: Version = (4, 1)
-_MAPPING_MODE = "delta.columnmapping.mode"
-_ROW_TRACKING = "delta.enablerowtracking"
+_MAPPING_MODE = keys.COLUMN_MAPPING.lower()
+_ROW_TRACKING = keys.ROW_TRACKING.lower()
 _TOLERATED: Mapping[str, tuple[Version, frozenset[str] | None]] = MappingProxyType(
     {
         _ROW_TRACKING: ((4, 1), frozenset({"true"})),
-        "delta.rowtracking.materializedrowidcolumnname": ((4, 1), None),
-        "delta.rowtracking.materializedrowcommitversioncolumnname": ((4, 1), None),
+        keys.MATERIALIZED_ROW_ID.lower(): ((4, 1), None),
+        keys.MATERIALIZED_ROW_VERSION.lower(): ((4, 1), None),
         _MAPPING_MODE: ((4, 1), frozenset({"name"})),
-        "delta.columnmapping.maxcolumnid": ((4, 1), None),
-        "delta.enabledeletionvectors": ((4, 1), frozenset({"true"})),
-        "delta.checkpointpolicy": ((4, 3), frozenset({"v2"})),
-        "delta.enableincommittimestamps": ((4, 3), frozenset({"true"})),
-        "delta.incommittimestampenablementversion": ((4, 3), None),
-        "delta.incommittimestampenablementtimestamp": ((4, 3), None),
-        "io.unitycatalog.tableid": ((4, 4), None),
+        keys.MAX_COLUMN_ID.lower(): ((4, 1), None),
+        keys.DELETION_VECTORS.lower(): ((4, 1), frozenset({"true"})),
+        keys.CHECKPOINT_POLICY.lower(): ((4, 3), frozenset({"v2"})),
+        keys.IN_COMMIT_TIMESTAMPS.lower(): ((4, 3), frozenset({"true"})),
+        keys.TIMESTAMPS_SINCE_VERSION.lower(): ((4, 3), None),
+        keys.TIMESTAMPS_SINCE_TIME.lower(): ((4, 3), None),
+        keys.UNITY_TABLE_ID.lower(): ((4, 4), None),
     }
 )
 """Properties that a current transaction adopts from a committed one: since which version, and with which values

@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tablectl.conflicts.rules.client_rules import ClientRules, worst
-from tablectl.conflicts.transactions import (
-    ROW_TRACKING_DOMAIN,
-    CommittedTransaction,
-    Conflict,
-    ConflictOutcome,
-    CurrentTransaction,
-    commits,
-    fails,
-)
+from tablectl.conflicts.transactions import Conflict, ConflictOutcome, CurrentTransaction, commits, fails
 from tablectl.delta.client_families import KERNEL
+from tablectl.delta.keys import ROW_TRACKING_DOMAIN
 from tablectl.delta.protocol import Client
+from tablectl.model.commits import CommittedTransaction
 
 _KERNEL = "delta-2.2, Kernel"
 

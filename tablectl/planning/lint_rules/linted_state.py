@@ -6,21 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from tablectl.attributes.clustering import Clustering
-from tablectl.attributes.deletion_vectors import KEY as VECTORS_KEY
-from tablectl.attributes.isolation import KEY as ISOLATION_KEY
-from tablectl.attributes.policy import Policy
+from tablectl.attributes.policy import Policy, planned_properties
 from tablectl.delta.names import ColumnPath, NameSyntaxError, parse_column
 from tablectl.delta.properties import find_anywhere
 from tablectl.model.plan import Change, Value
 from tablectl.model.table import Commit, LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
-
-_UNIFORM_VALUES: Mapping[str, str] = MappingProxyType(
-    {"iceberg_v1": "delta.enableicebergcompatv1", "iceberg_v2": "delta.enableicebergcompatv2"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +52,7 @@ class LintedState:
         return cls(
             dialect=dialect,
             declared=policy,
-            properties=declared_properties(policy),
+            properties=planned_properties(policy),
             clustering=policy.clustering,
             partitioning=policy.partitioning,
         )
@@ -110,22 +103,6 @@ class LintedState:
             return ()
 
 
-def declared_properties(policy: Policy) -> dict[str, str | None]:
-    """The properties that a policy sets, including those of attributes, by folded key."""
-    found = {key.lower(): value for key, value in (policy.properties or {}).items() if _is_delta(key)}
-    if policy.deletion_vectors is not None:
-        found[VECTORS_KEY.lower()] = "true" if policy.deletion_vectors == "enabled" else "false"
-    if policy.isolation is not None:
-        found[ISOLATION_KEY.lower()] = None if policy.isolation == "default" else policy.isolation
-    uniform = policy.declared().get("uniform")
-    if isinstance(uniform, str):
-        found |= {key: "true" if value == uniform else None for value, key in _UNIFORM_VALUES.items()}
-        if uniform in _UNIFORM_VALUES:
-            # The upgrade disables deletion vectors by itself.
-            found.setdefault(VECTORS_KEY.lower(), "false")
-    return found
-
-
 def _is_delta(key: str) -> bool:
     return key.lower().startswith("delta.")
 
@@ -144,7 +121,7 @@ def table_subject(
     return LintedState(
         dialect=dialect,
         declared=policy,
-        properties={**properties, **declared_properties(policy)} if policy.declared() else properties,
+        properties={**properties, **planned_properties(policy)},
         clustering=planned.get("clustering", Clustering().read(live, "")),
         partitioning=planned.get("partitioning", live.partition_columns or "none"),
         live=live,

@@ -5,18 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tablectl.attributes.clustering import STATS_KEYS, has_statistics, names_statistics
-from tablectl.attributes.deletion_vectors import KEY as VECTORS_KEY
-from tablectl.attributes.deletion_vectors import MANIFEST_KEY
+from tablectl.attributes.policy import OWNED
+from tablectl.attributes.statistics import STATS_KEYS, has_statistics, names_statistics
+from tablectl.delta import keys
 from tablectl.delta.names import column_text
 from tablectl.planning.lint_rules.linted_state import LintedState, RuleFinding
 
-LOG_KEY = "delta.logRetentionDuration"
-TOMBSTONES_KEY = "delta.deletedFileRetentionDuration"
-CLEANUP_KEY = "delta.enableExpiredLogCleanup"
 _LOG_DEFAULT, _TOMBSTONES_DEFAULT = "interval 30 days", "interval 1 week"
 _WEEK = 7 * 86_400_000_000
-_FORMATS = (("delta.enableIcebergCompatV1", "v1"), ("delta.enableIcebergCompatV2", "v2"))
+_FORMATS = ((keys.iceberg_compat(1), "v1"), (keys.iceberg_compat(2), "v2"))
 
 
 def clustering_beside_partitioning(subject: LintedState) -> Iterator[RuleFinding]:
@@ -28,14 +25,14 @@ def clustering_beside_partitioning(subject: LintedState) -> Iterator[RuleFinding
 
 def vectors_beside_manifests(subject: LintedState) -> Iterator[RuleFinding]:
     """L002: deletion vectors and symlink manifests are both enabled."""
-    if subject.is_true(VECTORS_KEY) and subject.is_true(MANIFEST_KEY):
-        yield RuleFinding("L002", f"deletion vectors are on, and so is {MANIFEST_KEY}", "deletion_vectors")
+    if subject.is_true(keys.DELETION_VECTORS) and subject.is_true(keys.MANIFEST):
+        yield RuleFinding("L002", f"deletion vectors are on, and so is {keys.MANIFEST}", "deletion_vectors")
 
 
 def vectors_beside_uniform(subject: LintedState) -> Iterator[RuleFinding]:
     """L003: deletion vectors and an Iceberg compatibility without them are both enabled."""
     for key, name in _FORMATS:
-        if subject.is_true(VECTORS_KEY) and subject.is_true(key):
+        if subject.is_true(keys.DELETION_VECTORS) and subject.is_true(key):
             yield RuleFinding(
                 "L003", f"deletion vectors are on, and the table is Iceberg {name} too", "deletion_vectors"
             )
@@ -63,25 +60,34 @@ def statistics_miss_clustering(subject: LintedState) -> Iterator[RuleFinding]:
 
 def log_shorter_than_tombstones(subject: LintedState) -> Iterator[RuleFinding]:
     """L005: the log is kept for a shorter time than deleted files."""
-    log, tombstones = subject.meaning(LOG_KEY, _LOG_DEFAULT), subject.meaning(TOMBSTONES_KEY, _TOMBSTONES_DEFAULT)
+    log, tombstones = (
+        subject.meaning(keys.LOG_RETENTION, _LOG_DEFAULT),
+        subject.meaning(keys.DELETED_FILE_RETENTION, _TOMBSTONES_DEFAULT),
+    )
     if isinstance(log, int) and isinstance(tombstones, int) and log < tombstones:
-        kept = subject.value(TOMBSTONES_KEY) or _TOMBSTONES_DEFAULT
-        text = f"the log is kept {_span(subject.value(LOG_KEY) or _LOG_DEFAULT)}, deleted files {_span(kept)}"
-        yield RuleFinding("L005", text, _line(LOG_KEY if subject.value(LOG_KEY) else TOMBSTONES_KEY))
+        kept = subject.value(keys.DELETED_FILE_RETENTION) or _TOMBSTONES_DEFAULT
+        text = (
+            f"the log is kept {_span(subject.value(keys.LOG_RETENTION) or _LOG_DEFAULT)}, deleted files {_span(kept)}"
+        )
+        yield RuleFinding(
+            "L005",
+            text,
+            _line(keys.LOG_RETENTION if subject.value(keys.LOG_RETENTION) else keys.DELETED_FILE_RETENTION),
+        )
 
 
 def tombstones_short(subject: LintedState) -> Iterator[RuleFinding]:
     """L006: deleted files are kept for a short time only."""
-    kept = subject.meaning(TOMBSTONES_KEY, _TOMBSTONES_DEFAULT)
+    kept = subject.meaning(keys.DELETED_FILE_RETENTION, _TOMBSTONES_DEFAULT)
     if isinstance(kept, int) and kept < _WEEK:
-        text = subject.value(TOMBSTONES_KEY) or _TOMBSTONES_DEFAULT
-        yield RuleFinding("L006", f"deleted files are kept {_span(text)} only", _line(TOMBSTONES_KEY))
+        text = subject.value(keys.DELETED_FILE_RETENTION) or _TOMBSTONES_DEFAULT
+        yield RuleFinding("L006", f"deleted files are kept {_span(text)} only", _line(keys.DELETED_FILE_RETENTION))
 
 
 def log_never_cleaned(subject: LintedState) -> Iterator[RuleFinding]:
     """L016: the log is never cleaned up."""
-    if (subject.value(CLEANUP_KEY) or "").lower() == "false":
-        yield RuleFinding("L016", f"{CLEANUP_KEY} is off: the log grows without limit", _line(CLEANUP_KEY))
+    if (subject.value(keys.LOG_CLEANUP) or "").lower() == "false":
+        yield RuleFinding("L016", f"{keys.LOG_CLEANUP} is off: the log grows without limit", _line(keys.LOG_CLEANUP))
 
 
 def clustering_rewrites_nothing(subject: LintedState) -> Iterator[RuleFinding]:
@@ -91,8 +97,17 @@ def clustering_rewrites_nothing(subject: LintedState) -> Iterator[RuleFinding]:
         yield RuleFinding("L017", "files stay as they are until OPTIMIZE clusters them", "clustering")
 
 
+def indexed_count_ignored(subject: LintedState) -> Iterator[RuleFinding]:
+    """L019: the number of indexed columns is set, and a list of columns takes precedence."""
+    count = subject.value(keys.INDEXED_COLUMNS)
+    if count is not None and subject.value(keys.STATISTICS_COLUMNS) is not None:
+        text = f"{keys.INDEXED_COLUMNS} is {count}, and the list of statistics columns takes precedence"
+        yield RuleFinding("L019", text, _line(keys.INDEXED_COLUMNS))
+
+
 def _line(key: str) -> str:
-    return f"properties.{key}"
+    """The id of the declaration that sets a property."""
+    return OWNED.get(key.lower(), f"properties.{key}")
 
 
 def _span(text: str) -> str:

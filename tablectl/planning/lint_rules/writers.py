@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tablectl.attributes.isolation import KEY as ISOLATION_KEY
+from tablectl.delta import keys
 from tablectl.delta.client_families import UNKNOWN
 from tablectl.model.table import Commit
 from tablectl.planning.lint_rules.linted_state import LintedState, RuleFinding
 
-APPEND_ONLY_KEY = "delta.appendOnly"
-AUTO_COMPACT_KEY = "delta.autoOptimize.autoCompact"
-TRANSACTIONS_KEY = "delta.setTransactionRetentionDuration"
 _REWRITES = frozenset({"DELETE", "UPDATE", "MERGE", "TRUNCATE"})
 _MANY = 5
 """The number of blind appends in the look-back that counts as many."""
@@ -21,7 +18,7 @@ _MILLIS = 1000
 
 def serializable_under_appends(subject: LintedState) -> Iterator[RuleFinding]:
     """L009: Serializable is set while many writers append. Only if the level is set on the table, and not a default."""
-    if (subject.value(ISOLATION_KEY) or "").lower() != "serializable":
+    if (subject.value(keys.ISOLATION_LEVEL) or "").lower() != "serializable":
         return
     appends = [each for each in subject.history if each.changes_data and each.blind_append]
     reads = [each for each in subject.history if _reads(each)]
@@ -46,19 +43,19 @@ def append_only_under_deletes(subject: LintedState) -> Iterator[RuleFinding]:
     """L011: append-only is enabled by the plan although writers delete rows. A table that already has it had no deletes
     since.
     """
-    if not subject.touches(f"properties.{APPEND_ONLY_KEY}") or not subject.is_true(APPEND_ONLY_KEY):
+    if not subject.touches(f"properties.{keys.APPEND_ONLY}") or not subject.is_true(keys.APPEND_ONLY):
         return
     gone = [each for each in subject.history if _removes_rows(each)]
     if gone:
         kinds = ", ".join(sorted({_name(each) for each in gone}))
         text = f"{len(gone)} of the last {len(subject.history)} commits removed rows ({kinds}): such commits will fail"
-        yield RuleFinding("L011", text, f"properties.{APPEND_ONLY_KEY}")
+        yield RuleFinding("L011", text, f"properties.{keys.APPEND_ONLY}")
 
 
 def streams_forgotten(subject: LintedState) -> Iterator[RuleFinding]:
     """L012: transaction ids are kept for a short time, so that streams can be forgotten."""
-    kept = subject.meaning(TRANSACTIONS_KEY, "")
-    if not isinstance(kept, int) or subject.value(TRANSACTIONS_KEY) is None or not subject.history:
+    kept = subject.meaning(keys.TRANSACTION_RETENTION, "")
+    if not isinstance(kept, int) or subject.value(keys.TRANSACTION_RETENTION) is None or not subject.history:
         return
     last: dict[str, int] = {}
     for commit in reversed(subject.history):
@@ -66,9 +63,11 @@ def streams_forgotten(subject: LintedState) -> Iterator[RuleFinding]:
     now = max(each.timestamp for each in subject.history)
     resting = sum(1 for each in last.values() if each and (now - each) * _MILLIS > kept)
     if last and (kept < _WEEK or resting):
-        text = f"{TRANSACTIONS_KEY} is {subject.value(TRANSACTIONS_KEY)}; recent streams: {len(last)}"
+        text = (
+            f"{keys.TRANSACTION_RETENTION} is {subject.value(keys.TRANSACTION_RETENTION)}; recent streams: {len(last)}"
+        )
         rest = f", of which {resting} idle for longer" if resting else ""
-        yield RuleFinding("L012", text + rest, f"properties.{TRANSACTIONS_KEY}")
+        yield RuleFinding("L012", text + rest, f"properties.{keys.TRANSACTION_RETENTION}")
 
 
 def overwrites_clear_clustering(subject: LintedState) -> Iterator[RuleFinding]:
@@ -84,19 +83,19 @@ def isolation_means_two_things(subject: LintedState) -> Iterator[RuleFinding]:
     """L014: no isolation level is set, and its default differs between the engines that write the table."""
     families = {each.client.family for each in subject.history}
     levels = {each.title: each.unset_level for each in families if each.runs_sql and each is not UNKNOWN}
-    if subject.known and subject.value(ISOLATION_KEY) is None and len(set(levels.values())) > 1:
+    if subject.known and subject.value(keys.ISOLATION_LEVEL) is None and len(set(levels.values())) > 1:
         names = " and ".join(sorted(levels))
         yield RuleFinding("L014", f"no isolation level is set, and both {names} write the table", "isolation")
 
 
 def auto_compaction_beside_rewrites(subject: LintedState) -> Iterator[RuleFinding]:
     """L015: auto compaction is enabled while writers rewrite rows."""
-    value = (subject.value(AUTO_COMPACT_KEY) or "false").lower()
+    value = (subject.value(keys.AUTO_COMPACT) or "false").lower()
     rewrites = [each for each in subject.history if each.operation in _REWRITES]
     if value != "false" and rewrites:
         kinds = ", ".join(sorted({each.operation for each in rewrites}))
-        text = f"{AUTO_COMPACT_KEY} is {value}, and {len(rewrites)} of the last {len(subject.history)} commits"
-        yield RuleFinding("L015", f"{text} rewrote rows ({kinds})", f"properties.{AUTO_COMPACT_KEY}")
+        text = f"{keys.AUTO_COMPACT} is {value}, and {len(rewrites)} of the last {len(subject.history)} commits"
+        yield RuleFinding("L015", f"{text} rewrote rows ({kinds})", f"properties.{keys.AUTO_COMPACT}")
 
 
 def _reads(commit: Commit) -> bool:

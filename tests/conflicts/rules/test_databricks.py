@@ -9,16 +9,8 @@ import pytest
 
 from tablectl.conflicts.rules.databricks import row_level
 from tablectl.conflicts.rules.decide import decide
-from tablectl.conflicts.transactions import (
-    CommittedTransaction,
-    Conflict,
-    ConflictResult,
-    CurrentTransaction,
-    Kind,
-    Level,
-    Platform,
-    ProtocolChange,
-)
+from tablectl.conflicts.transactions import Conflict, ConflictResult, CurrentTransaction, Level, Platform
+from tablectl.model.commits import CommittedTransaction, Kind, ProtocolChange
 from tests.conflicts.examples import (
     IDENTITY_DRAWN,
     RECLUSTER,

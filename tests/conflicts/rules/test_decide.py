@@ -9,19 +9,9 @@ from hypothesis import strategies as st
 
 from tablectl.conflicts.rules.decide import decide, decide_all
 from tablectl.conflicts.rules.delta_spark import RELEASES
-from tablectl.conflicts.transactions import (
-    NOTHING,
-    CommittedTransaction,
-    ConflictResult,
-    CurrentTransaction,
-    File,
-    Kind,
-    Level,
-    MetadataChange,
-    ProtocolChange,
-    Reads,
-)
+from tablectl.conflicts.transactions import NOTHING, ConflictResult, CurrentTransaction, Level, Reads
 from tablectl.delta.protocol import Client
+from tablectl.model.commits import CommittedTransaction, File, Kind, MetadataChange, ProtocolChange
 
 _CLIENTS = [*RELEASES, *(Client(engine) for engine in ("delta-spark", "kernel", "delta-rs", "databricks", "unknown"))]
 _PATHS = ("a0", "a1", "b0", "b1")

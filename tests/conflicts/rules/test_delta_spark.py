@@ -9,17 +9,8 @@ import pytest
 
 from tablectl.conflicts.rules.decide import decide, decide_all
 from tablectl.conflicts.rules.delta_spark import level_used
-from tablectl.conflicts.transactions import (
-    CommittedTransaction,
-    Conflict,
-    CurrentTransaction,
-    File,
-    Kind,
-    Level,
-    MetadataChange,
-    ProtocolChange,
-    Reads,
-)
+from tablectl.conflicts.transactions import Conflict, CurrentTransaction, Level, Reads
+from tablectl.model.commits import CommittedTransaction, File, Kind, MetadataChange, ProtocolChange
 from tests.conflicts.examples import (
     IDENTITY_DRAWN,
     PROPERTY,

@@ -13,17 +13,9 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 from tablectl.conflicts.rules.decide import decide
-from tablectl.conflicts.transactions import (
-    CommittedTransaction,
-    Conflict,
-    ConflictResult,
-    CurrentTransaction,
-    Kind,
-    Level,
-    ProtocolChange,
-    Reads,
-)
+from tablectl.conflicts.transactions import Conflict, ConflictResult, CurrentTransaction, Level, Reads
 from tablectl.engine.errors import engine_error
+from tablectl.model.commits import CommittedTransaction, Kind, ProtocolChange
 from tests.conflicts.examples import (
     PROPERTY,
     RECLUSTER,

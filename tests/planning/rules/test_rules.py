@@ -110,6 +110,12 @@ def test_every_code_has_a_rule_but_those_of_the_protocol() -> None:
             "L004",
             "the table is clustered by day, which delta.dataSkippingNumIndexedCols leaves without statistics",
         ),
+        (
+            {"properties": {"delta.dataSkippingNumIndexedCols": "2"}},
+            {"data_skipping": ("day",)},
+            "L019",
+            "delta.dataSkippingNumIndexedCols is 2, and the list of statistics columns takes precedence",
+        ),
         ({}, {"properties": {_LOG: "interval 2 days"}}, "L005", "the log is kept 2 days, deleted files 1 week"),
         (
             {},

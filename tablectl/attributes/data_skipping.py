@@ -1,0 +1,138 @@
+"""``data_skipping``: the columns for which Delta collects the statistics by which scans skip files (delta-1.9).
+
+The property holds a set of columns; a struct stands for all its fields. It takes precedence over
+``delta.dataSkippingNumIndexedCols``, which counts columns in the order of the schema. ``default`` is a table without
+the property. A change concerns new files only: Delta computes no statistics for existing ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from tablectl.attributes.base import Action, Attribute, ChangeTarget, Step, put_back
+from tablectl.attributes.column_lists import folded, paths_of, resolved
+from tablectl.attributes.statistics import has_order, has_statistics
+from tablectl.attributes.value_types import Declared, ValueType
+from tablectl.delta import keys
+from tablectl.delta.names import ColumnPath, column_text, fold_column
+from tablectl.delta.properties import split_columns
+from tablectl.model.operations import PARTITIONS, ClusterBy, Operation, Repartition, SetProperties, UnsetProperties
+from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.table import LiveTable
+
+_STAYS = "the statistics of files written in between"
+
+
+class DataSkipping(Attribute):
+    """The attribute ``data_skipping``."""
+
+    name = "data_skipping"
+    shape = ValueType(
+        name=name,
+        description="Columns with statistics, by which scans skip files; a struct stands for all its fields. "
+        "`default`: the first columns of the schema.",
+        words=("default",),
+        columns=True,
+    )
+    keys = (keys.STATISTICS_COLUMNS,)
+
+    def read(self, live: LiveTable, key: str) -> Value:
+        """The columns as stored, or ``default``. A text that is no list of columns is returned unchanged."""
+        stored = live.property(keys.STATISTICS_COLUMNS)
+        if stored is None:
+            return "default"
+        try:
+            return tuple(map(column_text, split_columns(stored))) or stored
+        except ValueError:
+            return stored
+
+    def agrees(self, found: Value, declared: Value, key: str) -> bool:
+        """Compares sets of columns: their order has no effect."""
+        one, other = folded(found), folded(declared)
+        return set(one) == set(other) if isinstance(one, tuple) and isinstance(other, tuple) else one == other
+
+    def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
+        """Yields at most one change, with the columns in the table's spelling."""
+        found = self.read(live, "")
+        if isinstance(declared, str | tuple) and not self.agrees(found, declared, ""):
+            spelled, facts = resolved(declared, live.schema)
+            yield Change(attribute=self.name, before=found, after=spelled, columns=facts)
+
+    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+        """Refuses columns that Delta rejects, and a list that leaves clustering columns without statistics."""
+        reason, fix, condition = next(_problems(change, live, target), ("", "", ""))
+        return Refusal(change=change.id, reason=reason, fix=fix, condition=condition) if reason else None
+
+    def act(self, change: Change, basis: Basis) -> Action:
+        """Sets or unsets one property. Files are not read again."""
+        operation: Operation = UnsetProperties((keys.STATISTICS_COLUMNS,))
+        if isinstance(change.after, tuple):
+            operation = SetProperties(((keys.STATISTICS_COLUMNS, ",".join(change.after)),))
+        undo = put_back(keys.STATISTICS_COLUMNS, basis)
+        return Action(change, (Step(operation, needs=(PARTITIONS,), undo=undo, undo_note=_STAYS),))
+
+    def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
+        """The columns, if the property is set."""
+        if live.property(keys.STATISTICS_COLUMNS) is not None:
+            yield "", self.read(live, "")
+
+    def planned(self, declared: Declared) -> Mapping[str, str | None]:
+        """The property."""
+        return {keys.STATISTICS_COLUMNS: ",".join(declared) if isinstance(declared, tuple) else None}
+
+
+_Problem = tuple[str, str, str]
+"""Reason, fix, and the engine's error class."""
+
+
+def _problems(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[_Problem]:
+    paths = paths_of(change.after)
+    partitions = {name.casefold() for name in _partitions(live, target)}
+    seen: set[ColumnPath] = set()
+    for path in paths:
+        text = column_text(path)
+        found = live.schema.find(path)
+        if found is None:
+            yield f"the table has no column {text}", "name columns of the table", "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA"
+            continue
+        if len(path) == 1 and path[0].casefold() in partitions:
+            condition = "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN"
+            yield (
+                f"{text} is a partition column, and Delta skips partitions without statistics",
+                _without(text),
+                condition,
+            )
+        below = [(leaf, field) for leaf, field in live.schema.leaves() if leaf[: len(found[0])] == found[0]]
+        for leaf, field in below:
+            if not has_order(field):
+                reason = f"Delta keeps no statistics of {column_text(leaf)}, which is of type {field.type}"
+                fix = "name columns of a number, date, timestamp or string type, and of a struct only such fields"
+                yield reason, fix, "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE"
+            if fold_column(leaf) in seen:
+                reason = f"{column_text(leaf)} is named twice: by itself and by its struct"
+                yield reason, "name one of them", "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS"
+            seen.add(fold_column(leaf))
+    yield from _clustering(live, target)
+
+
+def _without(column: str) -> str:
+    return f"leave {column} out of `data_skipping`"
+
+
+def _partitions(live: LiveTable, target: ChangeTarget) -> tuple[str, ...]:
+    planned = [each.columns for each in target.operations if isinstance(each, Repartition)]
+    return planned[-1] if planned else live.partition_columns
+
+
+def _clustering(live: LiveTable, target: ChangeTarget) -> Iterator[_Problem]:
+    """Clustering columns need statistics, which Delta does not check. ``clustering`` checks those of the same plan."""
+    if any(isinstance(each, ClusterBy) for each in target.operations):
+        return
+    for path in live.clustering or ():
+        if not has_statistics(path, live.schema, lambda key: target.property(live, key)):
+            text = column_text(path)
+            yield (
+                f"the table is clustered by {text}, which would be left without statistics",
+                f"add {text} to `data_skipping`, or change `clustering` too",
+                "",
+            )

@@ -1,0 +1,114 @@
+"""The contents of a commit that other transactions see: its metadata, protocol, domains and files, as differences from
+the version before it.
+
+A partition is the values of a file in the order of the table's partition columns, ``()`` on a table without partitions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+Partition = tuple[str | None, ...]
+
+
+class Kind(StrEnum):
+    """What a transaction does, as far as conflicts depend on it. The value is text for people."""
+
+    APPEND = "INSERT"
+    """Reads nothing of the table."""
+    STREAMING_APPEND = "streaming append"
+    READING_INSERT = "INSERT … SELECT from the table itself"
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+    MERGE = "MERGE"
+    OVERWRITE = "full overwrite"
+    DYNAMIC_OVERWRITE = "dynamic partition overwrite"
+    REPLACE_WHERE = "replaceWhere"
+    OPTIMIZE = "OPTIMIZE"
+    REORG = "REORG"
+    BACKFILL = "row tracking backfill"
+    UNBACKFILL = "row tracking unbackfill"
+    SET_PROPERTIES = "SET TBLPROPERTIES"
+    UNSET_PROPERTIES = "UNSET TBLPROPERTIES"
+    CLUSTER_BY = "CLUSTER BY"
+    ADD_COLUMNS = "ADD COLUMNS"
+    CHANGE_COLUMN = "ALTER COLUMN"
+    SET_NOT_NULL = "SET NOT NULL"
+    ADD_CONSTRAINT = "ADD CONSTRAINT"
+    DROP_CONSTRAINT = "DROP CONSTRAINT"
+    DROP_FEATURE = "DROP FEATURE"
+    TOMBSTONES = "Deletion Vector Tombstones"
+    """Protects deletion vector files that are no longer used from a VACUUM by clients that do not know them."""
+    EMPTY = "Empty Commit"
+    UPGRADE_PROTOCOL = "UPGRADE PROTOCOL"
+    REMOVE_MAPPING = "REMOVE COLUMN MAPPING"
+    UPGRADE_UNIFORM = "REORG … UPGRADE UNIFORM"
+    REPLACE_TABLE = "REPLACE TABLE"
+    RESTORE = "RESTORE"
+    CLONE = "CLONE"
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A data file."""
+
+    path: str
+    partition: Partition = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataChange:
+    """A ``metaData`` action, as its differences from the version before it. All empty: it repeats the previous one."""
+
+    sets: tuple[tuple[str, str], ...] = ()
+    """Properties with their new values."""
+    renews: tuple[str, ...] = ()
+    """Those of ``sets`` that had another value before. This matters for keys that Delta itself writes."""
+    removes: tuple[str, ...] = ()
+    schema: Literal["same", "mapping", "other"] = "same"
+    """``mapping``: only the column mapping of top-level fields is new."""
+    beyond: bool = False
+    """Whether the table's id, name, description or partition columns differ."""
+    tag: Literal["", "identity", "row tracking"] = ""
+    """Delta's tag on the commit: only identity high-water marks moved, or only row tracking was enabled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtocolChange:
+    """A ``protocol`` action, as its differences from the version before it."""
+
+    adds: tuple[str, ...] = ()
+    removes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedTransaction:
+    """A commit that took its version before the current transaction could."""
+
+    kind: Kind
+    metadata: MetadataChange | None = None
+    protocol: ProtocolChange | None = None
+    domains: tuple[str, ...] = ()
+    app_ids: tuple[str, ...] = ()
+    """The app ids of its ``txn`` actions: streams and idempotent writes."""
+    added: tuple[File, ...] = ()
+    removed: tuple[File, ...] = ()
+    """A file that gets a deletion vector is removed and added again under the same path."""
+    blind: bool = False
+    """Its ``isBlindAppend``. Delta Kernel and ``deltalake`` never set it to true, even for a blind append."""
+    data_change: bool = True
+    """Whether its file actions change rows; false if they only rearrange them."""
+    traces: tuple[str, ...] = ()
+    """Features that it used: a transaction that drops one of them finds it in use."""
+    repartitions: bool = False
+    """Whether it changed the table's partition columns."""
+    zorder: bool = False
+    """Whether an OPTIMIZE orders by ``ZORDER BY``."""
+
+
+LIVE = File("live")
+"""Stands for each file of the table that a statement may rewrite and a writer may have read."""
+NEW = File("new")
+"""Stands for each file that a rewrite adds."""

@@ -1,0 +1,123 @@
+"""What every operation answers about itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import ClassVar
+
+from tablectl.delta.names import TableName
+from tablectl.delta.properties import feature_of
+from tablectl.delta.protocol import Protocol
+from tablectl.model.code import Code
+from tablectl.model.commits import CommittedTransaction
+from tablectl.model.plan import Backfill, Basis, CommitEffect, Rewrite, Verb
+
+PARTITIONS = "(partitions)"
+"""Stands for the partition columns in ``Operation.provides``. No property has this key."""
+NO_PROPERTIES: Mapping[str, str | None] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableState:
+    """The facts about a table that operations change and conflicts depend on."""
+
+    protocol: Protocol
+    properties: Mapping[str, str]
+    partitioned: bool
+    clustered: bool
+
+    def with_properties(self, after: Mapping[str, str | None]) -> TableState:
+        """The state with other properties, and with the features that they add. ``None`` removes a key."""
+        kept = dict(self.properties)
+        for key, value in after.items():
+            _drop(kept, key)
+            if value is not None:
+                kept[key] = value
+        added = {feature for key, value in after.items() if value is not None and (feature := feature_of(key, value))}
+        return replace(self, properties=MappingProxyType(kept), protocol=self.protocol.raised(frozenset(added)))
+
+
+def _drop(properties: dict[str, str], key: str) -> None:
+    """User keys are case-sensitive, Delta's are not."""
+    delta = key.lower().startswith("delta.")
+    for name in [name for name in properties if name == key or (delta and name.lower() == key.lower())]:
+        del properties[name]
+
+
+class Operation(ABC):
+    """One change of a table that tablectl can send. Each subclass is a file, and an entry of ``OPERATIONS``."""
+
+    verb: ClassVar[Verb]
+    """The kind of statement, for people and plan files."""
+    word: ClassVar[str]
+    """The word for the ids of statements."""
+    turn: ClassVar[int] = 1
+    """The run order within a phase: partitions are 0, operations that rewrite column names or formats 2, dropped
+    features 3.
+    """
+
+    @abstractmethod
+    def code(self, table: TableName) -> Code:
+        """The statement with the table on the first line and the change below it, for readable reviews."""
+
+    @abstractmethod
+    def effect(self, basis: Basis) -> CommitEffect:
+        """The contents of its commits, as a plan shows them."""
+
+    @abstractmethod
+    def commits(self, basis: Basis) -> tuple[CommittedTransaction, ...]:
+        """Its commits in order, as concurrent writers see them (delta-1.1)."""
+
+    @abstractmethod
+    def applied(self, state: TableState) -> TableState:
+        """The table after it."""
+
+    @property
+    def properties(self) -> Mapping[str, str | None]:
+        """The properties that other attributes may depend on, with their values after it; ``None`` is not set."""
+        return NO_PROPERTIES
+
+    @property
+    def provides(self) -> Iterable[str]:
+        """What a step may need that runs after it: property keys, domains, ``PARTITIONS``."""
+        return self.properties
+
+    def rewrite(self, basis: Basis) -> Rewrite | None:
+        """The data that it may rewrite; ``None`` if it rewrites none, or if a step knows it better."""
+        del basis
+        return None
+
+    def backfill(self, basis: Basis) -> Backfill | None:
+        """The files that it commits again; ``None`` if there are none or their number is unknown."""
+        del basis
+        return None
+
+    def implied(self, basis: Basis) -> tuple[str, ...]:
+        """The changes of other attributes that it causes, in policy syntax."""
+        del basis
+        return ()
+
+    @property
+    def partition_columns(self) -> tuple[str, ...] | None:
+        """The partition columns of a DataFrame write; ``None`` for SQL."""
+        return None
+
+
+def clauses(verb: str, items: list[str]) -> tuple[str, ...]:
+    """The lines of a clause with a list: one line if the list has one item."""
+    if len(items) == 1:
+        return (f"{verb} ({items[0]})",)
+    return (f"{verb} (", *(f"  {item}," for item in items[:-1]), f"  {items[-1]}", ")")
+
+
+def alter(table: TableName, *lines: str) -> Code:
+    """An ``ALTER TABLE``."""
+    return Code("sql", (f"ALTER TABLE {table.sql}", *lines))
+
+
+def reorg(table: TableName, line: str) -> Code:
+    """A ``REORG TABLE``."""
+    return Code("sql", (f"REORG TABLE {table.sql}", line))

@@ -1,0 +1,67 @@
+"""``ALTER TABLE … CLUSTER BY``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from tablectl.delta.keys import CLUSTERING_DOMAIN
+from tablectl.delta.names import ColumnPath, TableName, column_sql
+from tablectl.model.code import Code
+from tablectl.model.commits import CommittedTransaction, Kind, MetadataChange, ProtocolChange
+from tablectl.model.operations.base import Operation, TableState, alter
+from tablectl.model.plan import Basis, CommitEffect, Verb
+
+_FEATURES = ("clustering", "domainMetadata")
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterBy(Operation):
+    """Writes the clustering domain; data files stay. No columns means ``CLUSTER BY NONE``."""
+
+    columns: tuple[ColumnPath, ...]
+    verb: ClassVar[Verb] = "CLUSTER BY"
+    word: ClassVar[str] = "cluster"
+
+    def code(self, table: TableName) -> Code:
+        """The columns in backticks where they need them."""
+        columns = ", ".join(column_sql(column) for column in self.columns)
+        return alter(table, f"CLUSTER BY ({columns})" if columns else "CLUSTER BY NONE")
+
+    def effect(self, basis: Basis) -> CommitEffect:
+        """The domain, and the features of the first clustering."""
+        return CommitEffect(features=self._features(basis), domains=(CLUSTERING_DOMAIN,))
+
+    def commits(self, basis: Basis) -> tuple[CommittedTransaction, ...]:
+        """One commit. With new features, Delta writes the metadata again, even though nothing in it differs."""
+        features = self._features(basis)
+        made = CommittedTransaction(
+            kind=Kind.CLUSTER_BY,
+            metadata=MetadataChange() if features else None,
+            protocol=ProtocolChange(adds=features) if features else None,
+            domains=(CLUSTERING_DOMAIN,),
+            blind=True,
+            data_change=False,
+        )
+        return (made,)
+
+    def applied(self, state: TableState) -> TableState:
+        """A clustered table. Delta does not cluster partitioned tables: an operation that clusters has removed the
+        partitions.
+        """
+        return replace(
+            state,
+            clustered=True,
+            partitioned=state.partitioned and not self.columns,
+            protocol=state.protocol.raised(frozenset(_FEATURES)),
+        )
+
+    @property
+    def provides(self) -> Iterable[str]:
+        """The domain."""
+        return (CLUSTERING_DOMAIN,)
+
+    def _features(self, basis: Basis) -> tuple[str, ...]:
+        protocol = basis.protocol.protocol()
+        return tuple(feature for feature in _FEATURES if not protocol.has(feature))

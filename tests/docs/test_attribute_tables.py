@@ -1,0 +1,42 @@
+"""The tables of attributes in the README and in docs/policies.md list every attribute, with the values it takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tablectl.attributes.policy import ATTRIBUTES
+from tablectl.attributes.value_types import ValueType
+
+_ROOT = Path(__file__).parents[2]
+
+
+def _values(shape: ValueType) -> str:
+    if shape.keyed:
+        return "map; `null` unsets"
+    if shape.fields:
+        return f"map: {', '.join(f'`{each.name}`' for each in shape.fields)}"
+    return ", ".join([*(["list of columns"] if shape.columns else []), *(f"`{word}`" for word in shape.words)])
+
+
+def _rows(page: str) -> list[tuple[str, str, str]]:
+    lines = (_ROOT / page).read_text("utf-8").splitlines()
+    start = lines.index("| attribute | values | what it declares |") + 2
+    rows = []
+    for line in lines[start:]:
+        if not line.startswith("|"):
+            break
+        name, values, what = (cell.strip() for cell in line.strip("|").split(" | ", 2))
+        rows.append((name.strip("`"), values, what.replace("](docs/", "](").replace("[docs/", "[")))
+    return rows
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/policies.md"])
+def test_every_attribute_has_a_row_with_its_values(page: str) -> None:
+    expected = [(each.name, _values(each.shape)) for each in ATTRIBUTES]
+    assert [(name, values) for name, values, _ in _rows(page)] == expected
+
+
+def test_both_pages_say_the_same() -> None:
+    assert _rows("README.md") == _rows("docs/policies.md")
