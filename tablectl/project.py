@@ -222,7 +222,8 @@ class Project:
         """How to reach object stores: the same for the log of a table and for the records next to it."""
         from tablectl.storage.object_stores import StoreOptions  # noqa: PLC0415  # see the module docstring
 
-        return StoreOptions(families=self.config.stores.families(), access=self.catalogs)
+        stores = self.config.stores
+        return StoreOptions(families=stores.families(), concurrency=stores.concurrency, access=self.catalogs)
 
     @cached_property
     def catalogs(self) -> Catalogs | None:

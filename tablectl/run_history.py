@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeVar
 
 from tablectl.applying.past_runs import PastRun, PastRuns, past_runs, stamped
+from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import read_commits, read_table
 from tablectl.model.errors import LiveError, one_line
 from tablectl.model.plan import TableFailure
@@ -20,9 +19,7 @@ from tablectl.selection import LocatedTable, Selection, failure_of, locate
 
 MOST_COMMITS = 1000
 """The default maximum number of commits of a table to search."""
-_THREADS = 16
 _STATE = Depth(0)
-_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +75,8 @@ def find_undo(
         for spec, location, commits in found
         if chosen.stamp.run in stamped(commits)
     ]
-    tables = _each(lambda each: _undo(project, *each), touched)
+    threads = threads_for((location for _, location, _ in touched), project.stores)
+    tables = in_order(lambda each: _undo(project, *each), touched, threads)
     return RunUndo(run=chosen, tables=tuple(sorted(tables, key=lambda each: each.spec.name.text)), failures=failures)
 
 
@@ -95,7 +93,7 @@ def _histories(
             return failure_of(spec.name.text, error)
         return spec, location, commits
 
-    results = _each(one, located.tables)
+    results = list(in_order(one, located.tables, threads_for((place for _, place in located.tables), project.stores)))
     failures = [*located.failures, *(each for each in results if isinstance(each, TableFailure))]
     found = [each for each in results if not isinstance(each, TableFailure)]
     return found, tuple(sorted(failures, key=lambda failure: (failure.name, failure.message)))
@@ -122,9 +120,3 @@ def _undo(project: Project, spec: TableSpec, location: str, commits: Sequence[Co
         return table_undo(spec, commits, combined(steps), states[changed[0].version - 1], now)
     except LiveError as error:
         return TableUndo(spec=spec, commits=tuple(commits), values=(), trouble=one_line(error))
-
-
-def _each(work: Callable[..., _Result], items: Sequence[object]) -> list[_Result]:
-    """The results of ``work`` in the order of the items, which are read in parallel."""
-    with ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(work, items))

@@ -104,6 +104,8 @@ class WindowConfig:
 class StoresConfig:
     """How to reach object stores, by store kind: obstore's options without secrets."""
 
+    concurrency: int = 64
+    """The maximum number of tables that are read in parallel."""
     s3: Mapping[str, str] = field(default_factory=dict)
     gs: Mapping[str, str] = field(default_factory=dict)
     az: Mapping[str, str] = field(default_factory=dict)
@@ -313,8 +315,14 @@ _KEYS: Mapping[str, Takes] = {
     "state": text(_place),
     "stores": ConfigSection(
         StoresConfig,
-        {family: ConfigOptions(text(_clean), OPTIONS[family], SECRETS[family]) for family in OPTIONS},
-        {family: f"Options of obstore for {family}:// locations, without secrets." for family in OPTIONS},
+        {
+            "concurrency": whole(1, 512),
+            **{family: ConfigOptions(text(_clean), OPTIONS[family], SECRETS[family]) for family in OPTIONS},
+        },
+        {
+            "concurrency": "The number of tables that are read in parallel. A proxy may need fewer.",
+            **{family: f"Options of obstore for {family}:// locations, without secrets." for family in OPTIONS},
+        },
     ),
     "reports": ConfigSection(
         ReportsConfig,

@@ -32,10 +32,6 @@ from tablectl.storage.table_log import DENIED, LINE_BYTES, TableLog, VanishedErr
 _CHUNK = 1 << 20
 _FEW = 8
 """The number of files of one table that are read in parallel when each can be large."""
-_IN_FLIGHT = 64
-"""The number of parallel requests for all tables together. S3 accepts thousands per second and prefix; a
-proxy may not.
-"""
 _PATIENCE = RetryLimits(tries=5, seconds=30)
 """obstore's default retries for three minutes, which looks like a hang to users."""
 _BLOCK = 1 << 16
@@ -97,7 +93,9 @@ class Stores:
         with self._lock:
             if root not in self._buckets:
                 store = self._memory() if scheme == "memory" else _remote(scheme, authority, self._options, provider)
-                self._pool = self._pool or ThreadPoolExecutor(_IN_FLIGHT, thread_name_prefix="tablectl-live")
+                self._pool = self._pool or ThreadPoolExecutor(
+                    self._options.concurrency, thread_name_prefix="tablectl-live"
+                )
                 self._buckets[root] = LogBucket(store, FAMILIES.get(scheme, ""), self._pool)
             return self._buckets[root]
 
