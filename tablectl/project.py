@@ -159,6 +159,10 @@ class Project:
         """The dialect of statements."""
         return self.config.engine.dialect
 
+    def in_dialect(self, name: str) -> Project:
+        """The same repository, as if ``engine.dialect`` were another one."""
+        return replace(self, config=replace(self.config, engine=replace(self.config.engine, dialect=name)))
+
     @property
     def runtime(self) -> Runtime | None:
         """The Databricks Runtime of the engine; ``None`` if it is not stated, or if the dialect has no runtimes."""

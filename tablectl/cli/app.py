@@ -255,6 +255,9 @@ def plan(
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="Exit with code 2 if changes are pending.")
     ] = False,
+    shown_as: Annotated[
+        str, typer.Option("--as", metavar="DIALECT", help="Show the plan as if engine.dialect were this one.")
+    ] = "",
     no_cache: NoCacheOpt = False,
     remote: RemoteOpt = None,
 ) -> int:
@@ -263,12 +266,16 @@ def plan(
     Example: tablectl plan --out plans/today.json
     """
     from tablectl.cli.plan import plan_command  # noqa: PLC0415
+    from tablectl.delta.dialects import EVERY_DIALECT  # noqa: PLC0415
 
     if out and out.suffix != ".json":
         raise UsageError(f"--out {out} is not a plan file name", "use a name that ends in .json")
     request = _request(paths, var, env, remote, (select, tag, exclude))
     bounds = max_tables, size("--max-bytes", max_bytes)
     request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=no_cache, verbose=verbose)
+    if shown_as not in {"", *EVERY_DIALECT}:
+        raise UsageError(f"--as {shown_as!r} is no dialect", f"known are {', '.join(sorted(EVERY_DIALECT))}")
+    request = replace(request, shown_as=shown_as)
     reports = ReportFiles.of(format, report, out)
     return plan_command(request, ctx.obj, out, reports, detailed_exitcode=detailed_exitcode)
 

@@ -36,6 +36,8 @@ class CommandRequest:
     max_tables: int | None = None
     """The maximum size of a plan; ``None`` is no limit."""
     max_bytes: int | None = None
+    shown_as: str = ""
+    """The dialect of ``plan --as``; empty for that of the configuration."""
     verbose: bool = False
     """Whether text shows each table in full, instead of groups of equal changes."""
     no_cache: bool = False

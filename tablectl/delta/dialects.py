@@ -28,6 +28,8 @@ class Dialect:
     """
     settable_levels: frozenset[str] = frozenset({"Serializable", "WriteSerializable"})
     """The isolation levels that a statement can set."""
+    default_level: str = "Serializable"
+    """The isolation level of a table that stores none."""
     rewrite_measured: bool = False
     """Whether it was measured what a rewrite of a whole table preserves (docs/partitioning.md)."""
     path_names: bool = True
@@ -51,6 +53,7 @@ DATABRICKS = Dialect(
     name="databricks",
     title="Databricks",
     runtime=DATABRICKS_CLIENTS,
+    default_level="WriteSerializable",  # D6
     path_names=False,
     exclusive_commits=True,
     maintains_managed=True,

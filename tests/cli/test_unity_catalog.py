@@ -147,6 +147,18 @@ def test_a_refused_statement_leaves_the_table_alone(repo: Repository, cli: Cli, 
     assert [each["condition"] for each in table["refusals"]] == ["DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION"]
 
 
+def test_a_plan_shows_what_another_dialect_would_mean(repo: Repository, cli: Cli, unity: UnityServer) -> None:
+    policies(repo, "  sales.man: {isolation: default}\n")
+    done = cli("plan", "--as", "databricks", "--format", "json")
+    assert json.loads(done.out)["dialect"] == "databricks"
+    said = " ".join(done.err.split())
+    assert "`isolation: default` means WriteSerializable on Databricks and Serializable on open-source Delta" in said
+    assert "lake.sales.man" in said
+    assert "means" not in cli("plan").err
+    assert cli("plan", "--as", "databricks", "--out", "p.json").code == 64
+    assert cli("plan", "--as", "spark").code == 64
+
+
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
