@@ -10,7 +10,6 @@ from tablectl.conflicts.transactions import (
     ConflictOutcome,
     ConflictResult,
     CurrentTransaction,
-    Kind,
     Level,
     commits,
     fails,
@@ -18,7 +17,7 @@ from tablectl.conflicts.transactions import (
 from tablectl.delta.client_families import DELTA_RS
 from tablectl.delta.keys import ROW_TRACKING_DOMAIN
 from tablectl.delta.protocol import Client
-from tablectl.model.commits import CommittedTransaction
+from tablectl.model.commits import CommittedTransaction, Kind
 
 _DELTA_RS = "delta-2.2, delta-rs"
 
