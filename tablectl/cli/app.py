@@ -743,6 +743,28 @@ def _source(text: str) -> InstallSource:
 
 
 @app.command()
+def doctor(
+    ctx: typer.Context,
+    paths: PathsArg = None,
+    engine: Annotated[bool, typer.Option("--engine", help="Also start the engine and list its catalog.")] = False,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Do not write a test record: for machines that only plan.")
+    ] = False,
+    var: VarOpt = None,
+    env: EnvOpt = None,
+    format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
+    remote: RemoteOpt = None,
+) -> int:
+    """Check what plan and apply need here: Java, Spark, stores, credentials, rights, clock. Says what to do.
+
+    Example: tablectl doctor --engine
+    """
+    from tablectl.cli.doctor import DoctorOptions, doctor_command  # noqa: PLC0415
+
+    return doctor_command(_request(paths, var, env, remote), ctx.obj, format, DoctorOptions(engine, read_only))
+
+
+@app.command()
 def lock(
     ctx: typer.Context,
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder. Default: the current one.")] = Path(),
