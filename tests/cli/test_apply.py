@@ -35,7 +35,7 @@ POLICIES = {
     "a": "{isolation: Serializable, deletion_vectors: enabled, clustering: [id, day], properties: {debug: null}}",
     "b": "{deletion_vectors: purged}",
     "c": "{isolation: Serializable}",
-    "d": "{properties: {owner.team: web, delta.logRetentionDuration: interval 60 days}}",
+    "d": "{properties: {owner.team: web, delta.checkpointRetentionDuration: interval 60 days}}",
 }
 
 

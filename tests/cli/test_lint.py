@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.conftest import Cli, FakeSpark, Repository
 
-_SHORT = "{properties: {delta.deletedFileRetentionDuration: interval 1 day}}"
+_SHORT = "{retention: {deleted_files: interval 1 day}}"
 _SET = {"delta.deletedFileRetentionDuration": "interval 1 day"}
 
 
@@ -57,7 +57,7 @@ def test_as_json_and_sarif(cli: Cli, settled: Repository) -> None:
             "code": "L006",
             "severity": "ignored",
             "message": "deleted files are kept 1 day only",
-            "about": "properties.delta.deletedFileRetentionDuration",
+            "about": "retention.deleted_files",
             "reason": "no long reads",
         }
     ]
