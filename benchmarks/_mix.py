@@ -52,7 +52,7 @@ def _streamed(path: Path, rng: random.Random) -> Table:
 def _altered(path: Path, rng: random.Random) -> Table:
     table = Table(path, rng, rng.randrange(20, 80), properties=_properties(rng))
     table.write(3)
-    table.set_properties(**{"delta.logRetentionDuration": "interval 60 days"})
+    table.set_properties(**{"delta.checkpointRetentionDuration": "interval 60 days"})
     table.update(0.5)
     return table
 

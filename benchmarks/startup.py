@@ -25,7 +25,7 @@ tables:
   delta.`{location}`:
     deletion_vectors: enabled
     clustering: [customer_id, order_date]
-    properties: {{delta.logRetentionDuration: interval 60 days, owner.team: payments}}
+    properties: {{delta.checkpointRetentionDuration: interval 60 days, owner.team: payments}}
 """
 _INSTEAD = {"deltalake": "import deltalake", "pyspark": "from pyspark.sql import SparkSession"}
 

@@ -39,8 +39,8 @@ tables:
     isolation: Serializable
     deletion_vectors: purged
     properties:
-      delta.logRetentionDuration: interval 60 days
-      delta.deletedFileRetentionDuration: interval 14 days
+      delta.checkpointRetentionDuration: interval 60 days
+      delta.sampleRetentionDuration: interval 14 days
       delta.dataSkippingNumIndexedCols: 8
       delta.checkpointInterval: 20
       owner.team: payments
@@ -48,8 +48,8 @@ tables:
 """
 LOOP = (
     "SET TBLPROPERTIES ('delta.isolationLevel' = 'Serializable')",
-    "SET TBLPROPERTIES ('delta.logRetentionDuration' = 'interval 60 days')",
-    "SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 14 days')",
+    "SET TBLPROPERTIES ('delta.checkpointRetentionDuration' = 'interval 60 days')",
+    "SET TBLPROPERTIES ('delta.sampleRetentionDuration' = 'interval 14 days')",
     "SET TBLPROPERTIES ('delta.dataSkippingNumIndexedCols' = '8')",
     "SET TBLPROPERTIES ('delta.checkpointInterval' = '20')",
     "SET TBLPROPERTIES ('owner.team' = 'payments')",

@@ -99,7 +99,7 @@ class Race(Round):
 
 def _of_racer(pending: Pending, number: int) -> Mapping[str, object]:
     """The policy of a racer: that of the table with properties of its own; of properties and clustering, its own."""
-    own = {"delta.logRetentionDuration": f"interval {100 + number} days", "owner.team": f"racer{number}"}
+    own = {"delta.checkpointRetentionDuration": f"interval {100 + number} days", "owner.team": f"racer{number}"}
     if pending.kind not in _PROPERTIES:
         return {**pending.policy, "properties": own}
     if pending.kind == "properties":

@@ -113,7 +113,7 @@ _TRACKING_KEYS = (
 )
 PROPERTY_KEYS = (
     "property.delta.isolationLevel",
-    "property.delta.logRetentionDuration",
+    "property.delta.checkpointRetentionDuration",
     "property.owner.team",
     "property.stray",
 )
@@ -122,7 +122,7 @@ PROPERTY_KEYS = (
 def _properties(chosen: random.Random) -> dict[str, object]:
     retention = f"interval {chosen.randint(40, 90)} days"
     team = f"team{chosen.randrange(1000)}"
-    return {"delta.logRetentionDuration": retention, "owner.team": team, "stray": None}
+    return {"delta.checkpointRetentionDuration": retention, "owner.team": team, "stray": None}
 
 
 def _choices(chosen: random.Random) -> list[Pending]:

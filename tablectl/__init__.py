@@ -1,8 +1,8 @@
 """Declarative table policies for Delta Lake: plan the settings that decide which Spark jobs fail, and apply them.
 
-``plan``, ``apply``, ``drift``, ``lint``, ``import_tables``, ``explain`` and ``outlook`` (``conflicts``) are the
-commands as functions, for notebooks and orchestrators; ``guard``, ``guard_batch`` and ``retry_on_conflict`` are for the
-jobs that write to the tables.
+``plan``, ``apply``, ``drift``, ``status``, ``lint``, ``import_tables``, ``explain`` and ``conflict_report``
+(``conflicts``) are the commands as functions, for notebooks and orchestrators; ``guard``, ``guard_batch`` and
+``retry_on_conflict`` are for the jobs that write to the tables.
 """
 
 from __future__ import annotations
@@ -20,25 +20,33 @@ if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` al
     from tablectl.api import import_tables as import_tables
     from tablectl.api import lint as lint
     from tablectl.api import plan as plan
+    from tablectl.api import status as status
     from tablectl.writers.batch import guard_batch as guard_batch
     from tablectl.writers.gate_entry import GuardTimeout as GuardTimeout
     from tablectl.writers.guard import guard as guard
     from tablectl.writers.retry import retry_on_conflict as retry_on_conflict
+    from tablectl.writers.session import guard_session as guard_session
 
 __all__ = [
     "GuardTimeout",
     "__version__",
     "apply",
+    "conflict_report",
     "drift",
     "explain",
     "guard",
     "guard_batch",
+    "guard_session",
     "import_tables",
     "lint",
-    "outlook",
     "plan",
     "retry_on_conflict",
+    "status",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 def __getattr__(name: str) -> Any:
@@ -50,9 +58,11 @@ def __getattr__(name: str) -> Any:
         "explain": "api",
         "import_tables": "api",
         "lint": "api",
-        "outlook": "api",
+        "conflict_report": "api",
+        "status": "api",
         "guard": "writers.guard",
         "guard_batch": "writers.batch",
+        "guard_session": "writers.session",
         "retry_on_conflict": "writers.retry",
         "GuardTimeout": "writers.gate_entry",
     }

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from time import time
 from typing import Any, TypedDict, Unpack
 
 from tablectl.applying.run_report import RunReport
 from tablectl.delta.protocol import Client
+from tablectl.lake_status import StatusDepth, collect_status
 from tablectl.log.blame import MOST_COMMITS
 from tablectl.model.errors import UsageError
 from tablectl.model.plan import Plan
@@ -22,6 +24,7 @@ from tablectl.policies.repository import Paths
 from tablectl.policies.requested_tables import declared_already, requested_tables
 from tablectl.policies.spec import Specs
 from tablectl.project import SHARED, EngineSource, Project
+from tablectl.reports.status import LakeStatus
 from tablectl.saved_plan import read_plan, required_signers
 from tablectl.selection import Selection
 from tablectl.workflow import (
@@ -70,8 +73,17 @@ class DriftOptions(Tables, total=False):
     """The maximum number of commits to search per table that differs."""
 
 
+class StatusOptions(DriftOptions, total=False):
+    """The options of ``status``."""
+
+    tables: Sequence[str]
+    """Further tables: identifiers and patterns, which need no policy."""
+    debt: bool
+    """Whether to count files and unclustered data from the whole log. It takes longer."""
+
+
 class ConflictReportOptions(Place, total=False):
-    """The options of ``outlook``."""
+    """The options of ``conflict_report``."""
 
     clients: Sequence[tuple[Client, bool | None]]
     """Clients that replace those of the table's history; each with whether it has Photon, ``None`` if unknown."""
@@ -138,6 +150,12 @@ class _TableOptions(_PlaceOptions):
 @dataclass(frozen=True, slots=True)
 class _DriftOptions(_TableOptions):
     look_back: int = MOST_COMMITS
+
+
+@dataclass(frozen=True, slots=True)
+class _StatusOptions(_DriftOptions):
+    tables: Sequence[str] = ()
+    debt: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +264,19 @@ def drift(paths: Paths = None, **options: Unpack[DriftOptions]) -> Drift:
     given = _DriftOptions(**options)
     with given.open() as project:
         return find_drift(project, project.policies(paths), given.selection, given.look_back)
+
+
+def status(paths: Paths = None, **options: Unpack[StatusOptions]) -> LakeStatus:
+    """The state of every table of the policies, and of further ``tables`` (``tablectl status``). Changes nothing.
+
+    Options and errors as in ``drift``. A table that cannot be read is a row with its error.
+    """
+    given = _StatusOptions(**options)
+    with given.open() as project:
+        texts = _texts(given.tables)
+        others = requested_tables(texts, project.catalog, project.variables) if texts else None
+        depth = StatusDepth(look_back=given.look_back, debt=given.debt, now=int(time() * 1000))
+        return collect_status(project, project.any_policies(paths), others, given.selection, depth)
 
 
 def lint(paths: Paths = None, **options: Unpack[Tables]) -> Linted:

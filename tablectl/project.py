@@ -12,6 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from tablectl.delta.databricks_runtimes import Runtime
+from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
 from tablectl.engine.port import Catalog, Engine
 from tablectl.model.errors import EngineError, PlanFileError, UsageError
@@ -157,6 +159,15 @@ class Project:
         """The dialect of statements."""
         return self.config.engine.dialect
 
+    def in_dialect(self, name: str) -> Project:
+        """The same repository, as if ``engine.dialect`` were another one."""
+        return replace(self, config=replace(self.config, engine=replace(self.config.engine, dialect=name)))
+
+    @property
+    def runtime(self) -> Runtime | None:
+        """The Databricks Runtime of the engine; ``None`` if it is not stated, or if the dialect has no runtimes."""
+        return self.config.engine.runtime if dialect_of(self.dialect).runtime else None
+
     @property
     def catalog(self) -> str:
         """The catalog of identifiers with two parts."""
@@ -215,7 +226,8 @@ class Project:
         """How to reach object stores: the same for the log of a table and for the records next to it."""
         from tablectl.storage.object_stores import StoreOptions  # noqa: PLC0415  # see the module docstring
 
-        return StoreOptions(families=self.config.stores.families(), access=self.catalogs)
+        stores = self.config.stores
+        return StoreOptions(families=stores.families(), concurrency=stores.concurrency, access=self.catalogs)
 
     @cached_property
     def catalogs(self) -> Catalogs | None:

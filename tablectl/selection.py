@@ -99,6 +99,8 @@ class LocatedTable:
     """Tables that could not be located, and patterns that could not be looked up."""
     unmatched: tuple[str, ...]
     """Patterns that match no live table."""
+    others: tuple[str, ...] = ()
+    """Why something that a pattern matches is no Delta table."""
 
 
 def locate(
@@ -117,7 +119,7 @@ def locate(
     failures += [failure_of(name.text, where) for name, where in locations.items() if not isinstance(where, str)]
     known = ((spec, locations[spec.name]) for spec in selected)
     placed, shared = _one_name_each([(spec, where) for spec, where in known if isinstance(where, str)])
-    return LocatedTable(tuple(placed), (*failures, *shared), tuple(sorted(unmatched)))
+    return LocatedTable(tuple(placed), (*failures, *shared), tuple(sorted(unmatched)), tuple(sorted(found.others)))
 
 
 def _find(patterns: Sequence[TablePattern], catalog: OpenCatalog, stores: StoreOptions) -> PatternMatches:

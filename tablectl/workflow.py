@@ -41,6 +41,7 @@ from tablectl.planning.lint import Linted, LintedTable, lint
 from tablectl.planning.lint_rules.linted_state import table_subject
 from tablectl.planning.plan_file import FORMAT, digest_of
 from tablectl.planning.plan_table import plan_table
+from tablectl.planning.runtime_refusals import for_runtime
 from tablectl.planning.writer_dependence import writers_matter
 from tablectl.policies.policy_file import TableEntry, write_policies
 from tablectl.policies.spec import Specs, TableSpec
@@ -80,7 +81,8 @@ def make_plan(project: Project, specs: Specs, selection: Selection, on_read: OnR
     for spec, live in _read_as(project, located, lambda spec: _depth(project, spec), on_read, failures):
         table = plan_table(spec.policy, live, project.dialect, spec.options, project.config.severities)
         if table:
-            tables.append(replace(table, tags=tuple(sorted(spec.tags))))
+            fitting = for_runtime(table, project.runtime)
+            tables.append(replace(fitting, tags=tuple(sorted(spec.tags))))
         else:
             unchanged.append(spec.name.text)
     return Plan(
@@ -112,9 +114,9 @@ def find_drift(
     failures = list(located.failures)
     as_declared: list[str] = []
     differing: list[tuple[TableSpec, LiveTable, tuple[Change, ...]]] = []
-    for spec, live in _read(project, located, 0, on_read, failures):
+    for spec, live in _read_as(project, located, _with_catalog, on_read, failures):
         changes = diff(spec.policy, live)
-        if changes:
+        if changes or (live.catalog and live.catalog.differences):
             differing.append((spec, live, changes))
         else:
             as_declared.append(spec.name.text)
@@ -170,6 +172,8 @@ class Imported:
     """Tables that already have an entry, with its position."""
     failures: tuple[TableFailure, ...]
     unmatched: tuple[str, ...]
+    others: tuple[str, ...] = ()
+    """Why something that a pattern matches is no Delta table."""
 
     @property
     def exit_code(self) -> ExitCode:
@@ -196,7 +200,9 @@ def import_policies(
     entries: list[TableEntry] = []
     for spec, live in _read(project, replace(located, tables=tuple(fresh)), 0, on_read, failures):
         try:
-            entries.append(_unmasked(policy_of_table(live, project.dialect, project.catalog), project.mask))
+            directed = project.catalogs is not None and project.catalogs.directs(spec.name)
+            entry = policy_of_table(live, project.dialect, project.catalog, located=not directed)
+            entries.append(_unmasked(entry, project.mask))
         except NameSyntaxError as error:
             failures.append(TableFailure(name=spec.name.text, message=str(error)))
     return Imported(
@@ -206,6 +212,7 @@ def import_policies(
         skipped=tuple(skipped),
         failures=_sorted(failures),
         unmatched=located.unmatched,
+        others=located.others,
     )
 
 
@@ -246,6 +253,12 @@ def _read(
 ) -> Iterator[tuple[TableSpec, LiveTable]]:
     """The live tables. Unreadable ones are added to ``failures``. ``look_back`` applies to tables that change."""
     yield from _read_as(project, located, lambda spec: depth_for(spec, look_back), on_read, failures)
+
+
+def _with_catalog(spec: TableSpec) -> Callable[[LiveTable], Depth]:
+    """The depth for drift: no history, but for a catalog-managed table its log, to compare it with the catalog."""
+    depth = depth_for(spec, 0)
+    return lambda live: replace(depth(live), look_back=1) if live.catalog else depth(live)
 
 
 def _read_as(

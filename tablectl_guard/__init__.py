@@ -1,6 +1,6 @@
 """Guards for jobs that write to tables which tablectl manages (docs/guards.md).
 
-``guard``, ``guard_batch`` and ``retry_on_conflict`` are those of ``tablectl``.
+``guard``, ``guard_batch``, ``guard_session`` and ``retry_on_conflict`` are those of ``tablectl``.
 """
 
 from __future__ import annotations
@@ -10,5 +10,6 @@ from tablectl.writers.batch import guard_batch
 from tablectl.writers.gate_entry import GuardTimeout
 from tablectl.writers.guard import guard
 from tablectl.writers.retry import retry_on_conflict
+from tablectl.writers.session import guard_session
 
-__all__ = ["GuardTimeout", "__version__", "guard", "guard_batch", "retry_on_conflict"]
+__all__ = ["GuardTimeout", "__version__", "guard", "guard_batch", "guard_session", "retry_on_conflict"]

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Phase, Refusal, TableFailure
+from tablectl.model.showable import Showable
 
 
 class RunOutcome(StrEnum):
@@ -227,7 +228,7 @@ class TableRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunReport:
+class RunReport(Showable):
     """The report of a whole run."""
 
     run: str

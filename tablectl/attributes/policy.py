@@ -19,6 +19,7 @@ from tablectl.attributes.deletion_vectors import DeletionVectors
 from tablectl.attributes.isolation import Isolation
 from tablectl.attributes.partitioning import Partitioning
 from tablectl.attributes.properties import Properties
+from tablectl.attributes.retention import Retention
 from tablectl.attributes.row_tracking import RowTracking
 from tablectl.attributes.uniform import Uniform
 from tablectl.attributes.value_types import Declared
@@ -37,6 +38,7 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     ColumnMapping(),
     Uniform(),
     DataSkipping(),
+    Retention(),
     Properties(),
 )
 """Every attribute, in the order of plans."""
@@ -133,11 +135,22 @@ def _check_property(key: str, value: Value, dialect: str) -> None:
         known.parse(value)
 
 
+def owner_of(key: str) -> str:
+    """The id of the declaration that owns a property, as in ``Change.id``: ``isolation``, ``retention.log``; empty if
+    the property belongs to no attribute.
+    """
+    name = OWNED.get(key.lower(), "")
+    fields = attribute(name).shape.fields if name else ()
+    field = next((each.name for each in fields if each.key.lower() == key.lower()), "")
+    return f"{name}.{field}" if field else name
+
+
 def why_refused(key: str, dialect: str) -> tuple[str, str] | None:
     """Why a key must not be declared under ``properties``, and what to do instead; ``None`` if it may be."""
-    owner = OWNED.get(key.lower())
+    owner, _, field = owner_of(key).partition(".")
     if owner:
-        return f"{key} has an attribute of its own", f"declare `{owner}:` instead"
+        inner = f"{owner}: {{{field}: …}}" if field else f"{owner}:"
+        return f"{key} has an attribute of its own", f"declare `{inner}` instead"
     return why_refused_by_delta(key, dialect)
 
 

@@ -14,6 +14,8 @@ class FieldType:
     """One value of an attribute that is a map with fixed keys."""
 
     name: str
+    key: str
+    """The table property that stores it."""
     description: str
     parse: Callable[[str], object]
     """Raises ``ValueError`` for a text that is no value."""

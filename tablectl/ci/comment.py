@@ -38,15 +38,18 @@ def marker(subject: str, name: str) -> str:
     return f"<!-- tablectl {subject} -->" if name == DEFAULT else f"<!-- tablectl {subject}: {name} -->"
 
 
-def body_of(report: str, subject: str, name: str, address: str, digest: str = "") -> str:
+def body_of(report: str, subject: str, name: str, address: str, digest: str = "", added: str = "") -> str:
     """A report as the comment of one of several uses of tablectl, with its own name and marker.
 
-    ``digest`` is that of the plan; ``digest_in`` finds it again. A report that would become too long is replaced by its
-    first line and a link to the rest.
+    ``digest`` is that of the plan; ``digest_in`` finds it again. ``added`` comes after the first line. A report that
+    would become too long is replaced by its first line and a link to the rest.
     """
-    if name == DEFAULT and not digest:
+    if name == DEFAULT and not digest and not added:
         return report
     text = report.rstrip("\n").removesuffix(marker(subject, DEFAULT)).rstrip("\n")
+    if added:
+        first, _, rest = text.partition("\n")
+        text = f"{first}\n\n{added}\n{rest}".rstrip("\n")
     head = "" if name == DEFAULT else f"### {name}\n\n"
     end = f"\n\nplan digest: `{digest}`" if digest else ""
     end += f"\n\n{marker(subject, name)}\n"
@@ -69,13 +72,12 @@ def digest_in(body: str, mark: str) -> str:
     return found[1] if found else ""
 
 
-def put_comment(github: GitHub, number: int, body: str, mark: str) -> str:
-    """Create the comment with a marker, or edit the existing one. Returns its address. Raises ``GitHubError``.
+def put_comment(github: GitHub, number: int, body: str, ours: Comment | None) -> str:
+    """Create a comment, or edit the one that ``find_comment`` found. Returns its address. Raises ``GitHubError``.
 
     Only a comment of the posting identity is edited, whatever the kind of token: the author of a comment can change it
     later, and a reviewed plan must not be text that someone else controls.
     """
-    ours = find_comment(github, number, mark)
     if ours:
         done = github.patch(f"issues/comments/{ours.number}", body=body)
     else:

@@ -175,6 +175,15 @@ class CiJob:
         self.log.write(f"::{level} title=tablectl::{text}\n")
         self.log.flush()
 
+    def annotate(self, level: str, message: str, file: str, line: int) -> None:
+        """Add an annotation to a line of a file, whose path is relative to the root of the repository."""
+        text = message.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+        path = (
+            file.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A").replace(":", "%3A").replace(",", "%2C")
+        )
+        self.log.write(f"::{level} file={path},line={line},title=tablectl::{text}\n")
+        self.log.flush()
+
     def tablectl(self, *args: str) -> CommandResult:
         """Run a command. Its output, which contains names and values of tables, cannot inject GitHub workflow
         commands.

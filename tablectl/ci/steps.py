@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from tablectl.ci.annotations import annotate_plan
 from tablectl.ci.artifact import ARCHIVE_BYTES, PLAN, unpack
 from tablectl.ci.base import base_file
-from tablectl.ci.comment import DEFAULT, body_of, marker, put_comment
+from tablectl.ci.comment import DEFAULT, Comment, body_of, digest_in, find_comment, marker, put_comment
 from tablectl.ci.github import GitHub, GitHubError
 from tablectl.ci.job import CiJob, CommandResult
 from tablectl.ci.reviewed import BY_HAND, CHOSEN, ArtifactOrigin, artifact_name, find_reviewed
@@ -24,9 +25,11 @@ from tablectl.project import Project
 from tablectl.reports.context import Context
 from tablectl.reports.markdown import said
 from tablectl.reports.sarif import problems_sarif
+from tablectl.reports.since import read_groups, since_text
 from tablectl.saved_plan import read_plan
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
+_ARTIFACT = re.compile(r"https://[A-Za-z0-9._:/-]+\Z")
 _MOST_SAID = 10_000
 """The maximum length of an error in a comment, in characters."""
 
@@ -76,6 +79,8 @@ def plan_step(job: CiJob) -> int:
         code = ExitCode.ERROR
     job.summary(files["md"].read_text(encoding="utf-8"))
     plan = read_plan(files["json"]) if files["json"].exists() else None
+    if plan is not None:
+        annotate_plan(job, plan)
     job.output(
         exit_code=code,
         changes=plan is not None and bool(plan.tables),
@@ -114,9 +119,12 @@ def comment_step(job: CiJob) -> int:
         return ExitCode.DONE
     digest = job.given("digest") if subject == "plan" and _DIGEST.match(job.given("digest")) else ""
     text = report.read_text(encoding="utf-8", errors="replace")
-    body = body_of(text, subject, job.name, job.address, digest)
+    mark = marker(subject, job.name)
     try:
-        url = put_comment(GitHub.of(job.environ, job.repository), number, body, marker(subject, job.name))
+        github = GitHub.of(job.environ, job.repository)
+        old = find_comment(github, number, mark)
+        added = _added(job, text, old, mark) if subject == "plan" else ""
+        url = put_comment(github, number, body_of(text, subject, job.name, job.address, digest, added), old)
     except GitHubError as error:
         hint = (
             "; the job needs `permissions: pull-requests: write`, which forks never have" if error.status == 403 else ""
@@ -127,6 +135,22 @@ def comment_step(job: CiJob) -> int:
         return ExitCode.DONE
     job.output(comment=url)
     return ExitCode.DONE
+
+
+def _added(job: CiJob, report: str, old: Comment | None, mark: str) -> str:
+    """What a comment says besides the report: where the page is, and what changed since the last plan."""
+    parts = []
+    artifact = job.given("artifact")
+    if _ARTIFACT.match(artifact):
+        parts.append(
+            f'<p>📄 <a href="{artifact}">The report as a page (plan.html) and the plan itself (plan.json)</a></p>'
+        )
+    before, now = old.body if old and old.by_us else "", read_groups(report)
+    earlier = read_groups(before)
+    digest = digest_in(before, mark)
+    if now is not None and earlier is not None and digest != job.given("digest"):
+        parts.append(since_text(earlier, now, digest))
+    return "\n\n".join(parts)
 
 
 def find_step(job: CiJob) -> int:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from enum import StrEnum
 from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +14,16 @@ from typing import Annotated, Any
 import typer
 
 from tablectl.cli import completion as complete
-from tablectl.cli.output import Format, Output, ValidateFormat, let_go
+from tablectl.cli.formats import (
+    EVERY_FORMAT,
+    OF_CONFLICTS,
+    OF_LINT,
+    OF_STATUS,
+    OF_VALIDATE,
+    TEXT_AND_JSON,
+    check_format,
+)
+from tablectl.cli.output import Output, let_go
 from tablectl.cli.report_files import FILES, ReportFiles
 from tablectl.cli.request import (
     ApplyOptions,
@@ -24,6 +32,8 @@ from tablectl.cli.request import (
     ConflictOptions,
     DriftOptions,
     ImportOptions,
+    RunsOptions,
+    UndoOptions,
     environment,
     reason,
     size,
@@ -113,17 +123,31 @@ TableArg = Annotated[
 ]
 
 
-def _set_error_format(ctx: typer.Context, value: StrEnum) -> StrEnum:
-    """Print errors in the format of the result."""
-    if isinstance(ctx.obj, Output):
-        ctx.obj.json = value == Format.JSON
-    return value
+def _format_of(known: frozenset[ReportFormat]) -> Callable[[typer.Context, ReportFormat], ReportFormat]:
+    """Checks that a command has a format, and prints errors in the format of the result."""
+
+    def check(ctx: typer.Context, value: ReportFormat) -> ReportFormat:
+        if isinstance(ctx.obj, Output):
+            ctx.obj.json = value is ReportFormat.JSON
+        check_format(ctx.info_name or "", value, known)
+        return value
+
+    return check
 
 
-_PRINTED = "Output format. With json, errors are JSON too."
-FormatOpt = Annotated[Format, typer.Option("--format", callback=_set_error_format, help=_PRINTED)]
-FormOpt = Annotated[ReportFormat, typer.Option("--format", callback=_set_error_format, help=_PRINTED)]
-CheckedOpt = Annotated[ValidateFormat, typer.Option("--format", callback=_set_error_format, help="Output format.")]
+def _format_option(known: frozenset[ReportFormat], note: str = " With json, errors are JSON too.") -> Any:
+    metavar = f"[{'|'.join(each for each in ReportFormat if each in known)}]"
+    return typer.Option("--format", callback=_format_of(known), metavar=metavar, help=f"Output format.{note}")
+
+
+FormatOpt = Annotated[ReportFormat, _format_option(TEXT_AND_JSON)]
+FormOpt = Annotated[ReportFormat, _format_option(EVERY_FORMAT)]
+ValidateFormatOpt = Annotated[ReportFormat, _format_option(OF_VALIDATE, "")]
+LintFormatOpt = Annotated[ReportFormat, _format_option(OF_LINT, "")]
+TableFormatOpt = Annotated[ReportFormat, _format_option(OF_CONFLICTS)]
+VerboseOpt = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Show each table with its SQL, reasons and rollback.")
+]
 ReportOpt = Annotated[
     list[Path] | None,
     typer.Option(
@@ -200,7 +224,7 @@ def validate(
     paths: PathsArg = None,
     var: VarOpt = None,
     env: EnvOpt = None,
-    format: CheckedOpt = ValidateFormat.TEXT,  # noqa: A002
+    format: ValidateFormatOpt = ReportFormat.TEXT,  # noqa: A002
 ) -> int:
     """Check policies without reading any table.
 
@@ -227,9 +251,13 @@ def plan(
     env: EnvOpt = None,
     format: FormOpt = ReportFormat.TEXT,  # noqa: A002
     report: ReportOpt = None,
+    verbose: VerboseOpt = False,
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="Exit with code 2 if changes are pending.")
     ] = False,
+    shown_as: Annotated[
+        str, typer.Option("--as", metavar="DIALECT", help="Show the plan as if engine.dialect were this one.")
+    ] = "",
     no_cache: NoCacheOpt = False,
     remote: RemoteOpt = None,
 ) -> int:
@@ -238,12 +266,16 @@ def plan(
     Example: tablectl plan --out plans/today.json
     """
     from tablectl.cli.plan import plan_command  # noqa: PLC0415
+    from tablectl.delta.dialects import EVERY_DIALECT  # noqa: PLC0415
 
     if out and out.suffix != ".json":
         raise UsageError(f"--out {out} is not a plan file name", "use a name that ends in .json")
     request = _request(paths, var, env, remote, (select, tag, exclude))
     bounds = max_tables, size("--max-bytes", max_bytes)
-    request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=no_cache)
+    request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=no_cache, verbose=verbose)
+    if shown_as not in {"", *EVERY_DIALECT}:
+        raise UsageError(f"--as {shown_as!r} is no dialect", f"known are {', '.join(sorted(EVERY_DIALECT))}")
+    request = replace(request, shown_as=shown_as)
     reports = ReportFiles.of(format, report, out)
     return plan_command(request, ctx.obj, out, reports, detailed_exitcode=detailed_exitcode)
 
@@ -257,7 +289,7 @@ def lint(
     tag: TagOpt = None,
     var: VarOpt = None,
     env: EnvOpt = None,
-    format: CheckedOpt = ValidateFormat.TEXT,  # noqa: A002
+    format: LintFormatOpt = ReportFormat.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
     """Check tables for risky settings. Every table is checked, changed or not.
@@ -275,7 +307,11 @@ def show(
     ctx: typer.Context,
     plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="Plan file written by `tablectl plan --out`.")],
     format: FormOpt = ReportFormat.TEXT,  # noqa: A002
+    against: Annotated[
+        Path | None, typer.Option("--against", metavar="OTHER", help="Show only what changed since this plan file.")
+    ] = None,
     report: ReportOpt = None,
+    verbose: VerboseOpt = False,
     var: VarOpt = None,
 ) -> int:
     """Show a saved plan.
@@ -284,7 +320,13 @@ def show(
     """
     from tablectl.cli.show import show_command  # noqa: PLC0415
 
-    request = _request(None, var)
+    request = replace(_request(None, var), verbose=verbose)
+    if against is not None:
+        from tablectl.cli.show import compare_command  # noqa: PLC0415
+
+        if format is not ReportFormat.TEXT or report:
+            raise UsageError("--against prints text only", "leave --format and --report out")
+        return compare_command(plan_file, against, request, ctx.obj)
     return show_command(plan_file, request, ctx.obj, ReportFiles.of(format, report, plan_file))
 
 
@@ -346,6 +388,7 @@ def apply(
     env: EnvOpt = None,
     format: FormOpt = ReportFormat.TEXT,  # noqa: A002
     report: ReportOpt = None,
+    verbose: VerboseOpt = False,
     remote: RemoteOpt = None,
     without_policies: Annotated[
         bool,
@@ -380,7 +423,7 @@ def apply(
         raise UsageError("--require-signature is for a saved plan", "for example: apply p.json --require-signature")
     request = _request(policies, var, env, remote, (select, tag, exclude))
     bounds = max_tables, size("--max-bytes", max_bytes)
-    request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=no_cache)
+    request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=no_cache, verbose=verbose)
     reports = ReportFiles.of(format, report, saved[0] if saved else None)
     reasons = reason("--proceed", proceed), reason("--override", override)
     options = ApplyOptions(yes, *reasons, wait, watch, without_policies, require_signature)
@@ -406,6 +449,7 @@ def drift(
     env: EnvOpt = None,
     format: FormOpt = ReportFormat.TEXT,  # noqa: A002
     report: ReportOpt = None,
+    verbose: VerboseOpt = False,
     remote: RemoteOpt = None,
 ) -> int:
     """Show differences from the policies and the commit that caused each. Exits with code 2 if there are any.
@@ -416,8 +460,72 @@ def drift(
 
     if yes and not adopt:
         raise UsageError("--yes needs --adopt", "add --adopt, or leave --yes out")
-    request = _request(paths, var, env, remote, (select, tag, exclude))
+    request = replace(_request(paths, var, env, remote, (select, tag, exclude)), verbose=verbose)
     return drift_command(request, ctx.obj, ReportFiles.of(format, report), DriftOptions(look_back, adopt, yes))
+
+
+@app.command()
+def runs(
+    ctx: typer.Context,
+    paths: PathsArg = None,
+    days: Annotated[
+        int | None, typer.Option("--days", metavar="DAYS", min=1, help="Only the commits of the last DAYS of a table.")
+    ] = None,
+    look_back: Annotated[
+        int, typer.Option("--look-back", metavar="COMMITS", min=1, help="Number of commits of a table to search.")
+    ] = 1000,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show all tables of each run.")] = False,
+    select: SelectOpt = None,
+    exclude: ExcludeOpt = None,
+    tag: TagOpt = None,
+    var: VarOpt = None,
+    env: EnvOpt = None,
+    format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
+    remote: RemoteOpt = None,
+) -> int:
+    """List earlier applies from the tables' logs: when, by whom, which plan, which commits.
+
+    Example: tablectl runs --select 'lake.sales.*' --days 30
+    """
+    from tablectl.cli.runs import runs_command  # noqa: PLC0415
+
+    request = _request(paths, var, env, remote, (select, tag, exclude))
+    return runs_command(request, ctx.obj, format, RunsOptions(look_back, days, verbose))
+
+
+@app.command()
+def undo(
+    ctx: typer.Context,
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The id of a run, or its beginning (`tablectl runs`).")],
+    paths: PathsArg = None,
+    write: Annotated[bool, typer.Option("--write", help="Write the policies, after showing the change.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking for confirmation.")] = False,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Save the plan of the undo.")] = None,
+    look_back: Annotated[
+        int, typer.Option("--look-back", metavar="COMMITS", min=1, help="Number of commits of a table to search.")
+    ] = 1000,
+    table: Annotated[
+        list[str] | None, typer.Option("--table", metavar="GLOB", help="Undo the run only on these tables.")
+    ] = None,
+    exclude: ExcludeOpt = None,
+    var: VarOpt = None,
+    env: EnvOpt = None,
+    format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
+    remote: RemoteOpt = None,
+) -> int:
+    """Undo a run: put the values from before it into the policies, and plan them. Changes no table.
+
+    Values that were changed after the run are not undone. Review the policies and the plan, and apply them like any
+    other.
+
+    Example: tablectl undo 3f2a9c41d7e0 --write --out plans/undo.json
+    """
+    from tablectl.cli.runs import undo_command  # noqa: PLC0415
+
+    if (yes or out) and not write:
+        raise UsageError(f"{'--yes' if yes else '--out'} needs --write", "add --write, or leave it out")
+    request = _request(paths, var, env, remote, (table, None, exclude))
+    return undo_command(request, ctx.obj, format, UndoOptions(run, look_back, write, yes, out))
 
 
 @app.command("import")
@@ -433,7 +541,7 @@ def import_(
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     var: VarOpt = None,
     env: EnvOpt = None,
-    format: FormatOpt = Format.TEXT,  # noqa: A002
+    format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
     """Write policies from live tables. A plan of these policies has no changes.
@@ -471,7 +579,7 @@ def explain(
     ] = None,
     var: VarOpt = None,
     env: EnvOpt = None,
-    format: FormatOpt = Format.TEXT,  # noqa: A002
+    format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
     """Explain the effective policy of a table, or a term: an exception, an isolation level, a property, a finding.
@@ -486,6 +594,13 @@ def explain(
         from tablectl.cli.explain import explain_key_command  # noqa: PLC0415
 
         return explain_key_command(what, _request(None, None, env), ctx.obj, format)
+    from tablectl.model.own_words import find_own_word  # noqa: PLC0415
+
+    own = find_own_word(what) if table is None else None
+    if own is not None:
+        from tablectl.cli.explain_own_word import explain_own_word_command  # noqa: PLC0415
+
+        return explain_own_word_command(own, ctx.obj, format)
     from tablectl.conflicts.glossary import find_term, looks_like_a_term  # noqa: PLC0415
     from tablectl.policies.attribute_types import SHAPES  # noqa: PLC0415
 
@@ -537,7 +652,7 @@ def conflicts(
     ] = None,
     var: VarOpt = None,
     env: EnvOpt = None,
-    format: FormatOpt = Format.TEXT,  # noqa: A002
+    format: TableFormatOpt = ReportFormat.TEXT,  # noqa: A002
     no_cache: NoCacheOpt = False,
     remote: RemoteOpt = None,
 ) -> int:
@@ -553,6 +668,58 @@ def conflicts(
 
 
 @app.command()
+def status(
+    ctx: typer.Context,
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TABLES",
+            help="Further tables and patterns; they need no policy.",
+            autocompletion=complete.tables,
+        ),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every table of `engine.catalog`.")] = False,
+    debt: Annotated[
+        bool, typer.Option("--debt", help="Count files and unclustered data from the whole log. Takes longer.")
+    ] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Also write a page with all rows.")
+    ] = None,
+    parquet: Annotated[
+        Path | None, typer.Option("--parquet", metavar="FILE", help="Also write the rows as Parquet.")
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="LOCATION", help="Append the rows to a Delta table (needs the extra `status`)."),
+    ] = None,
+    look_back: Annotated[
+        int,
+        typer.Option("--look-back", metavar="COMMITS", min=1, help="Number of commits of a table to search."),
+    ] = 1000,
+    select: SelectOpt = None,
+    exclude: ExcludeOpt = None,
+    tag: TagOpt = None,
+    var: VarOpt = None,
+    env: EnvOpt = None,
+    format: TableFormatOpt = ReportFormat.TEXT,  # noqa: A002
+    report: ReportOpt = None,
+    remote: RemoteOpt = None,
+) -> int:
+    """Show the state of every table: policy, drift, last apply, protocol, debt, retention.
+
+    Example: tablectl status --html lake.html 'lake.sales.*'
+    """
+    from tablectl.cli.status import StatusRequest, status_command  # noqa: PLC0415
+
+    reports = ReportFiles.of(format, [*(report or ()), *([html] if html else [])])
+    for _, each in reports.files:
+        check_format("status", each, OF_STATUS)
+    request = _request(None, var, env, remote, (select, tag, exclude))
+    asked = StatusRequest(tuple(tables or ()), everything, debt, look_back, parquet, to)
+    return status_command(request, ctx.obj, reports, asked)
+
+
+@app.command()
 def init(
     ctx: typer.Context,
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder. Default: the current one.")] = Path(),
@@ -561,7 +728,7 @@ def init(
     ] = None,
     var: VarOpt = None,
     env: EnvOpt = None,
-    format: FormatOpt = Format.TEXT,  # noqa: A002
+    format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
     ci: CiOpt = CiSystem.GITHUB,
     source: Annotated[
@@ -592,11 +759,33 @@ def _source(text: str) -> InstallSource:
 
 
 @app.command()
+def doctor(
+    ctx: typer.Context,
+    paths: PathsArg = None,
+    engine: Annotated[bool, typer.Option("--engine", help="Also start the engine and list its catalog.")] = False,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Do not write a test record: for machines that only plan.")
+    ] = False,
+    var: VarOpt = None,
+    env: EnvOpt = None,
+    format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
+    remote: RemoteOpt = None,
+) -> int:
+    """Check what plan and apply need here: Java, Spark, stores, credentials, rights, clock. Says what to do.
+
+    Example: tablectl doctor --engine
+    """
+    from tablectl.cli.doctor import DoctorOptions, doctor_command  # noqa: PLC0415
+
+    return doctor_command(_request(paths, var, env, remote), ctx.obj, format, DoctorOptions(engine, read_only))
+
+
+@app.command()
 def lock(
     ctx: typer.Context,
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder. Default: the current one.")] = Path(),
     ci: CiOpt = CiSystem.NONE,
-    format: FormatOpt = Format.TEXT,  # noqa: A002
+    format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
 ) -> int:
     """Write the files from which CI installs this version of tablectl, as `install:` in tablectl.yaml says.
 
@@ -612,10 +801,10 @@ def schema(
     ctx: typer.Context,
     of: Annotated[
         SchemaKind,
-        typer.Option("--of", help="Policy files, or the JSON output of `plan`, `apply` or `drift`."),
+        typer.Option("--of", help="Policies, `tablectl.yaml` (config), or the JSON of `plan`, `apply` or `drift`."),
     ] = SchemaKind.POLICIES,
 ) -> int:
-    """Print the JSON Schema of policies, for editors; or of plans, runs and drift, for programs.
+    """Print the JSON Schema of policies or tablectl.yaml, for editors; or of plans, runs and drift, for programs.
 
     Example: tablectl schema > policies.schema.json
     """
@@ -655,7 +844,7 @@ def window_show(
     ctx: typer.Context,
     table: TableArg,
     env: EnvOpt = None,
-    format: FormatOpt = Format.TEXT,  # noqa: A002
+    format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
     """Show who holds the lease on a table, and since when.
@@ -674,7 +863,7 @@ def window_break(
     reason: Annotated[str, typer.Option("--reason", help="Reason; recorded for the current and the next holder.")],
     epoch: Annotated[int | None, typer.Option("--epoch", help="Epoch printed by `window show`.")] = None,
     env: EnvOpt = None,
-    format: FormatOpt = Format.TEXT,  # noqa: A002
+    format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
     """Release the lease on a table by force. Its holder starts no further statement; a running one is not stopped.

@@ -46,7 +46,7 @@ def apply_command(
             plan, specs = ready, _policies_of_plan(project, request, out, options)
         check_limits(request, plan)
         approve = approval_of(project, plan, specs, request.max_bytes)
-        if not saved and not _agreed(plan, out, reports.form, project.mask, yes=options.yes):
+        if not saved and not _agreed(plan, out, reports.form, project.mask, request, yes=options.yes):
             out.note("nothing was changed")
             return ExitCode.ERROR
         context = replace(plan_context(plan, project, request, out, reports), plan=plan)
@@ -60,7 +60,10 @@ def apply_command(
             )
             with _signals(control, out) as install_handlers:
                 report = run(project, plan, replace(control, on_engine=install_handlers), approve)
-    return _reported(report, out, reports, lambda form, style: render_run(report, form, style, project.mask, context))
+    mask, verbose = project.mask, request.verbose
+    return _reported(
+        report, out, reports, lambda form, style: render_run(report, form, style, mask, context, verbose=verbose)
+    )
 
 
 def _policies_of_plan(project: Project, request: CommandRequest, out: Output, options: ApplyOptions) -> Specs | None:
@@ -98,9 +101,9 @@ def _tell(report: RunReport, out: Output) -> None:
         out.note(f"{table.name}: {outcome_text(table)}{f'; committed as version {versions}' if versions else ''}")
 
 
-def _agreed(plan: Plan, out: Output, form: ReportFormat, mask: Mask, *, yes: bool) -> bool:
+def _agreed(plan: Plan, out: Output, form: ReportFormat, mask: Mask, request: CommandRequest, *, yes: bool) -> bool:
     if form is ReportFormat.TEXT:
-        out.result(render_plan(plan, form, out.style, mask, Context()) + "\n")
+        out.result(render_plan(plan, form, out.style, mask, Context(), verbose=request.verbose) + "\n")
     if yes or not any(table.applies for table in plan.tables):
         return True
     if not out.interactive:

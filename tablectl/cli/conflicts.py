@@ -5,19 +5,22 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from tablectl.cli.output import Format, Output
+from tablectl.cli.output import Output
+from tablectl.cli.plan_reports import context_here
 from tablectl.cli.request import CommandRequest, ConflictOptions, client
 from tablectl.conflicts.operations import OPERATIONS
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.table_options import NO_OPTIONS
+from tablectl.planning.conflict_report import ConflictReport
 from tablectl.policies.suggestions import nearest
 from tablectl.reports.conflicts_json import conflicts_json
 from tablectl.reports.conflicts_text import conflicts_text
+from tablectl.reports.formats import ReportFormat
 from tablectl.workflow import read_conflicts
 
 
 def conflicts_command(
-    table: str, request: CommandRequest, out: Output, form: Format, options: ConflictOptions
+    table: str, request: CommandRequest, out: Output, form: ReportFormat, options: ConflictOptions
 ) -> ExitCode:
     """The matrix of operations on a table, or with ``--between`` two statements. Returns the exit code."""
     if options.between:
@@ -27,15 +30,17 @@ def conflicts_command(
     with request.open(out) as project:
         found = read_conflicts(project, *project.find(table, request.paths), asked)
     found = replace(found, changes=tuple(map(project.mask.change, found.changes)))
-    if form is Format.JSON:
+    if form is ReportFormat.JSON:
         out.json_result(conflicts_json(found))
+    elif form is not ReportFormat.TEXT:
+        out.result(_document(found, form))
     else:
         out.result(conflicts_text(found, out.style, everything=options.everything, about=about))
     return ExitCode.REFUSED if found.refused else ExitCode.DONE
 
 
 def _between_command(
-    table: str, request: CommandRequest, out: Output, form: Format, options: ConflictOptions
+    table: str, request: CommandRequest, out: Output, form: ReportFormat, options: ConflictOptions
 ) -> ExitCode:
     # These load sqlglot, which takes longer than the rest of a short command.
     from tablectl.reports.pair_json import between_json  # noqa: PLC0415
@@ -52,11 +57,25 @@ def _between_command(
         live = project.read(name, spec)
     declared = spec.options if spec else NO_OPTIONS
     found = compare_statements(live, *options.between, project.dialect, asked, declared)
-    if form is Format.JSON:
+    if form is ReportFormat.JSON:
         out.json_result(between_json(found))
     else:
         out.result(between_text(found, out.style))
     return ExitCode.DONE
+
+
+def _document(found: ConflictReport, form: ReportFormat) -> str:
+    from tablectl.reports.conflicts_document import conflicts_document  # noqa: PLC0415  # only for these formats
+
+    document = conflicts_document(found)
+    if form is ReportFormat.MARKDOWN:
+        from tablectl.reports.document_markdown import document_markdown  # noqa: PLC0415
+
+        where = "<code>tablectl conflicts</code> prints all of it."
+        return document_markdown(document, "<!-- tablectl conflicts -->", where)
+    from tablectl.reports.document_html import document_html  # noqa: PLC0415
+
+    return document_html(document, context_here())
 
 
 def _operation(text: str) -> str:

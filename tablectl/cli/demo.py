@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import shutil
 from importlib import resources
 from pathlib import Path
@@ -22,6 +24,16 @@ from tablectl.workflow import Control, make_plan, run
 
 _CONFIG = """# Relative paths count from this folder.
 policies: policies
+variables: {{LAKE: {lake}}}
+"""
+
+_NEXT = """The tables are as declared; what is left is the one refusal. To go on:
+  cd {root}
+  tablectl plan                                          # reads the logs, starts no Spark
+  tablectl explain 'delta.`{lake}/orders`'
+  tablectl conflicts 'delta.`{lake}/orders`'
+Then edit policies/lake.yaml, plan again, and `tablectl apply`.
+Your own tables: `tablectl init` in an empty folder, and docs/install.md.
 """
 
 _TABLES = {
@@ -77,12 +89,25 @@ def demo_command(directory: Path, out: Output) -> ExitCode:
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise UsageError(f"{directory} is not an empty folder", "name a new one: the demo overwrites nothing")
     lake = root / "lake"
-    _write_repository(root)
-    specs = load_specs([root / "policies"], variables={"LAKE": str(lake)}, environ={})
     with Project(_ALONE, source=EngineSource(on_start=out.note)) as project:
-        out.note(f"building {len(_TABLES)} Delta tables in {lake}")
-        build_lake(project.engines.start(), lake)
+        engine = project.engines.start()  # before anything is written: Spark or Java may be missing
+        try:
+            _write_repository(root)
+            specs = load_specs([root / "policies"], variables={"LAKE": str(lake)}, environ={})
+            out.note(f"building {len(_TABLES)} Delta tables in {lake}")
+            build_lake(engine, lake)
+        except BaseException:
+            for made in ("policies", "lake", "tablectl.yaml"):
+                _remove(root / made)
+            raise
         return _show_case(specs, project, root, out)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def build_lake(engine: Engine, lake: Path) -> None:
@@ -105,7 +130,7 @@ def _write_repository(root: Path) -> None:
     (root / "policies").mkdir(parents=True)
     for file in sorted(demo_policies().glob("*.yaml")):
         shutil.copyfile(file, root / "policies" / file.name)
-    write_file(root / "tablectl.yaml", _CONFIG.encode())
+    write_file(root / "tablectl.yaml", _CONFIG.format(lake=json.dumps(str(root / "lake"))).encode())
 
 
 def _show_case(specs: Specs, project: Project, root: Path, out: Output) -> ExitCode:
@@ -123,11 +148,7 @@ def _show_case(specs: Specs, project: Project, root: Path, out: Output) -> ExitC
     if left != expected or after.failures:
         out.note("the last plan should hold nothing but the refusal: please report this")
         return ExitCode.PARTIAL
-    out.result(
-        "The tables are as declared; what is left is the one refusal.\n"
-        f"To go on: cd {root}, edit policies/lake.yaml, and run\n"
-        f"  tablectl plan --var LAKE={root / 'lake'}\n"
-    )
+    out.result(_NEXT.format(root=shlex.quote(str(root)), lake=root / "lake"))
     return ExitCode.DONE
 
 

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
-from tablectl.cli.output import Output, write_file
+from tablectl.cli.adoption import agreed, write_adoption
+from tablectl.cli.output import Output
 from tablectl.cli.plan_reports import context_here, selection_of, warn_unmatched
 from tablectl.cli.report_files import ReportFiles
 from tablectl.cli.request import CommandRequest, DriftOptions
-from tablectl.model.errors import ExitCode, TablectlError, UsageError
+from tablectl.model.errors import ExitCode
 from tablectl.planning.drift import wishes
-from tablectl.policies.adopt import Adopter, Adoption
-from tablectl.policies.repository import Repository
+from tablectl.policies.adopt import Adopter
 from tablectl.reports.drift_json import AdoptionFact, adoption_fact
-from tablectl.reports.drift_text import adoption_text
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.render import render_drift
-from tablectl.reports.style import Style, plural
+from tablectl.reports.style import Style
 from tablectl.workflow import find_drift
 
 
@@ -36,7 +33,7 @@ def drift_command(request: CommandRequest, out: Output, reports: ReportFiles, op
     shown = mask.drift(found)
 
     def render(form: ReportFormat, style: Style, adopted: AdoptionFact | None = None) -> str:
-        return render_drift(shown, form, style, context_here(), adopted)
+        return render_drift(shown, form, style, context_here(), adopted, verbose=request.verbose)
 
     if not options.adopt:
         reports.write(render, out)
@@ -54,55 +51,11 @@ def drift_command(request: CommandRequest, out: Output, reports: ReportFiles, op
     def secret(text: str) -> str:
         return mask.text(text, specs.declarations)
 
-    written = bool(found.tables) and _agreed(adoption, repository, secret, out, reports.form, yes=options.yes)
+    written = bool(found.tables) and agreed(adoption, repository, secret, out, reports.form, yes=options.yes)
     if written:
-        _write(repository, adoption, out)
+        write_adoption(repository, adoption, out)
     render = partial(render, adopted=adoption_fact(adoption, written=written))
     (reports.keep if reports.form is ReportFormat.TEXT else reports.write)(render, out)
     if not written or adoption.left:
         return found.exit_code
     return ExitCode.ERROR if found.exit_code is ExitCode.ERROR else ExitCode.DONE
-
-
-def _agreed(
-    adoption: Adoption,
-    repository: Repository,
-    secret: Callable[[str], str],
-    out: Output,
-    form: ReportFormat,
-    *,
-    yes: bool,
-) -> bool:
-    """Whether to write the files, asked after showing the changes."""
-    before = repository.texts()
-    if form is ReportFormat.TEXT:
-        out.result("\n" + secret(adoption_text(adoption, before, out.style)))
-    else:
-        out.note(secret(adoption_text(adoption, before, Style())))
-    if yes or not adoption.texts:
-        return bool(adoption.texts)
-    if not out.interactive:
-        raise UsageError("cannot ask for confirmation: standard input is not a terminal", "add --yes")
-    agreed = out.ask(f"Write {plural(len(adoption.texts), 'file')}?")
-    if not agreed:
-        out.note("nothing was written")
-    return agreed
-
-
-def _write(repository: Repository, adoption: Adoption, out: Output) -> None:
-    """Write every file, unless one of them was changed meanwhile."""
-    data = repository.bytes_of(adoption.texts)
-    for path in data:
-        if _now(path) != repository.files[path]:
-            hint = "nothing was written: review the change and run the same command again"
-            raise TablectlError(f"{path}: the file has changed since it was read", hint)
-    for path, content in data.items():
-        write_file(path.resolve(), content)
-        out.note(f"wrote {path}")
-
-
-def _now(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return None

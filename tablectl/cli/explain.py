@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from tablectl.attributes.policy import OWNED_KEYS, declarable_keys
-from tablectl.cli.output import Format, Output
+from tablectl.cli.output import Output
 from tablectl.cli.request import CommandRequest
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.policies.effective_policy import explain
 from tablectl.policies.suggestions import nearest
 from tablectl.reports.explain_text import explain_json, explain_text
+from tablectl.reports.formats import ReportFormat
 
 
-def explain_key_command(key: str, request: CommandRequest, out: Output, form: Format) -> ExitCode:
+def explain_key_command(key: str, request: CommandRequest, out: Output, form: ReportFormat) -> ExitCode:
     """Explain a table property."""
     # The conflict rules take longer to load than the rest of this command.
     from tablectl.planning.explain_property import explain_property  # noqa: PLC0415
@@ -23,18 +24,18 @@ def explain_key_command(key: str, request: CommandRequest, out: Output, form: Fo
         near = nearest(key, (*OWNED_KEYS, *declarable_keys(dialect)))
         hint = f"did you mean {near}?" if near else "keys of your own have no meaning to Delta"
         raise UsageError(f"{key} is not a property known to Delta", hint)
-    if form is Format.JSON:
+    if form is ReportFormat.JSON:
         out.json_result(about_key_json(about))
     else:
         out.result(about_key_text(about, out.style))
     return ExitCode.DONE
 
 
-def explain_command(table: str, request: CommandRequest, out: Output, form: Format) -> ExitCode:
+def explain_command(table: str, request: CommandRequest, out: Output, form: ReportFormat) -> ExitCode:
     """Show what the policies declare for a table."""
     project = request.open(out)
     found = explain(project.policies(request.paths), table, project.catalog, project.dialect)
-    if form is Format.JSON:
+    if form is ReportFormat.JSON:
         out.json_result(explain_json(found))
     else:
         out.result(explain_text(found, out.style))

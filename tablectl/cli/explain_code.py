@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tablectl.cli.output import Format, Output
+from tablectl.cli.output import Output
 from tablectl.cli.request import CommandRequest
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.lint_rules import RULES
 from tablectl.policies.suggestions import nearest
+from tablectl.reports.formats import ReportFormat
 from tablectl.reports.lint_page_text import code_json, code_text
 
 
-def explain_code_command(word: str, request: CommandRequest, out: Output, form: Format) -> ExitCode:
+def explain_code_command(word: str, request: CommandRequest, out: Output, form: ReportFormat) -> ExitCode:
     """Explain a code, with its severity here. Returns the exit code."""
     rule = RULES.get(word.upper())
     if rule is None:
@@ -23,7 +24,7 @@ def explain_code_command(word: str, request: CommandRequest, out: Output, form: 
     setting = request.open(out).config.lint.get(rule.code)
     here = setting.severity if setting and setting.severity else rule.severity
     reason = setting.reason if setting else ""
-    if form is Format.JSON:
+    if form is ReportFormat.JSON:
         out.json_result(code_json(rule, here, reason))
     else:
         out.result(code_text(rule, here, reason, out.style))

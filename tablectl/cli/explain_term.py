@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from tablectl.cli.output import Format, Output
+from tablectl.cli.output import Output
 from tablectl.cli.request import CommandRequest
 from tablectl.conflicts.glossary import find_term, term_names
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.planning.explain_term import explain_term
 from tablectl.policies.suggestions import nearest
+from tablectl.reports.formats import ReportFormat
 from tablectl.reports.term_text import topic_json, topic_text
 
 
-def explain_word_command(word: str, table: str | None, request: CommandRequest, out: Output, form: Format) -> ExitCode:
+def explain_word_command(
+    word: str, table: str | None, request: CommandRequest, out: Output, form: ReportFormat
+) -> ExitCode:
     """Explain a term, with or without a live table."""
     topic = find_term(word)
     if topic is None:
@@ -23,7 +26,7 @@ def explain_word_command(word: str, table: str | None, request: CommandRequest, 
     with request.open(out) as project:
         live = project.read(*project.find(table, request.paths)) if table is not None else None
     view = explain_term(topic, live, project.dialect)
-    if form is Format.JSON:
+    if form is ReportFormat.JSON:
         out.json_result(topic_json(view))
     else:
         out.result(topic_text(view, out.style))

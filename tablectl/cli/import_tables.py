@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from tablectl.cli.output import Format, Output, write_file
+from tablectl.cli.output import Output, write_file
 from tablectl.cli.request import CommandRequest, ImportOptions
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
 from tablectl.policies.files import shown_path
 from tablectl.policies.requested_tables import declared_already, requested_tables, whole_catalog
+from tablectl.reports.formats import ReportFormat
 from tablectl.reports.style import plural
 from tablectl.workflow import Imported, import_policies
 
 
-def import_command(request: CommandRequest, out: Output, form: Format, options: ImportOptions) -> ExitCode:
+def import_command(request: CommandRequest, out: Output, form: ReportFormat, options: ImportOptions) -> ExitCode:
     """Write policies from live tables to standard output or to a file."""
     project = request.open(out)
     asked = requested_tables(_asked(options, project.catalog), project.catalog, project.variables)
@@ -23,14 +24,14 @@ def import_command(request: CommandRequest, out: Output, form: Format, options: 
     with project, out.progress() as on_read:
         found = import_policies(project, asked, known, on_read)
     _tell(found, out)
-    if form is Format.JSON:
+    if form is ReportFormat.JSON:
         out.json_result(_json(found))
     if options.output is not None and found.text:
         write_file(options.output, found.text.encode())
         out.note(
             f"wrote {plural(len(found.tables), 'table')} to {options.output}; `tablectl plan` changes none of them"
         )
-    elif form is Format.TEXT:
+    elif form is ReportFormat.TEXT:
         out.result(found.text)
     return found.exit_code
 
@@ -46,6 +47,8 @@ def _tell(found: Imported, out: Output) -> None:
     """Report what the file does not contain, and why."""
     for name, source in found.skipped:
         out.note(f"{name} is declared at {source.file}:{source.line} already: left out")
+    for other in found.others:
+        out.note(f"{other}: left out")
     for pattern in found.unmatched:
         out.note(f"warning: {pattern} matches no table")
     for failure in found.failures:
@@ -60,4 +63,5 @@ def _json(found: Imported) -> dict[str, object]:
         "skipped": [{"table": name, "file": at.file, "line": at.line} for name, at in found.skipped],
         "failures": [{"name": each.name, "message": each.message, "hint": each.hint} for each in found.failures],
         "unmatched": list(found.unmatched),
+        "not_delta": list(found.others),
     }

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tablectl.cli.lock import lock_files, recorded_source, wheel_hashes
-from tablectl.cli.output import Format, Output, write_file
+from tablectl.cli.output import Output, write_file
 from tablectl.cli.request import CommandRequest
 from tablectl.cli.scaffold import CI_FILES, KEPT, POLICIES, scaffold
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
 from tablectl.model.install import CiSystem, InstallSource
 from tablectl.policies.files import shown_path
 from tablectl.policies.requested_tables import requested_tables
+from tablectl.reports.formats import ReportFormat
 from tablectl.workflow import import_policies
 
 
@@ -33,7 +34,7 @@ def init_command(
     tables: tuple[str, ...],
     request: CommandRequest,
     out: Output,
-    form: Format,
+    form: ReportFormat,
     options: InitOptions,
 ) -> ExitCode:
     """Create a working repository in a directory without one. Writes either all of its files or none."""
@@ -48,7 +49,7 @@ def init_command(
     notes = [_addition(name, files[name]) for name in kept]
     if source is None and options.ci is not CiSystem.NONE:
         notes.append(_NO_CI)
-    if form is Format.JSON:
+    if form is ReportFormat.JSON:
         out.json_result({"created": written, "kept": kept, "next": following})
     else:
         created = "".join(f"created {shown_path(directory / name)}\n" for name in written)

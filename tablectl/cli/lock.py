@@ -9,7 +9,7 @@ from hashlib import sha256
 from importlib import metadata, resources
 from pathlib import Path
 
-from tablectl.cli.output import Format, Output, write_file
+from tablectl.cli.output import Output, write_file
 from tablectl.cli.scaffold import CI_FILES
 from tablectl.files import read_regular
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
@@ -24,6 +24,7 @@ from tablectl.model.install import (
 )
 from tablectl.policies.config import FILE, load_config
 from tablectl.policies.files import shown_path
+from tablectl.reports.formats import ReportFormat
 from tablectl.version import __version__
 
 FOLDER = "requirements"
@@ -34,7 +35,7 @@ _LARGEST_WHEEL = 1 << 26
 HOW = "set it as `install: {source: …}` in tablectl.yaml, or by `tablectl init --source …` (docs/install.md)"
 
 
-def lock_command(directory: Path, ci: CiSystem, out: Output, form: Format) -> ExitCode:
+def lock_command(directory: Path, ci: CiSystem, out: Output, form: ReportFormat) -> ExitCode:
     """Write the files for the setting of a repository. The lock files are written over, those of a CI system are
     not.
     """
@@ -49,7 +50,7 @@ def lock_command(directory: Path, ci: CiSystem, out: Output, form: Format) -> Ex
         files[name] = text
     for name, text in files.items():
         write_file(directory / name, text.encode())
-    if form is Format.JSON:
+    if form is ReportFormat.JSON:
         out.json_result({"written": list(files)})
     else:
         out.result("".join(f"wrote {shown_path(directory / name)}\n" for name in files))

@@ -13,7 +13,6 @@ import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from enum import StrEnum
 from pathlib import Path
 from time import monotonic
 from typing import TextIO
@@ -24,21 +23,6 @@ from tablectl.cli.progress import ProgressLine
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
 from tablectl.model.inert import inert
 from tablectl.reports.style import Style, printable_lines
-
-
-class Format(StrEnum):
-    """The format of results."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-class ValidateFormat(StrEnum):
-    """The format of the result of ``validate``."""
-
-    TEXT = "text"
-    JSON = "json"
-    SARIF = "sarif"
 
 
 class Output:

@@ -10,11 +10,15 @@ from tablectl.cli.output import Output, write_file
 from tablectl.cli.plan_reports import limit_exceeded, plan_context, plan_with_progress
 from tablectl.cli.report_files import ReportFiles
 from tablectl.cli.request import CommandRequest
-from tablectl.model.errors import ExitCode
+from tablectl.delta.dialects import dialect_of
+from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.plan import Plan
 from tablectl.planning.plan_file import dump_plan
+from tablectl.policies.spec import Specs
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.render import render_plan
+
+_SHOWN = 5
 
 
 def plan_command(
@@ -26,9 +30,15 @@ def plan_command(
     detailed_exitcode: bool,
 ) -> ExitCode:
     """Show the plan, and save it unless it is too large. Returns the exit code."""
-    with request.open(out) as project:
+    if request.shown_as and save:
+        raise UsageError("--as shows a plan for another dialect, which cannot be saved", "set engine.dialect instead")
+    with request.open(out) as opened:
+        project = opened.in_dialect(request.shown_as) if request.shown_as else opened
         reports.check()
-        plan = plan_with_progress(project, project.policies(request.paths), request, out)
+        specs = project.policies(request.paths)
+        plan = plan_with_progress(project, specs, request, out)
+        if request.shown_as:
+            _note_default_levels(specs, project.dialect, opened.dialect, out)
     over = limit_exceeded(request, plan)
     if save and not over:
         write_file(save, dump_plan(plan), private=project.mask.plan(plan) != plan)
@@ -37,7 +47,8 @@ def plan_command(
         # Without the tables, which the report lists anyway: a verdict contains no foreign text.
         refused, _, _ = over.message.partition(": ")
         context, reports = replace(context, refused=refused), reports.without(ReportFormat.JSON)
-    reports.write(lambda form, style: render_plan(plan, form, style, project.mask, context), out)
+    mask, verbose = project.mask, request.verbose
+    reports.write(lambda form, style: render_plan(plan, form, style, mask, context, verbose=verbose), out)
     if over:
         raise over
     if save:
@@ -45,6 +56,18 @@ def plan_command(
         how = f"; run `tablectl apply {shlex.quote(str(save))}` to make it so" if todo else ""
         out.note(f"saved to {save}{how}")
     return plan_exit_code(plan, detailed=detailed_exitcode)
+
+
+def _note_default_levels(specs: Specs, shown: str, own: str, out: Output) -> None:
+    """Says for which tables ``isolation: default`` means another level in the other dialect."""
+    there, here = dialect_of(shown), dialect_of(own)
+    names = [spec.name.text for spec in specs.tables if spec.policy.isolation == "default"]
+    if names and there.default_level != here.default_level:
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        out.note(
+            f"`isolation: default` means {there.default_level} on {there.title} and {here.default_level} on "
+            f"{here.title}: {', '.join(names[:_SHOWN])}{more}"
+        )
 
 
 def plan_exit_code(plan: Plan, *, detailed: bool) -> ExitCode:

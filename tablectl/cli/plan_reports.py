@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from tablectl.cli.origin import with_origin
 from tablectl.cli.output import Output
 from tablectl.cli.report_files import ReportFiles, below_root
 from tablectl.cli.request import CommandRequest
@@ -67,11 +68,12 @@ def plan_context(plan: Plan, project: Project, request: CommandRequest, out: Out
 
 def context_here(saved: Path | None = None) -> Context:
     """The directory and CI run of this command, for reports."""
-    return Context(
+    context = Context(
         root=below_root(Path().absolute()),
         plan_file=str(saved or ""),
         ci=current_owner(os.environ, __version__).ci,
     )
+    return with_origin(context, os.environ, Path().absolute())
 
 
 def _sources(plan: Plan, project: Project, request: CommandRequest, out: Output) -> Sources:

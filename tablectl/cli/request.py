@@ -15,10 +15,10 @@ from tablectl.delta.protocol import Client
 from tablectl.model.errors import UsageError
 from tablectl.model.table_options import parse_size
 from tablectl.policies.variables import is_variable
-from tablectl.project import EngineSource, Project
 
-if TYPE_CHECKING:  # it loads what only plans need
+if TYPE_CHECKING:  # they load what only plans need, and what reads YAML: `--help` does without
     from tablectl.model.plan import Plan
+    from tablectl.project import Project
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,10 @@ class CommandRequest:
     max_tables: int | None = None
     """The maximum size of a plan; ``None`` is no limit."""
     max_bytes: int | None = None
+    shown_as: str = ""
+    """The dialect of ``plan --as``; empty for that of the configuration."""
+    verbose: bool = False
+    """Whether text shows each table in full, instead of groups of equal changes."""
     no_cache: bool = False
     """Whether all commits are read again, instead of those that are not in the user's cache."""
 
@@ -43,6 +47,8 @@ class CommandRequest:
         """The repository in the current directory, in the environment of a saved plan if there is one. Raises as
         ``Project.open``.
         """
+        from tablectl.project import EngineSource, Project  # noqa: PLC0415  # see above
+
         source = EngineSource(remote=self.remote, on_start=out.note)
         cached = not self.no_cache
         return Project.open(env=self.env, variables=self.variables, source=source, plan=plan, cached=cached)
@@ -79,6 +85,28 @@ class DriftOptions:
     look_back: int
     adopt: bool = False
     yes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunsOptions:
+    """The options of ``runs``."""
+
+    look_back: int
+    days: int | None = None
+    verbose: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UndoOptions:
+    """The options of ``undo``."""
+
+    run: str
+    """The run's id, or its beginning."""
+    look_back: int
+    write: bool = False
+    yes: bool = False
+    save: Path | None = None
+    """The plan file to write."""
 
 
 @dataclass(frozen=True, slots=True)

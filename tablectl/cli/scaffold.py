@@ -121,19 +121,21 @@ jobs:
         env:
           TABLECTL_BASE_CONFIG: ${{ steps.base.outputs.config }}
         run: python -P -m tablectl.ci plan
-      - name: comment
-        if: always() && steps.plan.outputs.report
-        env:
-          INPUT_REPORT: ${{ steps.plan.outputs.report }}
-          INPUT_DIGEST: ${{ steps.plan.outputs.digest }}
-          INPUT_TOKEN: ${{ github.token }}
-        run: python -P -m tablectl.ci comment
       - uses: actions/upload-artifact@ea165f8d65b6e75b540449e92b4886f43607fa02 # v4.6.2
+        id: keep
         if: always() && steps.plan.outputs.folder
         with:
           name: ${{ steps.plan.outputs.artifact }}
           path: ${{ steps.plan.outputs.folder }}
           overwrite: true
+      - name: comment
+        if: always() && steps.plan.outputs.report
+        env:
+          INPUT_REPORT: ${{ steps.plan.outputs.report }}
+          INPUT_DIGEST: ${{ steps.plan.outputs.digest }}
+          INPUT_ARTIFACT: ${{ steps.keep.outputs.artifact-url }}
+          INPUT_TOKEN: ${{ github.token }}
+        run: python -P -m tablectl.ci comment
       - uses: github/codeql-action/upload-sarif@8aad20d150bbac5944a9f9d289da16a4b0d87c1e # v4.36.2
         if: always() && steps.plan.outputs.sarif
         continue-on-error: true # code scanning may be switched off

@@ -10,9 +10,11 @@ class SchemaKind(StrEnum):
     """The documents with a JSON Schema."""
 
     POLICIES = "policies"
+    CONFIG = "config"
     PLAN = "plan"
     RUN = "run"
     DRIFT = "drift"
+    STATUS = "status"
 
 
 def schema_of(subject: SchemaKind) -> dict[str, Any]:
@@ -22,6 +24,10 @@ def schema_of(subject: SchemaKind) -> dict[str, Any]:
             from tablectl.policies.policy_schema import policy_schema  # noqa: PLC0415  # see above
 
             return policy_schema()
+        case SchemaKind.CONFIG:
+            from tablectl.policies.config_schema import config_schema  # noqa: PLC0415
+
+            return config_schema()
         case SchemaKind.PLAN:
             from tablectl.reports.schema import plan_schema  # noqa: PLC0415
 
@@ -34,3 +40,7 @@ def schema_of(subject: SchemaKind) -> dict[str, Any]:
             from tablectl.reports.schema import drift_schema  # noqa: PLC0415
 
             return drift_schema()
+        case SchemaKind.STATUS:
+            from tablectl.reports.schema import status_schema  # noqa: PLC0415
+
+            return status_schema()

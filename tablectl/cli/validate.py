@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tablectl.cli.output import Output, ValidateFormat, problems_json
+from tablectl.cli.output import Output, problems_json
 from tablectl.cli.report_files import below_root
 from tablectl.cli.request import CommandRequest
 from tablectl.model.errors import ExitCode, InputError, Problem
@@ -19,6 +19,7 @@ from tablectl.policies.spec import Specs
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.project import Project
 from tablectl.reports.findings_text import counted, findings_lines
+from tablectl.reports.formats import ReportFormat
 from tablectl.reports.style import plural
 
 
@@ -30,12 +31,12 @@ class _Checked:
     linted: tuple[LintedTable, ...]
 
 
-def validate_command(request: CommandRequest, out: Output, form: ValidateFormat) -> ExitCode:
+def validate_command(request: CommandRequest, out: Output, form: ReportFormat) -> ExitCode:
     """Check that every policy is valid, in every environment unless one is named."""
     try:
         checked = _check(request, out)
     except InputError as error:
-        if form is not ValidateFormat.TEXT:
+        if form is not ReportFormat.TEXT:
             out.result(_refused(error.problems, form))
         out.error(error)
         return error.exit_code
@@ -94,24 +95,24 @@ def _together(wrong: Mapping[str, Sequence[Problem]], environments: int) -> tupl
     )
 
 
-def _refused(problems: Sequence[Problem], form: ValidateFormat) -> str:
-    if form is ValidateFormat.SARIF:
+def _refused(problems: Sequence[Problem], form: ReportFormat) -> str:
+    if form is ReportFormat.SARIF:
         return _sarif(problems)
     return json.dumps({"valid": False, "problems": problems_json(problems)}, indent=2) + "\n"
 
 
-def _valid(checked: Mapping[str, _Checked], linted: Linted, form: ValidateFormat, out: Output) -> str:
+def _valid(checked: Mapping[str, _Checked], linted: Linted, form: ReportFormat, out: Output) -> str:
     match form:
-        case ValidateFormat.SARIF:
+        case ReportFormat.SARIF:
             return _findings_sarif(checked, linted)
-        case ValidateFormat.JSON:
+        case ReportFormat.JSON:
             environments = {env: _names(each.specs) for env, each in checked.items() if env}
             several = {"environments": environments} if environments else {}
             both = [_names(each.specs) for each in checked.values()]
             body = {key: list(dict.fromkeys(name for each in both for name in each[key])) for key in both[0]}
             said = [{"table": each.name, **plain(one)} for each in linted.tables for one in each.findings]
             return json.dumps({"valid": True, **body, **several, "findings": said}, indent=2) + "\n"
-        case ValidateFormat.TEXT:
+        case _:
             told = [f"{line}\n" for line in findings_lines(linted.tables, out.style)]
             counts = (f"{f'{env}: ' if env else ''}{_counted(each)}\n" for env, each in checked.items())
             return "".join([*told, *counts])

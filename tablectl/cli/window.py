@@ -6,8 +6,9 @@ import json
 import os
 import shlex
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
-from tablectl.cli.output import Format, Output
+from tablectl.cli.output import Output
 from tablectl.cli.request import BreakOptions, CommandRequest
 from tablectl.delta.names import NameSyntaxError, parse_table
 from tablectl.leases.acquire import break_lease
@@ -17,17 +18,21 @@ from tablectl.leases.owner import current_owner
 from tablectl.log.reader import newest_version
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.plain import plain
+from tablectl.reports.formats import ReportFormat
 from tablectl.storage.records import RecordStore
 from tablectl.version import __version__
+from tablectl.writers.trace import traces
+
+_DAYS = 7
 
 
-def window_show_command(table: str, request: CommandRequest, out: Output, form: Format) -> ExitCode:
+def window_show_command(table: str, request: CommandRequest, out: Output, form: ReportFormat) -> ExitCode:
     """``tablectl window show``. Returns the exit code."""
     store, must_exist = _records(table, request, out)
     record = tail(store)
     if record is None:
         must_exist()  # distinguishes a misspelt name from a table that was never leased
-    if form is Format.JSON:
+    if form is ReportFormat.JSON:
         out.result(_record_json(record))
     elif record is None:
         out.result(f"{table}: no apply has ever held it\n")
@@ -43,11 +48,20 @@ def window_show_command(table: str, request: CommandRequest, out: Output, form: 
         how = "broken" if record.kind == "break" else "released"
         when = f"{record.at:%Y-%m-%d %H:%M:%S} UTC"
         out.result(f"{table}: free; last held (epoch {record.epoch}) by {record.owner}, {how} {when}\n")
+    if form is not ReportFormat.JSON:
+        out.result(_writers_text(store))
     return ExitCode.DONE
 
 
+def _writers_text(store: RecordStore) -> str:
+    """The writers that came with a guard of a guarded session in the last days; empty if there were none."""
+    found = traces(store, datetime.now(UTC).date() - timedelta(days=_DAYS))
+    lines = "".join(f"  {each.day}  {each.mode:<7}  {each.writer}\n" for each in found)
+    return f"writers that came with a guard in the last {_DAYS} days:\n{lines}" if lines else ""
+
+
 def window_break_command(
-    table: str, request: CommandRequest, out: Output, form: Format, options: BreakOptions
+    table: str, request: CommandRequest, out: Output, form: ReportFormat, options: BreakOptions
 ) -> ExitCode:
     """``tablectl window break``. Returns the exit code."""
     epoch, reason = options.epoch, options.reason
@@ -62,7 +76,7 @@ def window_break_command(
     if not reason.strip():
         raise UsageError("--reason is empty", "give a reason; it is recorded for the current and the next holder")
     record = break_lease(store, epoch, reason, current_owner(os.environ, __version__), SystemClock())
-    if form is Format.JSON:
+    if form is ReportFormat.JSON:
         out.result(_record_json(record))
     else:
         out.result(f"{table}: epoch {record.epoch} is broken; apply may run\n")

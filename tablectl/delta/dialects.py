@@ -28,12 +28,16 @@ class Dialect:
     """
     settable_levels: frozenset[str] = frozenset({"Serializable", "WriteSerializable"})
     """The isolation levels that a statement can set."""
+    default_level: str = "Serializable"
+    """The isolation level of a table that stores none."""
     rewrite_measured: bool = False
     """Whether it was measured what a rewrite of a whole table preserves (docs/partitioning.md)."""
     path_names: bool = True
     """Whether statements may name a table of the catalog by its location."""
     exclusive_commits: bool = False
     """Whether it prevents by itself that two drivers overwrite each other's commits."""
+    maintains_managed: bool = False
+    """Whether OPTIMIZE, REORG and DROP FEATURE run on catalog-managed tables."""
     streams_stopped_by_metadata: Literal["", "on Databricks"] = ""
     """The streams that every change of metadata stops, in the words of ``ReaderKind`` (D22); empty if none."""
 
@@ -49,8 +53,10 @@ DATABRICKS = Dialect(
     name="databricks",
     title="Databricks",
     runtime=DATABRICKS_CLIENTS,
+    default_level="WriteSerializable",  # D6
     path_names=False,
     exclusive_commits=True,
+    maintains_managed=True,
     streams_stopped_by_metadata="on Databricks",
 )
 

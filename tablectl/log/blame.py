@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 
-from tablectl.delta.names import is_local
 from tablectl.log.commits import ParsedCommit
 from tablectl.log.history import History
 from tablectl.log.listing import GapError, parse_listing, segment
 from tablectl.log.managed import open_log
 from tablectl.log.open_version import ListingGapError, read_twice
+from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import table_of
 from tablectl.model.errors import LiveError
 from tablectl.model.plan import Value
@@ -24,7 +24,6 @@ MOST_COMMITS = 1000
 """The default maximum number of commits to walk per table."""
 
 _DEFAULT = StoreOptions()
-_CONCURRENCY, _LOCAL_CONCURRENCY = 16, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +74,9 @@ def blame_many(inquiries: Iterable[BlameQuery], options: StoreOptions = _DEFAULT
     set.
     """
     asked = list(inquiries)
-    local = all(is_local(each.live.location) for each in asked)
-    with Stores(options) as stores, ThreadPoolExecutor(_LOCAL_CONCURRENCY if local else _CONCURRENCY) as pool:
-        yield from pool.map(lambda inquiry: _trace(stores, inquiry), asked)
+    threads = threads_for((each.live.location for each in asked), options)
+    with Stores(options) as stores, closing(in_order(lambda each: _trace(stores, each), asked, threads)) as found:
+        yield from found
 
 
 def _trace(stores: Stores, inquiry: BlameQuery) -> BlameResult:

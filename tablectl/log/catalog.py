@@ -90,10 +90,11 @@ def _find_in_schema(
     except (LiveError, EngineError) as error:
         return error
     matched = {name: where for name, where in looked.items() if matches(name)}
-    # A pattern can only mean Delta tables, so other tables are dropped.
+    # A pattern can only mean Delta tables, so others are no failures.
     return PatternMatches(
         {name: where for name, where in matched.items() if isinstance(where, str)},
         tuple((name.text, where) for name, where in matched.items() if isinstance(where, EngineError)),
+        tuple(where.message for where in matched.values() if isinstance(where, LiveError)),
     )
 
 

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from tablectl.log.budget import STATE_BYTES, STATE_VALUES
 from tablectl.log.pages import Chunk, Leaf, Unpack, bound_of, cost_of, cost_of_rows, read_footer
+from tablectl.storage.range_file import RangeFile
 
 FOOTER_BYTES = 16 << 20
 _MODEST_FOOTER = 1 << 16
@@ -85,62 +86,39 @@ _Checks = list[tuple[int, int, _Check | None]]
 several columns may be at the same place, and then each check is made."""
 
 
-class _CheckedSource(io.RawIOBase):
+class _CheckedSource(RangeFile):
     """A file that returns column chunks only after checking them. ``expect`` registers the checks.
 
     The end of the file is read once: pyarrow gets the same footer that was checked.
     """
 
     def __init__(self, source: io.RawIOBase | io.BufferedIOBase) -> None:
-        super().__init__()
+        super().__init__(source.seek(0, io.SEEK_END), self._checked)
         self._source = source
-        self.size = source.seek(0, io.SEEK_END)
-        self._at = 0
         self._end_at, self._end = self.size, b""
         self._checks: Callable[[bytes], Callable[[], _Checks] | None] | None = None
-
-    def seekable(self) -> bool:
-        """Always true."""
-        return True
-
-    def readable(self) -> bool:
-        """Always true."""
-        return True
-
-    def tell(self) -> int:
-        """The position of the next read."""
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """As in ``io.RawIOBase``."""
-        self._at = offset + (0, self._at, self.size)[whence]
-        return self._at
 
     def last(self, count: int) -> bytes:
         """The last bytes of the file, kept for later reads."""
         if count > len(self._end):
             start = self.size - count
-            self._end_at, self._end = start, self._fetch(start, count)
+            self._end_at, self._end = start, self._stored(start, count)
         return self._end[-count:] if count else b""
 
     def expect(self, checks: Callable[[bytes], Callable[[], _Checks] | None]) -> None:
         """Registers the function that returns the checks for each read, or ``None`` where the read needs no more."""
         self._checks = checks
 
-    def read(self, size: int = -1, /) -> bytes:
-        """As in ``io.RawIOBase``. Raises ``ValueError`` if the bytes exceed the budget."""
-        if size < 0:
-            size = max(self.size - self._at, 0)
+    def _checked(self, start: int, size: int) -> bytes:
+        """The bytes of a read. Raises ``ValueError`` if they exceed the budget."""
         if self._checks is not None and size > _CHUNK_BYTES:
             raise ValueError(f"a column has more than {_CHUNK_BYTES >> 20} MiB")
-        start = self._at
-        data = self._fetch(start, size)
-        self._at += len(data)
+        data = self._stored(start, size)
         if self._checks is not None and (checks := self._checks(data)) is not None:
             _check(data, start, size, checks())
         return data
 
-    def _fetch(self, start: int, count: int) -> bytes:
+    def _stored(self, start: int, count: int) -> bytes:
         if start >= self._end_at:
             return self._end[start - self._end_at : start - self._end_at + count]
         self._source.seek(start)

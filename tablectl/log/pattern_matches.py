@@ -18,9 +18,13 @@ class PatternMatches:
     failures: tuple[tuple[str, TablectlError], ...] = ()
     """Failed lookups, by the name of a table or the text of a pattern."""
 
+    others: tuple[str, ...] = ()
+    """Why what matches is no Delta table: a sentence for each view and each table of another format."""
+
     @staticmethod
     def all(parts: Iterable[PatternMatches]) -> PatternMatches:
         """Merges several results."""
         every = tuple(parts)
         tables = {name: where for each in every for name, where in each.tables.items()}
-        return PatternMatches(tables, tuple(failure for each in every for failure in each.failures))
+        failures = tuple(failure for each in every for failure in each.failures)
+        return PatternMatches(tables, failures, tuple(other for each in every for other in each.others))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from tablectl.delta.names import TableName, is_local
+from tablectl.delta.names import TableName
 from tablectl.log.history import History
 from tablectl.log.listing import Segment
 from tablectl.log.managed import CatalogLog, differences, managed_live_table, open_log
 from tablectl.log.open_version import commits_between, read_twice, with_version
+from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.state import State, find_state
 from tablectl.log.table_facts import check_properties, check_protocol, frozen, read_clustering, read_schema
 from tablectl.log.truncation import find_truncation
@@ -29,10 +29,6 @@ MOST_FILES = 200_000
 
 _DEFAULT = StoreOptions()
 _NO_CACHE = NoCache()
-_LOCAL_CONCURRENCY = 4
-"""A local disk answers faster than threads can switch. A mounted network drive gains from a few threads."""
-_READY = 4
-"""The number of tables per thread that are read ahead of the requested one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +65,19 @@ def read_table(
 def read_many(
     requests: Iterable[ReadRequest],
     *,
-    concurrency: int = 16,
+    threads: int | None = None,
     cache: CommitCache = _NO_CACHE,
     options: StoreOptions = _DEFAULT,
 ) -> Generator[LiveTable | LiveError, None, None]:
-    """Reads many tables in parallel, in the order of the requests. The result for an unreadable table is its error.
+    """Reads many tables in the order of the requests. The result for an unreadable table is its error.
 
-    Only the next few tables are read ahead, so that ten thousand tables take no more memory than the caller keeps.
-    ``cache`` keeps the commits that show who writes the tables.
+    ``threads`` is the number of tables that are read in parallel; by default it depends on where they lie. ``cache``
+    keeps the commits that show who writes the tables.
     """
     asked = list(requests)
-    local = all(is_local(request.location) for request in asked)
-    workers = max(1, min(concurrency, _LOCAL_CONCURRENCY) if local else concurrency)
-    with Stores(options) as stores, ThreadPoolExecutor(max_workers=workers) as pool:
+    if threads is None:
+        threads = threads_for((request.location for request in asked), options)
+    with Stores(options) as stores:
 
         def one(request: ReadRequest) -> LiveTable | LiveError:
             try:
@@ -89,16 +85,8 @@ def read_many(
             except LiveError as error:
                 return error
 
-        ready = deque[Future[LiveTable | LiveError]]()
-        try:
-            for request in asked:
-                ready.append(pool.submit(one, request))
-                if len(ready) > workers * _READY:
-                    yield ready.popleft().result()
-            while ready:
-                yield ready.popleft().result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        with closing(in_order(one, asked, threads)) as found:
+            yield from found
 
 
 def read_commits(

@@ -21,7 +21,7 @@ _SQL = re.compile(r"'(?:[^'\\]|\\.)*'|`[^`]*`|(?P<end>\n)", re.DOTALL)
 class Code:
     """A statement. ``lines`` hold the statement unchanged: a name in a line can contain control characters."""
 
-    language: Literal["sql", "python"]
+    language: Literal["sql", "python", "yaml", "text"]
     lines: tuple[str, ...]
 
     @property

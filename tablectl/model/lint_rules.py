@@ -337,7 +337,7 @@ _RULES: Sequence[LintRule] = (
         breaks="`_delta_log` grows without limit: every listing of it, and with it every first read of the table, gets "
         "slower.",
         why="`delta.enableExpiredLogCleanup` is false.",
-        fix="Leave it on and lengthen `delta.logRetentionDuration` as far as time travel is needed.",
+        fix="Leave it on and lengthen `retention.log` as far as time travel is needed.",
         source="delta-1.9",
         seen=("validate", "plan", "lint"),
     ),
@@ -377,6 +377,30 @@ _RULES: Sequence[LintRule] = (
         fix="Unset the number, or declare `data_skipping: default`.",
         source="delta-1.9",
         seen=("validate", "plan", "lint"),
+    ),
+    LintRule(
+        code="L020",
+        name="TimeTravelShorterThanLog",
+        severity="note",
+        title="Time travel is shorter than the log",
+        breaks="After a VACUUM, a query of a version older than deleted files fails on a missing file.",
+        why="`retention.log` bounds which versions the log knows, `retention.deleted_files` which of their files "
+        "VACUUM keeps. The shorter one bounds time travel.",
+        fix="Declare `deleted_files` as long as time travel is needed; storage grows with it.",
+        source="delta-1.9",
+        seen=("validate", "plan", "lint"),
+    ),
+    LintRule(
+        code="L021",
+        name="LogShortForStreams",
+        severity="warning",
+        title="The log is kept for less than a week on a table with streams",
+        breaks="A stream that reads the table and stops for longer than the log is kept cannot continue from its "
+        "checkpoint.",
+        why="A stream continues from the version that its checkpoint names, and reads every commit since then.",
+        fix="Declare `retention.log` longer than any stream may stop.",
+        source="delta-1.9, delta-6",
+        seen=("plan", "lint"),
     ),
 )
 

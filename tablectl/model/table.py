@@ -177,6 +177,16 @@ WITH_HISTORY = Depth(LOOK_BACK)
 
 
 @dataclass(frozen=True, slots=True)
+class CatalogDifference:
+    """One fact that a catalog and the log of its table tell differently."""
+
+    what: str
+    """``property owner.team``, ``schema``, ``protocol``, ``clustering``, ``partition columns``."""
+    catalog: str | None
+    log: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class CatalogFacts:
     """What a catalog says about a table whose commits go through it."""
 
@@ -187,16 +197,6 @@ class CatalogFacts:
     """Where the log has another value. Read only if the log was read as well."""
     unread: str = ""
     """Why the log could not be read, if it should have been; empty otherwise."""
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogDifference:
-    """One fact that a catalog and the log of its table tell differently."""
-
-    what: str
-    """``property owner.team``, ``schema``, ``protocol``, ``clustering``, ``partition columns``."""
-    catalog: str | None
-    log: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ LONGEST_VALUE = 10_000
 and a digest.
 """
 _SHOWN = 100
+_DIGITS = re.compile(r"([0-9]+)")
 _CUT = re.compile(r".{100}… \([0-9,]+ characters, SHA-256 [0-9a-f]{32}\)", re.DOTALL)
 
 
@@ -55,3 +56,14 @@ def time_text(milliseconds: int) -> str:
         return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
     except (ValueError, OverflowError, OSError):
         return ""
+
+
+def natural_key(text: str) -> tuple[tuple[int, str], ...]:
+    """A sort key that orders numbers in names by their value: ``t9`` before ``t10``.
+
+    The key compares numbers as text after their length, so a name with millions of digits costs nothing special.
+    """
+    parts = _DIGITS.split(text)
+    return tuple(
+        (len(number := part.lstrip("0")) + 1, number) if index % 2 else (0, part) for index, part in enumerate(parts)
+    )

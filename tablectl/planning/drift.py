@@ -12,7 +12,8 @@ from tablectl.delta.protocol import PROTECTION
 from tablectl.log.blame import BlameQuestion, Origin
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Change, TableFailure, Value
-from tablectl.model.table import Commit, LiveTable
+from tablectl.model.showable import Showable
+from tablectl.model.table import CatalogDifference, Commit, LiveTable
 from tablectl.policies.adopt import AdoptableValue
 from tablectl.policies.spec import TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
@@ -34,19 +35,21 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDrift:
-    """A table that differs from its policy."""
+    """A table that differs from its policy, or its catalog from its log."""
 
     spec: TableSpec
     live: LiveTable
     differences: tuple[Difference, ...]
     applied: Commit | None = None
     """The newest commit that a tablectl apply made, among the commits that were searched."""
+    catalog: tuple[CatalogDifference, ...] = ()
+    """Where the table's catalog disagrees with its log."""
     trouble: str = ""
     """Why the table's history could not be read; empty if it could."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drift:
+class Drift(Showable):
     """The tables that differ from their policies, and since when."""
 
     tables: tuple[TableDrift, ...] = ()
@@ -117,22 +120,31 @@ def table_drift(
         Difference(change=change, source=spec.sources.get(change.id, spec.declared), origin=origin)
         for change, origin in pairs
     )
-    return TableDrift(spec=spec, live=live, differences=tuple(differences), applied=applied, trouble=trouble)
+    found = live.catalog.differences if live.catalog else ()
+    return TableDrift(
+        spec=spec, live=live, differences=tuple(differences), applied=applied, catalog=found, trouble=trouble
+    )
 
 
 def wishes(drift: Drift) -> tuple[AdoptableValue, ...]:
     """The values that the policies would have to declare for no table to differ."""
     return tuple(
-        AdoptableValue(table.spec.name, each.change.attribute, each.change.key, _declarable(each.change), each.source)
+        AdoptableValue(
+            table.spec.name,
+            each.change.attribute,
+            each.change.key,
+            declarable(each.change.attribute, each.change.key, each.change.before),
+            each.source,
+        )
         for table in drift.tables
         for each in table.differences
         if each.change.id != CLUSTERED_DATA
     )
 
 
-def _declarable(change: Change) -> Value:
-    """The live value. If no policy can declare it, a declarable word that it satisfies."""
-    entry, found = attribute(change.attribute), change.before
-    if change.key or entry.shape.admits(found):
+def declarable(name: str, key: str, found: Value) -> Value:
+    """A live value. If no policy can declare it, a declarable word that it satisfies."""
+    entry = attribute(name)
+    if key or entry.shape.admits(found):
         return found
     return next((word for word in entry.shape.words if entry.agrees(found, word, "")), found)

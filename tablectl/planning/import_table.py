@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from tablectl.attributes.policy import ATTRIBUTES, OWNED, why_refused
 from tablectl.attributes.properties import Properties
@@ -23,23 +24,48 @@ MOST_REASONS = 100
 """The maximum number of reasons why a property is left out."""
 MOST_TEXT = 100_000
 """The maximum number of characters of all of them, with values."""
+_OF_CATALOG: Mapping[tuple[str, str], str] = MappingProxyType(
+    {
+        ("deletion_vectors", ""): "enabled",
+        ("row_tracking", ""): "enabled",
+        ("column_mapping", ""): "name",
+        (Properties.name, "delta.checkpointPolicy"): "v2",
+        (Properties.name, "delta.enableInCommitTimestamps"): "true",
+        (Properties.name, "delta.randomizeFilePrefixes"): "true",
+        (Properties.name, "delta.checkpoint.writeStatsAsJson"): "true",
+        (Properties.name, "delta.checkpoint.writeStatsAsStruct"): "true",
+    }
+)
+"""What Unity Catalog 0.6.0 sets on a new managed table without being asked (tests/recordings)."""
 _Told = Declared | str
 """A declaration, or the reason why there is none."""
 
 
-def policy_of_table(live: LiveTable, dialect: str, catalog: str = DEFAULT_CATALOG) -> TableEntry:
+def policy_of_table(
+    live: LiveTable, dialect: str, catalog: str = DEFAULT_CATALOG, *, located: bool = True
+) -> TableEntry:
     """The policy entry of a table. It contains what is set on the table, and no engine defaults.
 
     Keys that Delta writes itself, and facts that no policy can declare, are left out with a reason. Raises
-    ``NameSyntaxError`` if no policy can name the table. In names with two parts, ``catalog`` is implied.
+    ``NameSyntaxError`` if no policy can name the table. In names with two parts, ``catalog`` is implied. An entry that
+    is not ``located`` leaves the location to the catalog.
     """
     told: list[_Told] = [*_attributes(live), *_bounded(_properties(live, dialect))]
+    if live.catalog is not None:
+        told = [_unless_of_catalog(each) for each in told]
     return TableEntry(
         key=table_key(live.name, catalog),
-        location=None if live.name.is_path else _location(live),
+        location=_location(live) if located and not live.name.is_path else None,
         declared=tuple(each for each in told if not isinstance(each, str)),
         left_out=tuple(each for each in told if isinstance(each, str)),
     )
+
+
+def _unless_of_catalog(told: _Told) -> _Told:
+    """Leaves out what Unity Catalog sets on each table that it manages: a policy without it keeps it."""
+    if isinstance(told, str) or _OF_CATALOG.get((told[0], told[1])) != told[2]:
+        return told
+    return f"{told[1] or told[0]} is {told[2]}, which the catalog sets by itself"
 
 
 def _location(live: LiveTable) -> str | None:

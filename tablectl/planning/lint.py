@@ -66,6 +66,8 @@ CHECKS: Sequence[Rule] = (
     settings.clustering_rewrites_nothing,
     clients.data_is_old,
     settings.indexed_count_ignored,
+    settings.time_travel_shorter_than_log,
+    settings.log_short_for_streams,
 )
 """Every rule, in the order of the codes."""
 

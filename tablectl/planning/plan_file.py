@@ -107,7 +107,7 @@ def _underived(table: TablePlan, dialect: str) -> str:
         ("undo", derived.undo(name)),
     )
     wrong = next((key for key, value in wanted if getattr(table, key) != value), "")
-    if wrong or not consent_refusals(derived):
+    if wrong or not consent_refusals(derived, dialect):
         return wrong or ("" if _finds_what_follows(table, derived) else "findings")
     return "refusals"
 

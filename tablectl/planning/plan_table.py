@@ -10,6 +10,7 @@ from tablectl.model.plan import ProtocolFact, Refusal, TablePlan
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.planning.actions import actions_for, refusals_for
+from tablectl.planning.catalog_managed import catalog_refusals
 from tablectl.planning.derived import DerivedTable, derive_table, refused_table
 from tablectl.planning.diff import diff
 from tablectl.planning.lint import graded, lint, refused_by
@@ -37,7 +38,7 @@ def plan_table(
     refusals = refusals_for(changes, live, dialect, options, actions)
     known = (changes, basis, live.name, dialect, actions)
     derived = refused_table(changes, basis, actions) if refusals else derive_table(*known)
-    refusals += consent_refusals(derived)
+    refusals += consent_refusals(derived, dialect)
     subject = table_subject(policy, live, changes, dialect, options=options)
     found = graded(derived_findings(derived), live.name, severities) + lint(subject, live.name, "plan", severities)
     refused = {refusal.change for refusal in refusals}
@@ -61,9 +62,12 @@ def plan_table(
     )
 
 
-def consent_refusals(derived: DerivedTable) -> tuple[Refusal, ...]:
-    """Refusals because of the policy's options: changes that they do not allow or consent to."""
-    return protocol_refusals(derived) + partition_refusals(derived.changes, derived.basis)
+def consent_refusals(derived: DerivedTable, dialect: str) -> tuple[Refusal, ...]:
+    """Refusals that follow from the statements: of what the policy's options do not allow or consent to, and of what
+    the product refuses on a catalog-managed table.
+    """
+    asked = protocol_refusals(derived) + partition_refusals(derived.changes, derived.basis)
+    return asked + catalog_refusals(derived.statements, derived.basis, dialect)
 
 
 def derived_findings(derived: DerivedTable) -> tuple[RuleFinding, ...]:

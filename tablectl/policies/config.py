@@ -5,11 +5,13 @@ Precedence, lowest first: the file, the section of an environment, variables ``T
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tablectl.delta.databricks_runtimes import Runtime, parse_runtime
 from tablectl.delta.dialects import DEFAULT_DIALECT, DIALECTS
 from tablectl.delta.names import DEFAULT_CATALOG, is_absolute, is_environment
 from tablectl.model.calendar import LONGEST, Calendar, Rule, check_cron, check_zone
@@ -54,6 +56,8 @@ class EngineConfig:
     """The catalog of identifiers with two parts."""
     dialect: str = DEFAULT_DIALECT
     """The dialect of statements: ``oss`` or ``databricks``."""
+    runtime: Runtime | None = None
+    """The Databricks Runtime of the engine; ``None`` if it is not stated, which excludes no statement."""
     remote: str | None = None
     """The address of a Spark Connect server; ``None`` for a Spark session in this process."""
     conf: Mapping[str, str] = field(default_factory=dict)
@@ -101,6 +105,8 @@ class WindowConfig:
 class StoresConfig:
     """How to reach object stores, by store kind: obstore's options without secrets."""
 
+    concurrency: int = 64
+    """The maximum number of tables that are read in parallel."""
     s3: Mapping[str, str] = field(default_factory=dict)
     gs: Mapping[str, str] = field(default_factory=dict)
     az: Mapping[str, str] = field(default_factory=dict)
@@ -161,6 +167,8 @@ class Config:
     """Every environment of the file, resolved as if it were the selected one."""
     environment: str = ""
     """The selected environment; empty for the top level alone."""
+    confined_to: str = ""
+    """The directory that policy files of an untrusted branch must be in; empty if the branch is trusted."""
 
     @property
     def severities(self) -> Severities:
@@ -199,6 +207,13 @@ _RULE = ConfigSection(
         "tables": ListOf(text(_clean)),
         "tags": ListOf(text(_clean)),
     },
+    {
+        "cron": "When the period begins: the five fields of cron.",
+        "duration": "How long it lasts.",
+        "timezone": "The time zone of the fields; default: UTC.",
+        "tables": "Globs of the tables that the rule is about; default: all.",
+        "tags": "Tags of the tables that the rule is about.",
+    },
     required=("cron", "duration"),
 )
 
@@ -227,9 +242,14 @@ _SEVERITIES = {"error": "error", "warning": "warning", "note": "note", "ignore":
 _LINT = ConfigSection(
     LintSetting,
     {
-        "severity": text(_severity),
+        "severity": text(_severity, enum=[*_SEVERITIES]),
         "reason": text(_clean),
         "tables": ListOf(text(_clean)),
+    },
+    {
+        "severity": "`error` refuses the table; `ignore` needs a reason.",
+        "reason": "Why the severity is not the default.",
+        "tables": "Globs of the tables that this is about; default: all.",
     },
     required=("severity",),
     short="severity",
@@ -243,18 +263,30 @@ def _why_no_environment(name: str) -> str:
 
 _KEYS: Mapping[str, Takes] = {
     "policies": text(_clean),
-    "variables": MapOf(text(), _why_no_variable),
+    "variables": MapOf(text(), _why_no_variable, {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}),
     "engine": ConfigSection(
         EngineConfig,
         {
             "catalog": text(_clean),
             "dialect": word(*(each.name for each in DIALECTS)),
+            "runtime": text(parse_runtime),
             "remote": text(_remote),
             "conf": MapOf(text()),
             "exclusive_commits": flag(),
             "heartbeat": whole(1, 300),
             "dead_after": whole(2, 3600),
             "statement_bound": whole(0, 604_800),
+        },
+        {
+            "catalog": "The catalog of identifiers with two parts.",
+            "dialect": "The dialect of statements.",
+            "remote": "A Spark Connect server to use instead of a Spark session in this process.",
+            "conf": "Spark settings of a session in this process.",
+            "exclusive_commits": "Whether concurrent commits of several drivers exclude each other, which the engine's "
+            "settings do not show.",
+            "heartbeat": "Seconds between two checks whether a Spark Connect server is alive.",
+            "dead_after": "Seconds without an answer after which the server counts as dead.",
+            "statement_bound": "Seconds after which the engine ends a statement whose client is gone.",
         },
     ),
     "catalogs": MapOf(CATALOG, why_no_catalog),
@@ -271,33 +303,77 @@ _KEYS: Mapping[str, Takes] = {
             "allow": ListOf(_RULE),
             "deny": ListOf(_RULE),
         },
+        {
+            "parallel": "The number of tables that are changed in parallel.",
+            "ttl": "Seconds after which a lease that was not renewed may be taken over.",
+            "drain": "Seconds that writers have to finish each time the gate becomes stricter.",
+            "before": "Commands that run before the first gate that stops more than schema changes.",
+            "after": "Commands that run when the gate is open again.",
+            "hook_timeout": "Seconds after which a command is stopped and counts as failed.",
+            "together": "Names (globs) and tags of tables that share one window.",
+            "allow": "Periods in which a window may open; default: always.",
+            "deny": "Periods in which no window may open.",
+        },
     ),
     "state": text(_place),
     "stores": ConfigSection(
-        StoresConfig, {family: ConfigOptions(text(_clean), OPTIONS[family], SECRETS[family]) for family in OPTIONS}
+        StoresConfig,
+        {
+            "concurrency": whole(1, 512),
+            **{family: ConfigOptions(text(_clean), OPTIONS[family], SECRETS[family]) for family in OPTIONS},
+        },
+        {
+            "concurrency": "The number of tables that are read in parallel. A proxy may need fewer.",
+            **{family: f"Options of obstore for {family}:// locations, without secrets." for family in OPTIONS},
+        },
     ),
-    "reports": ConfigSection(ReportsConfig, {"mask": ListOf(text(_clean))}),
-    "lint": MapOf(_LINT, _why_no_code),
+    "reports": ConfigSection(
+        ReportsConfig,
+        {"mask": ListOf(text(_clean))},
+        {"mask": "Globs of property keys whose values reports hide."},
+    ),
+    "lint": MapOf(_LINT, _why_no_code, {"enum": [*RULES]}),
 }
 """Every key of the top level and of an environment, with its type. A new key needs a field of its dataclass and an
 entry here, and nothing else.
 """
 
+_ABOUT: Mapping[str, str] = {
+    "policies": "The policy files: a file or a folder.",
+    "variables": "Values of ${NAME} in policies if neither --var nor TABLECTL_VAR_NAME sets one.",
+    "engine": "How statements reach the tables.",
+    "catalogs": "How the tables of each catalog are found, by catalog.",
+    "window": "How the protected window runs.",
+    "state": "Where lease records are stored, if not next to the tables: an absolute path or a URI.",
+    "stores": "How to reach object stores.",
+    "reports": "What reports show.",
+    "lint": "The severity of findings, by code.",
+    "install": "Where tablectl is installed from.",
+    "signatures": "Who may sign plans.",
+    "env": "Environments by name; `--env NAME` selects one, and its values override those above.",
+}
 _LATER = ("plans",)
-_ENVIRONMENT = ConfigSection(Config, _KEYS, later=_LATER)
-_SIGNATURES = ConfigSection(SignaturesConfig, {"signers": text(_clean), "required": flag()})
+_ENVIRONMENT = ConfigSection(Config, _KEYS, _ABOUT, later=_LATER, only_at_the_top=("install", "signatures", "env"))
+_SIGNATURES = ConfigSection(
+    SignaturesConfig,
+    {"signers": text(_clean), "required": flag()},
+    {"signers": "An allowed-signers file of OpenSSH.", "required": "Whether only signed plans are applied."},
+)
 _INSTALL = ConfigSection(
     InstallConfig,
     {
         "source": text(parse_source),
         "hashes": MapOf(text(parse_hash), lambda name: "" if name in DISTRIBUTIONS else "is not one of the two wheels"),
     },
+    {"source": "A version, a URL or a path to install from.", "hashes": "The hashes of the two wheels, for a URL."},
 )
-_CONFIG = ConfigSection(
+CONFIG = ConfigSection(
     Config,
     {**_KEYS, "install": _INSTALL, "signatures": _SIGNATURES, "env": MapOf(_ENVIRONMENT, _why_no_environment)},
+    _ABOUT,
     later=_LATER,
 )
+"""The whole file."""
 
 
 def load_config(directory: Path, environ: Mapping[str, str], env: str | None = None) -> Config:
@@ -314,27 +390,34 @@ def load_config(directory: Path, environ: Mapping[str, str], env: str | None = N
     values, places = read_values(path, problems)
     file = SourceFile(shown_path(path), 1, 1)
     if environ.get(BASE):
-        read_section(_CONFIG, values, places, file, problems)  # errors in ignored keys are reported too
+        read_section(CONFIG, values, places, file, problems)  # errors in ignored keys are reported too
         base, base_places = _read_base(Path(environ[BASE]), problems)
         values, places = combined(values, base), {**base_places, **places}
     sections = {"env": values.pop("env")} if "env" in values else {}
-    known = read_section(_CONFIG, sections, places, file, problems)
+    known = read_section(CONFIG, sections, places, file, problems)
     chosen = environ.get(ENV, "") if env is None else env
     if not problems and chosen in sections.get("env", {}):
         _merge(values, sections["env"][chosen])
         places |= {keys[2:]: place for keys, place in places.items() if keys[:2] == ("env", chosen) and keys[2:]}
-    for variable, keys in variables_of(_CONFIG):
+    for variable, keys in variables_of(CONFIG):
         if environ.get(variable):
             _set(values, keys, environ[variable])
             places[keys] = SourceFile(variable, 0, 0)
-    config = read_section(_CONFIG, values, places, file, problems)
+    config = read_section(CONFIG, values, places, file, problems)
     if problems:
         raise InputError(tuple(problems))
     assert isinstance(config, Config)  # otherwise there is a problem
     assert isinstance(known, Config)
     if chosen and chosen not in known.env:
         raise _no_such(chosen, known, "" if env is not None else f", which {ENV} names")
-    return replace(config, env=known.env, environment=chosen)
+    confined = _checkout_of(directory) if environ.get(BASE) else ""
+    return replace(config, env=known.env, environment=chosen, confined_to=confined)
+
+
+def _checkout_of(directory: Path) -> str:
+    """The checkout of a directory, or itself outside of one, with links resolved."""
+    here = Path(os.path.realpath(directory))
+    return str(next((each for each in (here, *here.parents) if (each / ".git").exists()), here))
 
 
 def signers_of(directory: Path, environ: Mapping[str, str], *, required: bool = False) -> Path | None:

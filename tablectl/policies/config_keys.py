@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -31,6 +31,8 @@ class ConfigValue:
     """The type, for messages: ``text``, ``a whole number``."""
     parse: Callable[[str], object]
     """Converts the file's text to the value of the dataclass. Raises ``ValueError`` whose text says what is needed."""
+    schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
+    """The values as JSON Schema. It may allow more than ``parse``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class MapOf:
     of: Takes
     why_not: Callable[[str], str] = lambda _key: ""
     """The error in a key; empty if the key is valid."""
+    names: Mapping[str, Any] = field(default_factory=dict)
+    """The keys as JSON Schema. It may allow more than ``why_not``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +74,13 @@ class ConfigSection:
 
     make: Callable[[], Any]
     keys: Mapping[str, Takes]
+    about: Mapping[str, str] = field(default_factory=dict)
+    """What each key is for, in one sentence."""
     required: Sequence[str] = ()
     later: Sequence[str] = ()
     """Keys that are planned but not implemented."""
+    only_at_the_top: Sequence[str] = ()
+    """Keys that exist at the top level of the file only."""
     short: str = ""
     """The key whose value can replace the whole section if it is the only key."""
     check: Callable[[Any], str] = lambda _made: ""
@@ -82,9 +90,9 @@ class ConfigSection:
 Takes = ConfigValue | MapOf | ListOf | ConfigOptions | Command | ConfigSection
 
 
-def text(parse: Callable[[str], object] = str) -> ConfigValue:
-    """A text that ``parse`` accepts."""
-    return ConfigValue("text", parse)
+def text(parse: Callable[[str], object] = str, **schema: Any) -> ConfigValue:
+    """A text that ``parse`` accepts. ``schema`` adds to its JSON Schema."""
+    return ConfigValue("text", parse, {"type": "string", **schema})
 
 
 def word(*words: str) -> ConfigValue:
@@ -96,7 +104,7 @@ def word(*words: str) -> ConfigValue:
             raise ValueError(f"needs {needs}")
         return given
 
-    return ConfigValue(needs, parse)
+    return ConfigValue(needs, parse, {"enum": [*words]})
 
 
 def flag() -> ConfigValue:
@@ -107,7 +115,7 @@ def flag() -> ConfigValue:
             raise ValueError("needs true or false")
         return given == "true"
 
-    return ConfigValue("true or false", parse)
+    return ConfigValue("true or false", parse, {"type": "boolean"})
 
 
 def whole(least: int, most: int) -> ConfigValue:
@@ -123,7 +131,7 @@ def whole(least: int, most: int) -> ConfigValue:
             raise ValueError(f"needs at most {most}")
         return number
 
-    return ConfigValue("a whole number", parse)
+    return ConfigValue("a whole number", parse, {"type": "integer", "minimum": least, "maximum": most})
 
 
 def duration(most: timedelta) -> ConfigValue:
@@ -140,7 +148,7 @@ def duration(most: timedelta) -> ConfigValue:
             raise ValueError(f"needs a duration of at most {most.days}d")
         return length
 
-    return ConfigValue("a duration", parse)
+    return ConfigValue("a duration", parse, {"type": "string", "examples": ["2h30m", "1d"]})
 
 
 def variables_of(section: ConfigSection, keys: Keys = ()) -> Iterator[tuple[str, Keys]]:
@@ -264,9 +272,12 @@ class _Reading:
     def _refuse(self, keys: Keys, section: ConfigSection) -> None:
         if keys[-1] in section.later:
             self._report(keys, "is not supported yet", "remove it: this version would not act on it")
-        else:
-            message = f"unknown key {shown('.'.join(keys))}"
-            self.problems.append(self._place(keys).problem(message, did_you_mean(keys[-1], tuple(section.keys))))
+            return
+        meant = nearest(keys[-1], (*section.keys, *section.only_at_the_top))
+        hint = did_you_mean(keys[-1], tuple(section.keys))
+        if meant in section.only_at_the_top:
+            hint = f"`{meant}:` goes at the top level of the file: it is one for all environments"
+        self.problems.append(self._place(keys).problem(f"unknown key {shown('.'.join(keys))}", hint))
 
     def _report(self, keys: Keys, message: str, hint: str = "") -> None:
         self.problems.append(self._place(keys).problem(f"{key_text(keys)} {message}", hint))

@@ -11,7 +11,6 @@ from typing import Any
 
 from tablectl.attributes.policy import declarable_keys
 from tablectl.attributes.value_types import ValueType
-from tablectl.delta import keys
 from tablectl.delta.dialects import DIALECTS
 from tablectl.delta.properties import find_known, needs_of
 from tablectl.policies.attribute_types import EXCLUSIVE, SHAPES
@@ -143,7 +142,7 @@ def _properties() -> Schema:
         "type": "object",
         "properties": {key: _property(key) for key in declarable},
         "additionalProperties": _value(),
-        "examples": [{keys.LOG_RETENTION: "interval 60 days", "owner.team": "payments"}],
+        "examples": [{"delta.checkpointRetentionDuration": "interval 60 days", "owner.team": "payments"}],
     }
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from urllib.parse import quote
 
 from tablectl.model.plan import Plan
 from tablectl.model.text import printable
@@ -28,6 +30,16 @@ class Context:
     """The file in which the plan was saved."""
     ci: str = ""
     """The URL of the CI run."""
+    blob: str = ""
+    """The URL below which a browser shows the files of the repository at this commit, without a slash at the end."""
+    repository: str = ""
+    """The name of the repository."""
+    commit: str = ""
+    """The commit from which the policies come."""
+    author: str = ""
+    """The account that started this."""
+    made: str = ""
+    """When the report was made, as text."""
     plan: Plan | None = None
     """The plan of the run."""
     pending_fails: bool = False
@@ -45,6 +57,20 @@ class Context:
         """``policies/sales.yaml:7``; empty if unknown."""
         source = self.source(table, change)
         return printable(f"{source.file}:{source.line}") if source and source.line else ""
+
+    def link(self, table: str, change: str = "") -> str:
+        """The address of ``place`` in the repository; empty if unknown."""
+        source = self.source(table, change)
+        return self.link_of(source) if source else ""
+
+    def link_of(self, source: SourceFile) -> str:
+        """The address of a line of a policy; empty if unknown."""
+        if not source.line or not _ADDRESS.match(self.blob) or posixpath.isabs(source.file):
+            return ""
+        path = posixpath.normpath(posixpath.join(self.root, source.file))
+        if path.startswith(".."):
+            return ""
+        return f"{self.blob}/{quote(path.encode(errors='backslashreplace'), safe='/-._~')}#L{source.line}"
 
     @property
     def address(self) -> str:

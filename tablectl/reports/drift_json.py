@@ -67,6 +67,16 @@ class DifferenceFact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogFact:
+    """One fact that a catalog and the log of its table tell differently. Null: not set."""
+
+    what: str
+    """`property KEY`, `schema`, `protocol`, `clustering` or `partition columns`."""
+    catalog: str | None
+    log: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableFact:
     """A table that is not as declared."""
 
@@ -80,6 +90,8 @@ class TableFact:
     """The newest commit of a tablectl apply among the searched commits."""
     trouble: str
     """Why its history could not be read; empty if it was read."""
+    catalog: tuple[CatalogFact, ...] = ()
+    """Where its catalog disagrees with its log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +185,7 @@ def _table(table: TableDrift) -> TableFact:
         differences=tuple(map(_difference, table.differences)),
         applied=_commit(table.applied),
         trouble=table.trouble,
+        catalog=tuple(CatalogFact(what=each.what, catalog=each.catalog, log=each.log) for each in table.catalog),
     )
 
 

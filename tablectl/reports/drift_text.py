@@ -1,127 +1,28 @@
-"""Drift as text: what differs, where it is declared, and who caused it, when and how."""
+"""Drift as text, and the changes that ``drift --adopt`` makes to policy files."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import unified_diff
 
-from tablectl.applying.stamp import read_stamp
-from tablectl.log.blame import Origin
-from tablectl.model.table import Commit
-from tablectl.model.text import printable, time_text, value_text
-from tablectl.planning.drift import Difference, Drift, TableDrift
+from tablectl.model.text import printable
+from tablectl.planning.drift import Drift, TableDrift
 from tablectl.policies.adopt import Adoption
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.reports.plan_text import failure_lines
-from tablectl.reports.style import Style, plural
-from tablectl.reports.wording import drift_parts, titled, unclustered_of_changes
-
-_PARAMETERS = ("mode", "predicate", "version", "timestamp")
-"""The parameters that help people to recognize an operation; properties and columns are reported separately."""
-_LONGEST = 60
+from tablectl.reports.context import Context
+from tablectl.reports.document_text import card_lines, document_text
+from tablectl.reports.drift_document import drift_document, table_drift_card
+from tablectl.reports.style import Style
 
 
-def drift_text(drift: Drift, style: Style) -> str:
-    """Every table that differs, followed by the summary."""
-    lines: list[str] = []
-    for table in drift.tables:
-        lines += [*_table(table, style), ""]
-    for failure in drift.failures:
-        lines += [*failure_lines(failure, style), ""]
-    return "\n".join([*lines, *_summary(drift, style)]) + "\n"
+def drift_text(drift: Drift, style: Style, *, verbose: bool = False) -> str:
+    """Every group of equal differences, followed by the summary; with ``verbose``, every table."""
+    return document_text(drift_document(drift, Context(), each_table=verbose), style, verbose=verbose)
 
 
 def table_drift_text(table: TableDrift, style: Style) -> str:
-    """The report of one table."""
-    return "\n".join(_table(table, style)) + "\n"
-
-
-def _table(table: TableDrift, style: Style) -> list[str]:
-    mark = style.paint("~", "yellow", "bold")
-    lines = [
-        f"{mark} {style.paint(printable(table.spec.name.text), 'bold')}",
-        style.paint(f"  version {table.live.version}", "dim"),
-    ]
-    for difference in table.differences:
-        lines += _difference(difference, table, style)
-    return lines + style.facts(table_facts(table), 4)
-
-
-def _difference(difference: Difference, table: TableDrift, style: Style) -> list[str]:
-    change, origin = difference.change, difference.origin
-    declared = style.paint(value_text(change.after), "green")
-    found = style.paint(value_text(change.before), "red")
-    lines = [f"    {printable(change.id)}", f"      declared {declared}, found {found}"]
-    for label, text in origin_facts(origin, table):
-        lines += style.prose(label, text, 6)
-    return lines + style.prose("policy", _at(difference.source), 6)
-
-
-def origin_facts(origin: Origin, table: TableDrift) -> list[tuple[str, str]]:
-    """Since when a difference exists and who caused it, as labels and prose."""
-    if origin.commit:
-        return [("since", _since(origin, origin.commit)), ("by", _by(origin.commit))]
-    if table.trouble:
-        return []
-    return [("since", f"before version {origin.before}, the oldest one in the history")]
-
-
-def table_facts(table: TableDrift) -> list[tuple[str, str]]:
-    """What is known about a table in addition to its differences, as labels and prose."""
-    facts = [("applied", f"last by tablectl in {_commit(table.applied)}")] if table.applied else []
-    unclustered = unclustered_of_changes((each.change for each in table.differences), table.live.marks)
-    facts += [("unclustered", f"{unclustered} is not clustered by the declared columns")] if unclustered else []
-    return facts + ([("error", f"its history cannot be read: {table.trouble}")] if table.trouble else [])
-
-
-def _since(origin: Origin, commit: Commit) -> str:
-    was = f"; before that it was {value_text(origin.was)}" if origin.known else ""
-    return _commit(commit) + was
-
-
-def _commit(commit: Commit) -> str:
-    """``version 13, 2026-11-21 11:00:00 UTC: WRITE mode Overwrite, of run 0f3a (plan 81c2…)``."""
-    when = f", {at}" if (at := time_text(commit.timestamp)) else ""
-    shown = [f"{name} {_cut(commit.parameters[name])}" for name in _PARAMETERS if _told(commit, name)]
-    what = " ".join([commit.operation or "unknown operation", *shown])
-    return f"version {commit.version}{when}: {what}{_stamped(commit)}"
-
-
-def _told(commit: Commit, name: str) -> bool:
-    return commit.parameters.get(name, "") not in {"", "[]"}
-
-
-def _stamped(commit: Commit) -> str:
-    stamp = read_stamp(commit.user_metadata)
-    return f", by tablectl, run {_cut(stamp.run)}, plan {stamp.plan[:12]}" if stamp else ""
-
-
-def _by(commit: Commit) -> str:
-    """The user, the client and the job."""
-    return ", ".join([f"{commit.user or 'unknown user'} ({commit.client.text()})", *_job(commit)])
-
-
-def _job(commit: Commit) -> list[str]:
-    name, number = commit.job.get("jobName", ""), commit.job.get("jobId", "")
-    run = commit.job.get("jobRunId", "") or commit.job.get("runId", "")
-    parts = [f"job {' '.join(filter(None, [name, number]))}"] if name or number else []
-    parts += [f"run {run}"] if run else []
-    notebook, cluster = commit.job.get("notebookId", ""), commit.job.get("clusterId", "")
-    return [*parts, *([f"notebook {notebook}"] if notebook else []), *([f"cluster {cluster}"] if cluster else [])]
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-
-
-def _summary(drift: Drift, style: Style) -> list[str]:
-    if not drift.tables and not drift.failures:
-        return [
-            style.paint(f"{titled('No drift', drift.env)}: {plural(len(drift.as_declared), 'table')} checked.", "green")
-        ]
-    return style.sentence(
-        titled("Drift", drift.env), [style.paint(part, colour) for part, colour in drift_parts(drift)]
-    )
+    """The drift of one table, in full."""
+    return "\n".join(card_lines(table_drift_card(table), style, verbose=True)) + "\n"
 
 
 def adoption_text(adoption: Adoption, before: Mapping[str, str], style: Style) -> str:

@@ -14,6 +14,7 @@ from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.text import printable, value_text
 from tablectl.planning.drift import Drift, TableDrift
 from tablectl.reports.context import Context
+from tablectl.reports.drift_document import catalog_text
 from tablectl.reports.drift_text import table_drift_text
 from tablectl.reports.plan_text import table_plan_text
 from tablectl.reports.run_text import table_run_text
@@ -78,7 +79,8 @@ def drift_junit(drift: Drift, context: Context) -> str:
 
 def _differs(table: TableDrift) -> _Case:
     changes = [each.change for each in table.differences]
-    said = (f"{each.id}: declared {value_text(each.after)}, found {value_text(each.before)}" for each in changes)
+    said = tuple(f"{each.id}: declared {value_text(each.after)}, found {value_text(each.before)}" for each in changes)
+    said = (*said, *map(catalog_text, table.catalog))
     return _Case(table.spec.name.text, "failure", "drift", "; ".join(said), table_drift_text(table, Style()))
 
 

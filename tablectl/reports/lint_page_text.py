@@ -1,4 +1,4 @@
-"""The page of a lint code, as text and JSON, and all pages as ``docs/lint.md``."""
+"""The page of a lint code, as text and JSON, and all pages as ``docs/generated/lint.md``."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ of it.
 
 
 def codes_page() -> str:
-    """The contents of ``docs/lint.md``."""
+    """The contents of ``docs/generated/lint.md``."""
     rows = (
         f"| [{each.code}](#{each.code.lower()}) | {each.title} | {each.severity} | {', '.join(each.seen)} |"
         for each in RULES.values()

@@ -55,15 +55,16 @@ def fence(*statements: str) -> str:
     them.
     """
     codes = groupby(map(read_code, statements), key=lambda each: each.language)
-    return "\n\n".join(_fenced(name, [line for each in group for line in each.shown()]) for name, group in codes)
+    return "\n\n".join(fenced(name, [line for each in group for line in each.shown()]) for name, group in codes)
 
 
 def said(text: str) -> str:
     """The output of a program as a fenced block. It needs an empty line before it."""
-    return _fenced("text", printable_lines(text))
+    return fenced("text", printable_lines(text))
 
 
-def _fenced(language: str, lines: Sequence[str]) -> str:
+def fenced(language: str, lines: Sequence[str]) -> str:
+    """Lines as a fenced block. It needs an empty line before it."""
     body = "\n".join(lines)
     marks = "`" * max(3, 1 + max((len(run) for run in _BACKTICKS.findall(body)), default=0))
     return f"{marks}{language}\n{body}\n{marks}"

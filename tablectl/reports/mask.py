@@ -14,12 +14,13 @@ from tablectl.attributes.masked import HIDDEN, MaskedKeys
 from tablectl.model.lint_rules import RULES as CODES
 from tablectl.model.lint_rules import LintRule
 from tablectl.model.plan import Change, CommitEffect, Finding, Plan, Refusal, Statement, TablePlan, Value
-from tablectl.model.table import Commit
+from tablectl.model.table import CatalogDifference, Commit
 from tablectl.model.text import printable
 from tablectl.planning.drift import Difference, Drift, TableDrift
 from tablectl.planning.lint import Linted, LintedTable
 from tablectl.policies.adopt import AdoptableValue
 from tablectl.policies.declarations import Declarations
+from tablectl.reports.status import LakeStatus
 
 _PAIR = re.compile(r"`[^`]*`|('(?:[^'\\]|\\.)*') = ('(?:[^'\\]|\\.)*')|'(?:[^'\\]|\\.)*'", re.DOTALL)
 """The parts of a statement, as ``model.sql`` quotes them: names, settings, other literals."""
@@ -63,6 +64,19 @@ class Mask(MaskedKeys):
         if not self.patterns:
             return drift
         return replace(drift, tables=tuple(map(self._table_drift, drift.tables)))
+
+    def status(self, status: LakeStatus) -> LakeStatus:
+        """The state of a lake for display: differences of hidden properties are named without their values."""
+        if not self.patterns:
+            return status
+        tables = (replace(each, differences=tuple(map(self._named, each.differences))) for each in status.tables)
+        return replace(status, tables=tuple(tables))
+
+    def _named(self, difference: str) -> str:
+        """``properties.owner.token: declared a, found b`` without the two values."""
+        name, _, _ = difference.partition(": ")
+        attribute, _, key = name.partition(".")
+        return f"{name}: {HIDDEN}" if self.hides_value(attribute, key) else difference
 
     def lint(self, linted: Linted) -> Linted:
         """Lint results for display."""
@@ -121,7 +135,14 @@ class Mask(MaskedKeys):
             table,
             differences=tuple(map(self._difference, table.differences)),
             applied=self._commit(table.applied) if table.applied else None,
+            catalog=tuple(map(self._catalog, table.catalog)),
         )
+
+    def _catalog(self, difference: CatalogDifference) -> CatalogDifference:
+        if not self.hides(difference.what.removeprefix("property ")):
+            return difference
+        shown = [value if value is None else HIDDEN for value in (difference.catalog, difference.log)]
+        return replace(difference, catalog=shown[0], log=shown[1])
 
     def _difference(self, difference: Difference) -> Difference:
         change, origin = difference.change, difference.origin

@@ -20,7 +20,9 @@ if TYPE_CHECKING:  # see above
     from tablectl.reports.drift_json import AdoptionFact
 
 
-def render_plan(plan: Plan, form: ReportFormat, style: Style, mask: Mask, context: Context) -> str:
+def render_plan(
+    plan: Plan, form: ReportFormat, style: Style, mask: Mask, context: Context, *, verbose: bool = False
+) -> str:
     """A plan as a report. As JSON it is the plan file itself, unless values are masked; no apply accepts a masked
     plan.
     """
@@ -28,7 +30,7 @@ def render_plan(plan: Plan, form: ReportFormat, style: Style, mask: Mask, contex
     if form is ReportFormat.TEXT:
         from tablectl.reports.plan_text import plan_text  # noqa: PLC0415  # see above
 
-        return plan_text(masked, style)
+        return plan_text(masked, style, verbose=verbose)
     if form is ReportFormat.JSON and masked == plan:
         return dump_plan(plan).decode()
     about = replace(context, digest=digest_of(plan))  # a digest of all its bytes: only for reports that show it
@@ -53,14 +55,17 @@ def render_plan(plan: Plan, form: ReportFormat, style: Style, mask: Mask, contex
             return plan_html(masked, about)
 
 
-def render_run(report: RunReport, form: ReportFormat, style: Style, mask: Mask, context: Context) -> str:
+def render_run(
+    report: RunReport, form: ReportFormat, style: Style, mask: Mask, context: Context, *, verbose: bool = False
+) -> str:
     """A run as a report."""
     masked = mask.run(report)
+    context = replace(context, plan=mask.plan(context.plan) if context.plan else None)
     match form:
         case ReportFormat.TEXT:
             from tablectl.reports.run_text import run_text  # noqa: PLC0415
 
-            return run_text(masked, style)
+            return run_text(masked, style, verbose=verbose)
         case ReportFormat.JSON:
             return _json({**plain(masked), "exit_code": int(report.exit_code)}, indent=2)
         case ReportFormat.MARKDOWN:
@@ -78,18 +83,24 @@ def render_run(report: RunReport, form: ReportFormat, style: Style, mask: Mask, 
         case ReportFormat.HTML:
             from tablectl.reports.html import run_html  # noqa: PLC0415
 
-            return run_html(masked, replace(context, plan=mask.plan(context.plan) if context.plan else None))
+            return run_html(masked, context)
 
 
 def render_drift(
-    drift: Drift, form: ReportFormat, style: Style, context: Context, adoption: AdoptionFact | None = None
+    drift: Drift,
+    form: ReportFormat,
+    style: Style,
+    context: Context,
+    adoption: AdoptionFact | None = None,
+    *,
+    verbose: bool = False,
 ) -> str:
     """Drift as a report; its values must already be masked. Only JSON contains the result of ``--adopt``."""
     match form:
         case ReportFormat.TEXT:
             from tablectl.reports.drift_text import drift_text  # noqa: PLC0415
 
-            return drift_text(drift, style)
+            return drift_text(drift, style, verbose=verbose)
         case ReportFormat.JSON:
             from tablectl.reports.drift_json import drift_json  # noqa: PLC0415
 

@@ -1,29 +1,13 @@
-"""A run's measurements and risks as labels and prose, for every report that is not plain text."""
+"""The risks of a run and other remarks, as labels and prose."""
 
 from __future__ import annotations
 
 from itertools import groupby
 
 from tablectl.applying.run_report import TableRun
-from tablectl.reports.style import plural
-from tablectl.reports.wording import late_text, risk_text, silent_text, span_text
+from tablectl.reports.wording import late_text, risk_text, silent_text
 
 Facts = list[tuple[str, str]]
-
-
-def measures(run: TableRun) -> Facts:
-    """The durations, and the number of commits saved."""
-    times = [
-        (run.window_ms, "the gate was closed for {}"),
-        (run.exposed_ms, "{} from the first blocking commit to the last"),
-        (run.rewrite_ms, "data was rewritten for {}"),
-        (run.drain_ms, "waited {} for writers"),
-    ]
-    facts = [("time", words.format(span_text(spent))) for spent, words in times if spent]
-    made, separate = run.metadata_commits, run.separate_commits
-    if separate > made:
-        facts.append(("saved", f"{plural(made, 'commit')} of metadata instead of {separate}"))
-    return facts
 
 
 def remarks(run: TableRun) -> Facts:

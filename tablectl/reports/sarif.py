@@ -24,7 +24,7 @@ from tablectl.planning.lint import Linted
 from tablectl.policies.config import FILE
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
-from tablectl.reports.drift_text import origin_facts
+from tablectl.reports.drift_document import catalog_text, origin_facts
 from tablectl.reports.wording import GOOD, late_text, outcome_text, risk_text
 from tablectl.version import __version__
 
@@ -81,13 +81,6 @@ RULES: Mapping[str, SarifRule] = {
             "The table cannot be read",
             "Nothing is planned for a table whose log cannot be read. Check its name, its location, and the "
             "permissions of the plan job.",
-        ),
-        SarifRule(
-            "pending",
-            "Pending",
-            "note",
-            "The table differs from its policy",
-            "`tablectl apply` makes the change. `tablectl plan` shows the statements, the reasons and the conflicts.",
         ),
         SarifRule(
             "drift",
@@ -179,7 +172,7 @@ def rule_of(id: str) -> SarifRule:  # noqa: A002
 
 
 def plan_sarif(plan: Plan, context: Context) -> str:
-    """Refusals, tables that cannot be read, findings, and pending changes."""
+    """Refusals, tables that cannot be read, and findings. Pending changes are wanted, so they are no results."""
     return _log(_of_plan(plan, context.refused), context, _category("plan", plan.env), failed=bool(plan.failures))
 
 
@@ -224,6 +217,8 @@ def _of_drift(drift: Drift) -> Iterator[SarifResult]:
             declared, found = value_text(each.change.after), value_text(each.change.before)
             message = f"{each.change.id}: declared {declared}, found {found}{said}"
             yield SarifResult("drift", table.spec.name.text, each.change.id, message)
+        for one in table.catalog:
+            yield SarifResult("drift", table.spec.name.text, "", f"the catalog {catalog_text(one)}")
 
 
 def _of_plan(plan: Plan, refused: str) -> Iterator[SarifResult]:
@@ -241,10 +236,6 @@ def _of_table(table: TablePlan) -> Iterator[SarifResult]:
         message = _with_hint(f"{refusal.change}: {refusal.reason}", refusal.fix)
         yield SarifResult("refused", table.name, refusal.change, message)
     yield from (_of_finding(each, table.name) for each in table.findings)
-    if not table.refusals:
-        for change in table.changes:
-            message = f"{change.id}: {value_text(change.before)} → {value_text(change.after)}"
-            yield SarifResult("pending", table.name, change.id, message)
 
 
 def _of_finding(finding: Finding, table: str) -> SarifResult:

@@ -8,6 +8,7 @@ from tablectl.model.json_schema import Schema, record_schema
 from tablectl.model.plan import Plan
 from tablectl.planning.plan_file import FORMAT
 from tablectl.reports.drift_json import DriftReport
+from tablectl.reports.status import LakeStatus
 
 _DIGEST: Schema = {
     "description": "SHA-256 over all the rest, as canonical JSON.",
@@ -35,6 +36,11 @@ def plan_schema() -> Schema:
 def run_schema() -> Schema:
     """The schema of ``apply --format json``."""
     return record_schema(RunReport, "run:1", "tablectl run", {"exit_code": _EXIT_CODE}, {})
+
+
+def status_schema() -> Schema:
+    """The schema of ``status --format json``."""
+    return record_schema(LakeStatus, "status:1", "tablectl status", {}, {})
 
 
 def drift_schema() -> Schema:

@@ -27,7 +27,7 @@ class Style:
         """Text in a colour or weight, if colours are on."""
         if not self.colour or not text or not any(names):
             return text
-        return f"\x1b[{';'.join(_CODES[name] for name in names)}m{text}\x1b[0m"
+        return f"\x1b[{';'.join(_CODES[name] for name in names if name)}m{text}\x1b[0m"
 
     def prose(self, label: str, text: str, indent: int, pad: int = 8) -> list[str]:
         """``label``, padded to a width, and wrapped text next to it, continued under the text."""

@@ -178,10 +178,14 @@ def run_verdict(report: RunReport) -> PlanVerdict:
 def drift_parts(drift: Drift) -> list[tuple[str, str]]:
     """How many tables differ, cannot be read, and do not differ, each with its colour or none."""
     parts = []
-    if drift.tables:
-        values = sum(len(table.differences) for table in drift.tables)
-        how = "differs" if len(drift.tables) == 1 else "differ"
-        parts.append((f"{plural(len(drift.tables), 'table')} {how} in {plural(values, 'value')}", "yellow"))
+    values = [len(table.differences) for table in drift.tables if table.differences]
+    if values:
+        how = "differs" if len(values) == 1 else "differ"
+        parts.append((f"{plural(len(values), 'table')} {how} in {plural(sum(values), 'value')}", "yellow"))
+    disagree = sum(1 for table in drift.tables if table.catalog)
+    if disagree:
+        how = "differs" if disagree == 1 else "differ"
+        parts.append((f"{plural(disagree, 'table')} {how} between catalog and log", "yellow"))
     if drift.failures:
         parts.append((f"{len(drift.failures)} not readable", "red"))
     if drift.as_declared:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 import obstore
@@ -20,22 +19,21 @@ from tablectl.delta.layout import LOG
 from tablectl.delta.names import canonical_location
 from tablectl.files import size_text
 from tablectl.model.errors import LiveError
-from tablectl.model.managed_table import ManagedTable
 from tablectl.model.store_options import FAMILIES
 from tablectl.storage.access import Provider
 from tablectl.storage.disk_log import DiskLog
 from tablectl.storage.failures import Failure, explain
 from tablectl.storage.object_stores import BucketError, RetryLimits, StoreOptions, open_bucket
+from tablectl.storage.range_file import RangeFile
 from tablectl.storage.read_budget import OversizeError, ReadBudget
 from tablectl.storage.table_log import DENIED, LINE_BYTES, TableLog, VanishedError
+
+if TYPE_CHECKING:  # writers do without it: only catalogs make such records
+    from tablectl.model.managed_table import ManagedTable
 
 _CHUNK = 1 << 20
 _FEW = 8
 """The number of files of one table that are read in parallel when each can be large."""
-_IN_FLIGHT = 64
-"""The number of parallel requests for all tables together. S3 accepts thousands per second and prefix; a
-proxy may not.
-"""
 _PATIENCE = RetryLimits(tries=5, seconds=30)
 """obstore's default retries for three minutes, which looks like a hang to users."""
 _BLOCK = 1 << 16
@@ -97,7 +95,9 @@ class Stores:
         with self._lock:
             if root not in self._buckets:
                 store = self._memory() if scheme == "memory" else _remote(scheme, authority, self._options, provider)
-                self._pool = self._pool or ThreadPoolExecutor(_IN_FLIGHT, thread_name_prefix="tablectl-live")
+                self._pool = self._pool or ThreadPoolExecutor(
+                    self._options.concurrency, thread_name_prefix="tablectl-live"
+                )
                 self._buckets[root] = LogBucket(store, FAMILIES.get(scheme, ""), self._pool)
             return self._buckets[root]
 
@@ -196,7 +196,12 @@ class ObjectLog:
 
     def open(self, name: str) -> RangeFile:
         """As ``TableLog.open``."""
-        return self._get(name, lambda store, path: RangeFile(store, path, obstore.head(store, path)["size"]))
+
+        def opened(store: ObjectStore, path: str) -> RangeFile:
+            size = obstore.head(store, path)["size"]
+            return RangeFile(size, _Blocks(store, path, size))
+
+        return self._get(name, opened)
 
     def start(self, call: Callable[[], _Result]) -> Future[_Result] | None:
         """As ``TableLog.start``."""
@@ -248,47 +253,20 @@ class ObjectLog:
         return LiveError(f"{self.file(name)}: cannot be read: {failure.reason}", failure.hint)
 
 
-class RangeFile(io.RawIOBase):
-    """A stored file from which only the requested ranges are fetched."""
+class _Blocks:
+    """Fetches ranges of a stored file: one request for each, or none if the last one fetched these bytes."""
 
     def __init__(self, store: ObjectStore, path: str, size: int) -> None:
-        super().__init__()
         self._store = store
         self._path = path
         self._size = size
-        self._at = 0
         self._block = (0, b"")
         """The last fetched bytes and their start. The end of a small file, with its footer, is the whole file."""
 
-    def seekable(self) -> bool:
-        """Always true."""
-        return True
-
-    def readable(self) -> bool:
-        """Always true."""
-        return True
-
-    def tell(self) -> int:
-        """The position of the next read."""
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """As in ``io.RawIOBase``."""
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        self._at = max(start + offset, 0)
-        return self._at
-
-    def read(self, size: int = -1, /) -> bytes:
-        """At most one request per call, none if the last one fetched these bytes."""
-        left = max(self._size - self._at, 0)
-        size = left if size < 0 else min(size, left)
-        if size == 0:
-            return b""
-        start, block = self._block
-        if not start <= self._at <= self._at + size <= start + len(block):
-            start, length = self._at, min(max(size, _BLOCK), left)
-            block = bytes(obstore.get_range(self._store, self._path, start=start, length=length))
-            self._block = (start, block)
-        data = block[self._at - start : self._at - start + size]
-        self._at += len(data)
-        return data
+    def __call__(self, start: int, size: int) -> bytes:
+        first, block = self._block
+        if not first <= start <= start + size <= first + len(block):
+            first, length = start, min(max(size, _BLOCK), self._size - start)
+            block = bytes(obstore.get_range(self._store, self._path, start=first, length=length))
+            self._block = (first, block)
+        return block[start - first : start - first + size]

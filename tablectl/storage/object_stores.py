@@ -26,6 +26,8 @@ class StoreOptions:
 
     families: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: MappingProxyType({}))
     """Options by store kind, as in ``stores:`` of ``tablectl.yaml``: ``{"s3": {"endpoint": …, "region": …}}``."""
+    concurrency: int = 64
+    """The maximum number of tables that are read in parallel, and of requests for one bucket at a time."""
     memory: MemoryStore | None = None
     """The store that ``memory:`` locations refer to."""
     access: StorageAccess | None = None

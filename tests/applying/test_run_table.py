@@ -602,7 +602,7 @@ def _world(**facts: Any) -> World:
     return world
 
 
-MANY = {"owner.team": "web", "delta.logRetentionDuration": "interval 60 days", "a": None, "b": None}
+MANY = {"owner.team": "web", "delta.checkpointRetentionDuration": "interval 60 days", "a": None, "b": None}
 ICEBERG_V1: dict[str, Any] = {
     "properties": {
         "delta.enableIcebergCompatV1": "true",
@@ -714,7 +714,9 @@ POLICIES = st.fixed_dictionaries(
         "clustering": st.sampled_from(["none", ("id",), ("day", "id"), ("place.city",)]),
         "partitioning": st.sampled_from(["none", ("day",), ("id",)]),
         "properties": st.dictionaries(
-            st.sampled_from(["owner.team", "a", "delta.logRetentionDuration", "delta.dataSkippingNumIndexedCols"]),
+            st.sampled_from(
+                ["owner.team", "a", "delta.checkpointRetentionDuration", "delta.dataSkippingNumIndexedCols"]
+            ),
             st.sampled_from([None, "7", "interval 60 days"]),
             max_size=3,
         ),
@@ -725,7 +727,7 @@ POLICIES = st.fixed_dictionaries(
 def _odd(value: Any) -> bool:
     """Values that policies themselves would refuse."""
     return isinstance(value, dict) and (
-        value.get("delta.logRetentionDuration") == "7"
+        value.get("delta.checkpointRetentionDuration") == "7"
         or value.get("delta.dataSkippingNumIndexedCols") == "interval 60 days"
     )
 

@@ -87,7 +87,7 @@ def test_policies_are_strict() -> None:
         ("partitioning", "", ("day",)),
         ("properties", "owner.team", "payments"),
         ("properties", "owner.team", None),
-        ("properties", "delta.logRetentionDuration", "interval 1 week"),
+        ("properties", "delta.checkpointRetentionDuration", "interval 1 week"),
     ],
 )
 def test_what_a_policy_can_ask_for(name: str, key: str, after: Value) -> None:

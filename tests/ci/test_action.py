@@ -96,7 +96,9 @@ def test_steps_are_ours_and_what_is_read_of_them_is_written(file: str, steps: li
             assert ours[1] in STEPS
             assert ("INPUT_TOKEN" in step.get("env", {})) == (ours[1] in {"base", "find", "comment"})
         elif "id" in step:
-            known[step["id"]] = {"python", "python-path"}
+            known[step["id"]] = (
+                {"artifact-url"} if "upload-artifact" in step.get("uses", "") else {"python", "python-path"}
+            )
     for output in ACTION["outputs"].values():
         for name, key in re.findall(r"steps\.([\w-]+)\.outputs\.([\w-]+)", output["value"]):
             assert key in outputs_of(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tablectl.ci.comment import body_of, digest_in, marker, put_comment
+from tablectl.ci.comment import body_of, digest_in, find_comment, marker, put_comment
 from tablectl.ci.github import GitHub
 from tablectl.reports.markdown import LIMIT
 from tests.ci.conftest import BOT, FakeGitHub
@@ -12,8 +12,8 @@ REPORT = "**🟡 Plan: Changes pending** · 1 table\n\nmore\n\n<!-- tablectl pla
 
 def test_it_is_made_once_and_then_written_over(github: FakeGitHub, client: GitHub) -> None:
     mark = marker("plan", "tablectl")
-    first = put_comment(client, 7, REPORT, mark)
-    second = put_comment(client, 7, REPORT.replace("more", "less"), mark)
+    first = put_comment(client, 7, REPORT, find_comment(client, 7, mark))
+    second = put_comment(client, 7, REPORT.replace("more", "less"), find_comment(client, 7, mark))
     assert first == second == "https://github.example/c/101"
     (kept,) = github.comments[7]
     assert "less" in kept["body"]
@@ -21,8 +21,8 @@ def test_it_is_made_once_and_then_written_over(github: FakeGitHub, client: GitHu
 
 def test_it_is_found_behind_many_others(github: FakeGitHub, client: GitHub) -> None:
     github.comments[7] = [{"id": number, "user": BOT, "body": "hello"} for number in range(1, 131)]
-    put_comment(client, 7, REPORT, "<!-- tablectl plan -->")
-    put_comment(client, 7, REPORT, "<!-- tablectl plan -->")
+    put_comment(client, 7, REPORT, find_comment(client, 7, "<!-- tablectl plan -->"))
+    put_comment(client, 7, REPORT, find_comment(client, 7, "<!-- tablectl plan -->"))
     assert len(github.comments[7]) == 131
 
 
@@ -34,7 +34,7 @@ def test_what_somebody_else_wrote_is_not_written_over(github: FakeGitHub, client
         {"id": 2, "user": BOT, "body": f"a bot that quotes: {REPORT} and goes on"},
         {"id": 3, "user": None, "body": None},
     ]
-    put_comment(client, 7, REPORT, "<!-- tablectl plan -->")
+    put_comment(client, 7, REPORT, find_comment(client, 7, "<!-- tablectl plan -->"))
     assert [each["id"] for each in github.comments[7]] == [1, 2, 3, 103 + 1]
 
 
@@ -42,7 +42,7 @@ def test_plan_and_apply_and_each_name_have_comments_of_their_own(github: FakeGit
     for subject, name in [("plan", "tablectl"), ("apply", "tablectl"), ("plan", "lake-prod"), ("plan", "lake")]:
         report = REPORT.replace("tablectl plan", f"tablectl {subject}")
         for _ in range(2):
-            put_comment(client, 7, body_of(report, subject, name, ""), marker(subject, name))
+            put_comment(client, 7, body_of(report, subject, name, ""), find_comment(client, 7, marker(subject, name)))
     assert len(github.comments[7]) == 4
     assert github.comments[7][2]["body"] == (
         "### lake-prod\n\n**🟡 Plan: Changes pending** · 1 table\n\nmore\n\n<!-- tablectl plan: lake-prod -->\n"

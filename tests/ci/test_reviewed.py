@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.ci.comment import body_of, marker, put_comment
+from tablectl.ci.comment import body_of, find_comment, marker, put_comment
 from tablectl.ci.github import GitHub
 from tablectl.ci.reviewed import BY_HAND, CHOSEN, ArtifactOrigin, ReviewedPlan, find_reviewed
 from tablectl.model.errors import PlanFileError
@@ -26,7 +26,9 @@ def find(
 
 def commented(client: GitHub, number: int, *, digest: str = DIGEST, name: str = "tablectl") -> None:
     """The comment of a plan."""
-    put_comment(client, number, body_of("**Plan**\n", "plan", name, "", digest), marker("plan", name))
+    mark = marker("plan", name)
+    body = body_of("**Plan**\n", "plan", name, "", digest)
+    put_comment(client, number, body, find_comment(client, number, mark))
 
 
 def refused(client: GitHub, plan_run: int | None = None) -> str:

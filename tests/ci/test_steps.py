@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -86,8 +87,7 @@ def test_a_pull_request_gets_a_comment_a_page_an_artifact_and_annotations(
     report = Path(outputs["report"]).read_text()
     assert report.startswith("**🟡 Plan: Changes pending** · 1 table to change")
     assert runner.summary.strip() == report.strip()
-    (result,) = json.loads(Path(outputs["sarif"]).read_text())["runs"][0]["results"]
-    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "policies/lake.yaml"
+    assert json.loads(Path(outputs["sarif"]).read_text())["runs"][0]["results"] == [], "wanted changes are no alerts"
 
     code, commented = runner.step("comment", report=outputs["report"], digest=outputs["digest"])
     assert (code, commented["comment"]) == (0, "https://github.example/c/101")
@@ -99,6 +99,35 @@ def test_a_pull_request_gets_a_comment_a_page_an_artifact_and_annotations(
     (comment,) = github.comments[5]
     assert comment["body"].startswith("**✅ Plan: ")
     assert EVIL.partition(" ")[0] not in json.dumps([runner.log, outputs, github.asked])
+
+
+def test_a_second_plan_says_what_changed_since_the_first_and_links_the_page(
+    runner: Runner, github: FakeGitHub, orders: Path
+) -> None:
+    first = pull_request(runner)
+    artifact = "https://github.example/acme/lake/actions/runs/7/artifacts/9"
+    runner.step("comment", report=first["report"], digest=first["digest"], artifact=artifact)
+    body = github.comments[5][0]["body"]
+    assert f'<a href="{artifact}">' in body
+    assert "Since the last plan" not in body
+    policies = Path("policies") / "lake.yaml"
+    policies.write_text(policies.read_text().replace("pay", "billing"))
+    second = pull_request(runner)
+    body = github.comments[5][0]["body"]
+    assert f"Since the last plan <code>{first['digest'][:12]}</code>" in body
+    assert "new: blocking <code>properties.owner.team: " in body
+    assert "gone: blocking <code>properties.owner.team: " in body
+    runner.step("comment", report=second["report"], digest=second["digest"], artifact='javascript:"x')
+    assert "javascript" not in github.comments[5][0]["body"]
+
+
+def test_pending_changes_are_annotations_of_the_job_one_per_group(runner: Runner, orders: Path) -> None:
+    runner.event(ref="refs/heads/main")
+    runner.step("plan")
+    (found,) = re.findall(r"(?m)^::(\w+) file=policies/lake.yaml,line=\d+,title=tablectl::(.*)$", runner.log)
+    assert found[0] == "notice"
+    assert found[1].startswith("blocking: ")
+    assert "%0Aproperties.owner.team: " in found[1]
 
 
 def test_what_was_reviewed_is_applied_when_it_is_merged(
@@ -303,6 +332,30 @@ def test_what_runs_code_comes_from_the_base_branch(runner: Runner, repo: Reposit
     config = load_config(Path(), runner.environ)
     assert config.engine.conf == {"spark.driver.memory": "2g"}
     assert config.variables == {"TEAM": "pay"}
+
+
+@pytest.mark.parametrize("link", ["policies/keys.yaml", "policies/more", "policies"])
+def test_no_link_of_a_branch_leads_out_of_the_repository(
+    runner: Runner, repo: Repository, orders: Path, tmp_path: Path, link: str
+) -> None:
+    """An error about a file elsewhere on the runner would repeat its keys in a comment."""
+    branch(runner, repo, BASE)
+    runner.environ["TABLECTL_BASE_CONFIG"] = runner.step("base")[1]["config"]
+    keys = tmp_path / "home" / "keys.yaml"
+    keys.parent.mkdir()
+    keys.write_text("hunter2: x\n")
+    if link == "policies":
+        shutil.rmtree("policies")
+    Path(link).symlink_to(keys if link.endswith(".yaml") else keys.parent)
+    code, _ = runner.step("plan")
+    assert code == 1
+    assert "a link that leads out of the repository" in runner.summary
+    assert "hunter2" not in runner.summary + runner.log
+    Path(link).unlink()
+    Path("shared").mkdir(exist_ok=True)
+    Path("shared/p.yaml").write_text("version: 1\ntables: {}\n")
+    Path(link).symlink_to(Path("shared/p.yaml" if link.endswith(".yaml") else "shared").resolve())
+    assert runner.step("plan")[0] == 0, "a link inside"
 
 
 def test_a_base_without_a_file_has_the_defaults(runner: Runner, repo: Repository, orders: Path) -> None:

@@ -45,15 +45,17 @@ def test_a_foreign_change_is_told_with_who_when_and_how(repo: Repository, cli: C
     ran = cli("drift")
     assert ran.code == 2
     assert ran.out == (
-        f"~ {repo.name('orders')}\n"
+        f"~ {repo.name('orders')}  changed by others\n"
         "  version 3\n"
         "    properties.owner.team\n"
         "      declared web, found payments\n"
-        "      since    version 2, 2023-11-14 22:13:20 UTC: SET TBLPROPERTIES; before\n"
-        "               that it was web\n"
-        "      by       jane@example.com (Delta Spark 4.4.0), job nightly 12, run 5,\n"
-        "               cluster 0123-abc\n"
-        "      policy   policies/lake.yaml:3\n"
+        "      policies/lake.yaml:3\n"
+        "      changed by jane@example.com (Delta Spark 4.4.0), job nightly 12, run 5,\n"
+        "      cluster 0123-abc\n"
+        "    since    version 2, 2023-11-14 22:13:20 UTC: SET TBLPROPERTIES; before that\n"
+        "             it was web\n"
+        "    by       jane@example.com (Delta Spark 4.4.0), job nightly 12, run 5,\n"
+        "             cluster 0123-abc\n"
         "\n"
         "Drift: 1 table differs in 1 value.\n"
     )

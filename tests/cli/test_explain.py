@@ -50,7 +50,8 @@ lake.sales.orders
   location                     /lake/orders   policies/sales.yaml:11
 
   not managed, since no policy names it: deletion_vectors, partitioning,
-                                         row_tracking, column_mapping, uniform
+                                         row_tracking, column_mapping, uniform,
+                                         data_skipping, retention
 """
     )
 
@@ -87,6 +88,8 @@ def test_a_table_that_only_a_pattern_matches_needs_no_catalog(cli: Cli, sales: R
         "row_tracking",
         "column_mapping",
         "uniform",
+        "data_skipping",
+        "retention",
     ]
 
 
@@ -110,13 +113,11 @@ def test_what_is_not_declared_is_wrong_usage(cli: Cli, sales: Repository, table:
 
 
 def test_a_property(cli: Cli, repo: Repository) -> None:
-    result = cli("explain", "delta.LogRetentionDuration")
+    result = cli("explain", "delta.EnableExpiredLogCleanup")
     assert result.code == 0
-    assert result.out.startswith(
-        "delta.logRetentionDuration\n  Declared under `properties:`. Needs an interval such as"
-    )
+    assert result.out.startswith("delta.enableExpiredLogCleanup\n  Declared under `properties:`. Needs true or false")
     assert "to set it is a blocking commit: changing " in result.out
-    assert "Findings about it: L005, L016" in result.out
+    assert "Findings about it: L016" in result.out
     found = json.loads(cli("explain", "delta.isolationLevel", "--format", "json").out)
     assert (found["property"], found["attribute"], found["changes"]) == ("delta.isolationLevel", "isolation", {})
 

@@ -92,7 +92,7 @@ def test_adopting_shows_it_neither_in_the_difference_nor_in_what_is_left(
     [
         "{isolation: '${TOKEN}'}",
         "{isolation: ['${TOKEN}']}",
-        "{properties: {delta.tokenRetention: '${TOKEN}', delta.logRetentionDuration: '${TOKEN}'}}",
+        "{properties: {delta.tokenRetention: '${TOKEN}', delta.checkpointRetentionDuration: '${TOKEN}'}}",
         "{properties: {app.token: {a: '${TOKEN}'}}}",
         "{isolation: hunter2}",
     ],

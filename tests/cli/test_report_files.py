@@ -33,14 +33,14 @@ def test_each_format(cli: Cli, one: Repository) -> None:
     assert cli("plan", "--format", "markdown").out.startswith("**🟡 Plan: Changes pending** · 1 table to change")
     assert cli("plan", "--format", "junit").out.startswith("<?xml")
     assert cli("plan", "--format", "html").out.startswith("<!doctype html>")
-    assert lines(cli("plan", "--format", "sarif").out) == {("policies/lake.yaml", 4), ("policies/lake.yaml", 5)}
+    assert lines(cli("plan", "--format", "sarif").out) == set(), "wanted changes are no results"
 
 
 def test_many_reports_of_one_plan(cli: Cli, one: Repository) -> None:
     result = cli("plan", "--out", "p.json", "--report", "out/plan.md", "--report", "out/plan.sarif.json")
     assert (result.code, result.out.splitlines()[-1]) == (0, "Plan: 1 table to change, 1 statement (1 blocking).")
     assert "The whole plan" not in Path("out/plan.md").read_text()
-    assert lines(Path("out/plan.sarif.json").read_text())
+    assert json.loads(Path("out/plan.sarif.json").read_text())["runs"]
     shown = cli("show", "p.json", "--format", "sarif", "--report", "again.md")
     assert shown.out == Path("out/plan.sarif.json").read_text()
     assert Path("again.md").read_text() == Path("out/plan.md").read_text()
@@ -56,19 +56,20 @@ def test_paths_count_from_the_root_of_the_repository(
     cli: Cli, one: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (one.root.parent / ".git").mkdir()
-    assert {file for file, _ in lines(cli("plan", "--format", "sarif").out)} == {"repo/policies/lake.yaml"}
+    assert {file for file, _ in lines(cli("drift", "--format", "sarif").out)} == {"repo/policies/lake.yaml"}
 
 
 def test_a_saved_plan_finds_its_lines_again(cli: Cli, one: Repository) -> None:
     cli("plan", "--out", "p.json")
     (one.root / "policies/lake.yaml").write_text("# moved\n" + POLICY.format(lake=one.lake))
-    result = cli("show", "p.json", "--format", "sarif")
-    assert (lines(result.out), result.err) == ({("policies/lake.yaml", 5), ("policies/lake.yaml", 6)}, "")
+    result = cli("show", "p.json", "--format", "markdown")
+    assert ("policies/lake.yaml:5" in result.out, "policies/lake.yaml:6" in result.out) == (True, True)
+    assert result.err == ""
     one.policies({"a": "{isolation: Serializable}"})
     assert "the policies have changed since the plan was made" in cli("show", "p.json", "--format", "sarif").err
     (one.root / "policies/lake.yaml").write_text("version: 2\n")
-    broken = cli("show", "p.json", "--format", "sarif")
-    assert (broken.code, lines(broken.out)) == (0, {("tablectl.yaml", 1)})
+    broken = cli("show", "p.json", "--format", "markdown")
+    assert (broken.code, "policies/lake.yaml:" in broken.out) == (0, False)
     assert "the lines of the policies are not known: policies/lake.yaml:1:10" in broken.err
 
 

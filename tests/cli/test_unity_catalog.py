@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.catalogs.unity_server import UnityServer, serving
+from tests.catalogs.unity_server import RECORDINGS, UnityServer, serving
 from tests.cli.conftest import Repository, Result
 
 Cli = Callable[..., Result]
@@ -82,6 +83,80 @@ def test_the_catalogs_of_a_branch_do_not_count_before_its_merge(
         assert json.loads(cli("plan", "--format", "json").out)["unchanged"] == ["lake.sales.man"]
         assert evil.asked == []
     assert len(unity.asked) == 1
+
+
+@pytest.fixture
+def lake_log(repo: Repository, unity: UnityServer) -> Path:
+    """The recorded log, at a place of this machine."""
+    place = repo.lake / "man"
+    place.mkdir(parents=True)
+    (place / "_delta_log").symlink_to(RECORDINGS / "man_delta_log")
+    unity.loads["sales.man"]["metadata"]["location"] = str(place)
+    return place
+
+
+@pytest.mark.usefixtures("lake_log")
+def test_a_catalog_that_disagrees_with_the_log_is_drift_of_its_own(repo: Repository, cli: Cli) -> None:
+    policies(repo, "  sales.man: {isolation: Serializable}\n")
+    done = cli("drift")
+    assert done.code == 2, done.err
+    said = " ".join(done.out.split())
+    assert "property owner.team is rest in the catalog and not set in the log" in said
+    assert "1 table differs between catalog and log" in said
+    (table,) = json.loads(cli("drift", "--format", "json").out)["tables"]
+    assert table["differences"] == []
+    assert table["catalog"] == [{"what": "property owner.team", "catalog": "rest", "log": None}]
+    for form in ("markdown", "junit", "sarif", "html"):
+        assert "owner.team" in cli("drift", "--format", form).out
+
+
+@pytest.mark.usefixtures("lake_log")
+def test_masked_values_of_a_catalog_stay_hidden(repo: Repository, cli: Cli) -> None:
+    with (repo.root / "tablectl.yaml").open("a") as file:
+        file.write("reports: {mask: ['owner.*']}\n")
+    policies(repo, "  sales.man: {isolation: Serializable}\n")
+    for form in ("text", "json", "markdown", "junit", "sarif", "html"):
+        assert "rest in" not in cli("drift", "--format", form).out
+    (table,) = json.loads(cli("drift", "--format", "json").out)["tables"]
+    assert table["catalog"][0]["catalog"] != "rest"
+
+
+def test_without_a_right_on_storage_drift_is_that_of_the_catalog(
+    repo: Repository, cli: Cli, unity: UnityServer
+) -> None:
+    policies(repo, "  sales.man: {isolation: default}\n")
+    done = cli("drift", "--format", "json")
+    (table,) = json.loads(done.out)["tables"]
+    assert [each["attribute"] for each in table["differences"]] == ["isolation"]
+    assert table["trouble"]
+
+
+def test_what_the_catalog_sets_by_itself_is_not_imported(repo: Repository, cli: Cli, unity: UnityServer) -> None:
+    done = cli("import", "lake.sales.man")
+    assert done.code == 0, done.err
+    assert yaml.safe_load(done.out)["tables"] == {
+        "lake.sales.man": {"isolation": "Serializable", "clustering": ["id"], "properties": {"owner.team": "rest"}}
+    }
+    assert "row_tracking is enabled, which the catalog sets by itself" in done.out + done.err
+
+
+def test_a_refused_statement_leaves_the_table_alone(repo: Repository, cli: Cli, unity: UnityServer) -> None:
+    policies(repo, "  sales.man: {deletion_vectors: dropped}\n")
+    plan = json.loads(cli("plan", "--format", "json").out)
+    (table,) = plan["tables"]
+    assert [each["condition"] for each in table["refusals"]] == ["DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION"]
+
+
+def test_a_plan_shows_what_another_dialect_would_mean(repo: Repository, cli: Cli, unity: UnityServer) -> None:
+    policies(repo, "  sales.man: {isolation: default}\n")
+    done = cli("plan", "--as", "databricks", "--format", "json")
+    assert json.loads(done.out)["dialect"] == "databricks"
+    said = " ".join(done.err.split())
+    assert "`isolation: default` means WriteSerializable on Databricks and Serializable on open-source Delta" in said
+    assert "lake.sales.man" in said
+    assert "means" not in cli("plan").err
+    assert cli("plan", "--as", "databricks", "--out", "p.json").code == 64
+    assert cli("plan", "--as", "spark").code == 64
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ import pytest
 
 from tablectl.applying.events import RunEvent
 from tablectl.cli.output import Output, write_file
-from tablectl.model.errors import TablectlError
+from tablectl.model.errors import EngineError, TablectlError
+from tablectl.project import Engines
 from tablectl.version import __version__
 from tests.cli.conftest import Cli, Repository
 
@@ -100,7 +101,9 @@ def test_validate_says_everything_that_is_wrong(cli: Cli, repo: Repository) -> N
 def test_validate_without_policies_says_what_is_missing(cli: Cli) -> None:
     result = cli("validate")
     assert result.code == 1
-    assert result.err == "error: policies: no such file or directory\n"
+    assert result.err.startswith(
+        "error: policies: no such file or directory\n  hint: to start here: `tablectl init`, or `tablectl import "
+    )
 
 
 def test_variables_come_from_flags_and_the_environment(
@@ -246,3 +249,13 @@ def test_a_plan_with_masked_values_is_for_its_owner_alone(repo: Repository, cli:
         os.umask(before)
     assert [mode_of(Path(name)) for name in ("open.json", "p.json", "r.json")] == [0o644, 0o600, 0o644]
     assert "abcdef" not in Path("r.json").read_text()
+
+
+def test_a_demo_without_spark_leaves_nothing_behind(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_args: object, **_given: object) -> object:
+        raise EngineError("this command needs Spark, which is not installed", "pip install pyspark")
+
+    monkeypatch.setattr(Engines, "start", missing)
+    for _ in range(2):
+        assert "needs Spark" in cli("demo", "lake").err
+        assert not Path("lake").exists()

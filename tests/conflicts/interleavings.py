@@ -1,8 +1,8 @@
 """Interleavings on real Spark and Delta: a loser held inside its transaction, winners committed meanwhile.
 
 Each ``Case`` is one of them. What happens is compared with the rules and with ``measured.json``, which remembers it for
-``docs/conflicts.md``: ``TABLECTL_MEASURED=write pytest tests/conflicts/test_against_spark.py -m spark`` writes it anew,
-for the version of Delta that is installed, and with ``missing`` only what is not there yet.
+``docs/generated/conflicts.md``: ``TABLECTL_MEASURED=write pytest tests/conflicts/test_against_spark.py -m spark``
+writes it again, for the version of Delta that is installed, and with ``missing`` only what is not there yet.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``docs/conflicts.md`` is what the generator makes of the rules and the measurements of today."""
+"""``docs/generated/conflicts.md`` is what the generator makes of the rules and the measurements of today."""
 
 from __future__ import annotations
 

@@ -188,8 +188,9 @@ def test_links_lead_somewhere() -> None:
 
 def test_each_page_is_in_the_index() -> None:
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
-    for page in (ROOT / "docs").glob("*.md"):
-        assert page.name == "README.md" or f"]({page.name})" in index, f"{page.name} is not in docs/README.md"
+    for page in (ROOT / "docs").rglob("*.md"):
+        name = page.relative_to(ROOT / "docs").as_posix()
+        assert name == "README.md" or f"]({name})" in index, f"{name} is not in docs/README.md"
 
 
 @pytest.mark.parametrize("page", [each for each in PAGES if each.name not in SHOWN_ONLY], ids=lambda page: page.name)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
@@ -28,12 +28,27 @@ def test_the_python_of_every_page_is_python(block: Block) -> None:
     compile(block.text, str(block), "exec")
 
 
+def arguments_of(function: Callable[..., object]) -> set[str]:
+    """The names of a function's arguments, and of the options that its ``TypedDict`` lists."""
+    hints = get_type_hints(function)
+    (options,) = get_args(hints["options"])
+    return {*inspect.signature(function).parameters, *get_type_hints(options)} - {"options"}
+
+
 def test_functions_and_arguments_of_the_table_exist() -> None:
     page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
     named = re.findall(r"(?m)^\| `tablectl\.(\w+)\(([^)]*)\)` \|", page)
-    assert [name for name, _ in named] == ["plan", "apply", "drift", "lint", "import_tables", "explain", "outlook"]
+    assert [name for name, _ in named] == [
+        "plan",
+        "apply",
+        "drift",
+        "lint",
+        "import_tables",
+        "explain",
+        "conflict_report",
+    ]
     for name, arguments in named:
-        known = inspect.signature(getattr(tablectl, name)).parameters
+        known = arguments_of(getattr(tablectl, name))
         assert {each.partition("=")[0] for each in re.findall(r"[a-z_]+(?:=None)?", arguments)} <= set(known), name
     assert set(re.findall(r"tablectl\.([a-z_]+)[`(]", page)) <= {*tablectl.__all__, "yaml"}
 

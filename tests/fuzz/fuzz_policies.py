@@ -23,7 +23,7 @@ tables:
     clustering: [customer_id, "`a.b`"]
     location: s3://lake/${WHERE}/orders
     unmanaged: [owner.team]
-    properties: {delta.logRetentionDuration: interval 60 days, "x.y": "a: b", debug: null}
+    properties: {delta.checkpointRetentionDuration: interval 60 days, "x.y": "a: b", debug: null}
   "lake.*.raw_[ab]?": {isolation: Serializable, deletion_vectors: enabled, optimize: full}
   delta.`/lake/*/raw`: &one
     partitioning: [day]

@@ -70,6 +70,12 @@ def test_a_pattern_finds_the_delta_tables_that_match() -> None:
     assert found(("sales", "nix*")) == {}
 
 
+def test_what_is_no_delta_table_is_named_if_a_pattern_matches_it() -> None:
+    catalog = FakeCatalog(LAKE)
+    assert find_tables([CatalogPattern("lake", "sales", "*")], catalog).others == ("a view",)
+    assert find_tables([CatalogPattern("lake", "sales", "o*")], catalog).others == ()
+
+
 @pytest.mark.parametrize(
     ("patterns", "asked"),
     [

@@ -371,7 +371,7 @@ def test_how_deep_a_table_is_read_follows_from_its_state(
 def test_many_tables_and_their_errors(put: Put, options: StoreOptions) -> None:
     put(0, [info(), PLAIN, metadata()])
     good, bad = request(LOCATION), request("memory:///no")
-    results = list(read_many([good, bad, good], concurrency=2, options=options))
+    results = list(read_many([good, bad, good], threads=2, options=options))
     assert [isinstance(result, LiveTable) for result in results] == [True, False, True]
     assert list(read_many([], options=options)) == []
 
@@ -382,7 +382,7 @@ def test_of_many_tables_only_the_next_few_are_kept_ready(
     put(0, [info(), PLAIN, metadata()])
     requests = count_requests(monkeypatch)
     asked = [request(LOCATION)] * 100
-    tables = read_many(asked, concurrency=1, options=options)
+    tables = read_many(asked, threads=1, options=options)
     assert isinstance(next(tables), LiveTable)
     tables.close()
     assert len(requests) <= 6 * 3

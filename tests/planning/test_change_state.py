@@ -50,7 +50,7 @@ def test_isolation(live: Live, stored: str | None, where: ChangeState) -> None:
     ],
 )
 def test_properties_by_meaning(live: Live, stored: str | None, where: ChangeState) -> None:
-    key = "delta.logRetentionDuration"
+    key = "delta.checkpointRetentionDuration"
     change = _change(live(properties={key: "interval 30 days"}), properties={key: "interval 60 days"})
     assert change_state(change, live(properties={key: stored} if stored else {})) is where
 

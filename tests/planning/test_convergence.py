@@ -46,7 +46,7 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "delta.dataSkippingNumIndexedCols": ("0", "1", "32", "-1"),
     "delta.dataSkippingStatsColumns": ("id", "id,Customer", "day, ID"),
     "delta.enableChangeDataFeed": ("true", "false"),
-    "delta.logRetentionDuration": ("interval 7 days", "interval 1 week", "interval 60 days"),
+    "delta.checkpointRetentionDuration": ("interval 7 days", "interval 1 week", "interval 60 days"),
     "owner.team": ("web", "Web", "it's"),
     "Owner.Team": ("web",),
 }

@@ -79,7 +79,7 @@ def test_what_it_looks_like(live: Live) -> None:
             "delta.isolationLevel": "Serializable",
             "delta.enableDeletionVectors": "true",
             "delta.columnMapping.maxColumnId": "4",
-            "delta.logRetentionDuration": "interval 1 month",
+            "delta.sampleRetentionDuration": "interval 1 month",
             "delta.checkpointPolicy": "v2",
             "owner.team": "on",
         },
@@ -108,7 +108,7 @@ def test_what_it_looks_like(live: Live) -> None:
         "\n"
         "  sales.orders:\n"
         "    # left out: delta.columnMapping.maxColumnId is written by Delta itself\n"
-        "    # left out: delta.logRetentionDuration is 'interval 1 month', "
+        "    # left out: delta.sampleRetentionDuration is 'interval 1 month', "
         "and it needs an interval in weeks or smaller: "
         "months and years have no fixed length\n"
         "    location: s3://lake/sales/orders\n"
@@ -163,11 +163,11 @@ UNUSABLE = "\0"
 def test_a_table_of_100_000_properties_gets_a_short_entry_that_says_what_is_missing(live: Live) -> None:
     many = {f"team.{number:06}": "x" * 20 for number in range(100_000)}
     wrong = {f"delta.unknownKey{number}": "1" for number in range(5_000)}
-    table = live(properties={**many, **wrong, "delta.logRetentionDuration": "interval 1 day"})
+    table = live(properties={**many, **wrong, "delta.checkpointRetentionDuration": "interval 1 day"})
     text = imported(table)
     check(table)
     assert len(text) < 200_000
-    assert "delta.logRetentionDuration: interval 1 day" in text, "Delta's own keys come first"
+    assert "delta.checkpointRetentionDuration: interval 1 day" in text, "Delta's own keys come first"
     assert "    # left out: 99,001 more properties: an entry gets 1,000 properties and 100,000 characters; " in text
     assert "    # left out: 4,900 more properties that no policy can declare" in text
 

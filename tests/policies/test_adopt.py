@@ -90,8 +90,8 @@ def test_a_value_that_a_variable_gives_is_left_and_the_others_are_written() -> N
             "the file would be wrong",
         ),
         (
-            "version: 1\ntables:\n  s.t: {properties: {delta.logRetentionDuration: interval 1 week}}\n",
-            wish("s.t", "properties", "interval 1 month", "delta.logRetentionDuration"),
+            "version: 1\ntables:\n  s.t: {properties: {delta.checkpointRetentionDuration: interval 1 week}}\n",
+            wish("s.t", "properties", "interval 1 month", "delta.checkpointRetentionDuration"),
             "the file would be wrong",
         ),
         (

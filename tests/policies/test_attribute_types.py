@@ -8,7 +8,7 @@ from tablectl.policies.attribute_types import EXCLUSIVE, LATER_WORDS, SHAPES
 
 def test_every_field_has_a_shape() -> None:
     assert tuple(SHAPES) == tuple(attribute.name for attribute in ATTRIBUTES)
-    assert all(shape.words or shape.columns or shape.keyed for shape in SHAPES.values())
+    assert all(shape.words or shape.columns or shape.mapped for shape in SHAPES.values())
     assert all(shape.description for shape in SHAPES.values())
 
 

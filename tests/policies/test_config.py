@@ -217,7 +217,7 @@ def test_what_is_wrong_in_any_environment_is_told_once_in_all(root: Path, env: s
             "env: {dev: {env: {}}}",
             (
                 '1:13: unknown key "env.dev.env"\n'
-                "  hint: known here: policies, variables, engine, catalogs, window, state, stores, reports, lint"
+                "  hint: `env:` goes at the top level of the file: it is one for all environments"
             ),
         ),
         (
@@ -381,3 +381,14 @@ def test_a_link_that_leads_nowhere_is_not_the_same_as_no_file(root: Path) -> Non
     with pytest.raises(InputError) as caught:
         load_config(root, {})
     assert [str(each) for each in caught.value.problems] == ["tablectl.yaml: a link that leads nowhere"]
+
+
+@pytest.mark.parametrize("key", ["signatures", "sinatures", "install"])
+def test_a_key_of_the_top_level_in_an_environment_is_told_its_place(root: Path, key: str) -> None:
+    (root / "tablectl.yaml").write_text(f"env: {{prod: {{{key}: {{required: true}}}}}}\n")
+    with pytest.raises(InputError) as found:
+        load_config(root, {})
+    (problem,) = found.value.problems
+    assert problem.message == f'unknown key "env.prod.{key}"'
+    meant = "install" if key == "install" else "signatures"
+    assert problem.hint == f"`{meant}:` goes at the top level of the file: it is one for all environments"

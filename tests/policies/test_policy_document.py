@@ -29,7 +29,7 @@ tables:
     deletion_vectors: enabled
     clustering: [customer_id, order_date]
     properties:
-      delta.logRetentionDuration: interval 60 days
+      delta.checkpointRetentionDuration: interval 60 days
       owner.team: payments
       delta.autoOptimize.autoCompact: null        # unset it
   delta.`${LAKE}/events`:      # a table known by its path or URI
@@ -47,7 +47,7 @@ def test_the_example_of_the_design(read: Read) -> None:
         "clustering": ("customer_id", "order_date"),
         "properties": {
             "delta.autoOptimize.autoCompact": None,
-            "delta.logRetentionDuration": "interval 60 days",
+            "delta.checkpointRetentionDuration": "interval 60 days",
             "owner.team": "payments",
         },
     }

@@ -27,7 +27,7 @@ tables:
     deletion_vectors: enabled
     clustering: [customer_id, order_date]
     properties:
-      delta.logRetentionDuration: interval 60 days
+      delta.checkpointRetentionDuration: interval 60 days
       delta.checkpointInterval: 20
       delta.APPENDONLY: false
       owner.team: payments

@@ -74,7 +74,7 @@ def test_sources_name_the_line_that_won(read: Read) -> None:
             Policy(isolation="Serializable", properties={"owner.team": "one"}),
         ),
         (
-            "properties, clustering, partitioning, delta.logRetentionDuration",
+            "properties, clustering, partitioning, delta.checkpointRetentionDuration",
             Policy(isolation="Serializable"),
         ),
     ],

@@ -21,9 +21,11 @@ ENTRIES = [
     "clustering: [id, '${TOKEN}.${TOKEN}', id]",
     "partitioning: ['a.${TOKEN}']",
     "partitioning: '${TOKEN}'",
-    "properties: {delta.logRetentionDuration: 'interval 5 ${TOKEN}'}",
+    "properties: {delta.checkpointRetentionDuration: 'interval 5 ${TOKEN}'}",
     "properties: {delta.checkpointInterval: '${TOKEN}'}",
     "properties: {delta.dataSkippingNumIndexedCols: '5${TOKEN}'}",
+    "retention: {log: 'interval 5 ${TOKEN}'}",
+    "data_skipping: [id, '${TOKEN}.${TOKEN}', id]",
     "tags: ['${TOKEN}']",
     "tags: [a, 'x${TOKEN}', 'x${TOKEN}']",
     "rewrite: '${TOKEN}'",
@@ -85,7 +87,7 @@ def test_an_error_names_the_variable_in_place_of_its_value(repo: Repository, cli
         ["apply", "--yes"],
     ],
 )
-@pytest.mark.parametrize("entry", ["properties: {delta.logRetentionDuration: '${TOKEN}'}", "isolation: '${TOKEN}'"])
+@pytest.mark.parametrize("entry", ["properties: {delta.checkpointInterval: '${TOKEN}'}", "isolation: '${TOKEN}'"])
 def test_no_command_repeats_it(
     repo: Repository, cli: Cli, fake_spark: FakeSpark, command: Sequence[str], entry: str
 ) -> None:

@@ -159,8 +159,8 @@ def test_two_patterns_of_one_weight_must_not_differ(
         ("isolation: default", "deletion_vectors: enabled"),
         ("clustering: [A, b.c]", "clustering: [a, '`b`.`C`']"),
         (
-            "properties: {delta.logRetentionDuration: interval 7 days}",
-            "properties: {DELTA.LOGRETENTIONDURATION: 1 week}",
+            "properties: {delta.checkpointRetentionDuration: interval 7 days}",
+            "properties: {DELTA.CHECKPOINTRETENTIONDURATION: 1 week}",
         ),
         ("unmanaged: [isolation]", "unmanaged: [isolation]"),
         ("properties: {k: null}", "properties: {k: null}"),

@@ -123,7 +123,7 @@ def _plan() -> Plan:
 
 def _plan_with(*tables: TablePlan) -> Plan:
     return Plan(
-        format=1,
+        format=2,
         tool="0.1.0",
         dialect="oss",
         policies="0" * 64,

@@ -1,4 +1,4 @@
-"""Write ``docs/lint.md`` from the rules of lint and the table of clients: ``python -m tests.reports.publish``."""
+"""Write ``docs/generated/lint.md`` from the rules and the table of clients: ``python -m tests.reports.publish``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tablectl.reports.lint_page_text import codes_page
 
-PAGE = Path(__file__).parents[2] / "docs" / "lint.md"
+PAGE = Path(__file__).parents[2] / "docs" / "generated" / "lint.md"
 
 if __name__ == "__main__":
     PAGE.write_text(codes_page(), encoding="utf-8")

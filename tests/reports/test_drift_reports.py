@@ -112,7 +112,7 @@ def test_html(drift: Drift) -> None:
     page = Read(rendered(drift, ReportFormat.HTML))
     said = " ".join(" ".join(page.text).split())
     assert page.unclustered == []
-    assert "isolation default Serializable p.yaml:2" in said
+    assert "isolation Serializable default p.yaml:2" in said
     assert "since version 13, 2026-11-18 11:06:40 UTC: WRITE; before that it was Serializable" in said
     assert "before version 4, the oldest one in the history" in said
     assert "No drift" in rendered(Drift(), ReportFormat.HTML)

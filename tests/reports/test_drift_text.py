@@ -49,16 +49,14 @@ def test_what_nobody_can_tell_is_said() -> None:
     failure = TableFailure(name="a.c", message="gone", hint="look")
     found = drift(None, failures=(failure,), as_declared=("a.d",))
     assert drift_text(found, Style(width=100)) == (
-        "~ a.b\n"
-        "  version 7\n"
-        "    isolation\n"
-        "      declared Serializable, found default\n"
-        "      since    before version 4, the oldest one in the history\n"
-        "      policy   p.yaml:2\n"
-        "\n"
-        "x a.c\n"
+        "x a.c  not readable\n"
         "    error    gone\n"
         "    hint     look\n"
+        "\n"
+        "~ a.b  never applied\n"
+        "  version 7\n"
+        "    isolation  declared Serializable, found default  p.yaml:2\n"
+        "    since    before version 4, the oldest one in the history\n"
         "\n"
         "Drift: 1 table differs in 1 value; 1 not readable; 1 without drift.\n"
     )

@@ -56,5 +56,12 @@ def test_it_is_never_too_long(run_report: RunReport) -> None:
     table = run_report.tables[0]
     many = replace(run_report, tables=tuple(replace(table, name=f"t{number}") for number in range(10_000)))
     text = run_markdown(many, Context())
-    assert LIMIT - 8_000 < len(text.encode()) <= LIMIT
-    assert "tables are left out here" in text
+    assert LIMIT - 14_000 < len(text.encode()) <= LIMIT
+    assert "tables of less weight are left out here" in text
+
+
+def test_tables_with_equal_results_are_one_row(run_report: RunReport) -> None:
+    done = tuple(TableRun(name=f"t{number}", outcome=RunOutcome.APPLIED) for number in range(200))
+    text = run_markdown(replace(run_report, tables=done, failures=()), Context())
+    assert text.count("<tr><td>🟢 <b>applied and verified</b>") == 1
+    assert "and 197 more" in text

@@ -81,4 +81,5 @@ def test_hostile_text_reaches_no_terminal_raw(run_report: RunReport) -> None:
     later = replace(run_report.tables[0], later=(evil,))
     failure = replace(run_report.failures[0], name=evil, message=evil, hint=evil)
     report = replace(run_report, tables=(hostile, later), failures=(failure,))
-    assert all(line.isprintable() for line in run_text(report, Style()).split("\n"))
+    for verbose in (False, True):
+        assert all(line.isprintable() for line in run_text(report, Style(), verbose=verbose).split("\n"))

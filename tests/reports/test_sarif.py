@@ -59,9 +59,8 @@ def test_what_is_worst_comes_first(plan: Plan) -> None:
         ("refused", "error", "lake.sales.sessions"),
         ("refused", "error", "lake.sales.sessions"),
     ]
-    assert [level for _, level, _ in found] == ["error"] * 3 + ["warning"] + ["note"] * 13
-    assert ("pending", "note", "lake.sales.clicks") in found
-    assert ("pending", "note", "lake.sales.sessions") not in found
+    assert [level for _, level, _ in found] == ["error"] * 3 + ["warning"] + ["note"] * 3
+    assert not [rule for rule, _, _ in found if rule == "pending"], "wanted changes are no alerts"
 
 
 def test_a_run(run_report: RunReport) -> None:
@@ -131,7 +130,7 @@ def test_the_same_thing_is_known_again(plan: Plan) -> None:
 def test_any_text_makes_a_valid_file(plan: Plan, text: str) -> None:
     sources = {text: {text: SourceFile(text, 0, 0)}}
     run = run_of(plan_sarif(hostile_plan(plan, text), Context(sources=sources)))
-    assert len(run["results"]) == 10
+    assert len(run["results"]) == 6
 
 
 @settings(max_examples=50, deadline=None)
@@ -175,7 +174,7 @@ def test_an_error_of_lint_is_told_once(plan: Plan) -> None:
 
 def test_more_than_any_reader_takes(plan: Plan) -> None:
     started = perf_counter()
-    text = plan_sarif(many(plan, 4_000), Context())
+    text = plan_sarif(many(plan, 12_000), Context())
     assert perf_counter() - started < 30
     run = json.loads(text)["runs"][0]
     assert len(run["results"]) == MOST

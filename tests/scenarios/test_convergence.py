@@ -23,7 +23,7 @@ TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=
 PROPERTIES = st.fixed_dictionaries(
     {},
     optional={
-        "delta.logRetentionDuration": st.sampled_from(["interval 7 days", "1 week", "interval 60 days", None]),
+        "delta.checkpointRetentionDuration": st.sampled_from(["interval 7 days", "1 week", "interval 60 days", None]),
         "delta.appendOnly": st.sampled_from(["true", "FALSE", None]),
         "delta.checkpointPolicy": st.sampled_from(["v2", "classic"]),
         "delta.enableChangeDataFeed": st.sampled_from(["true", "false"]),
@@ -79,7 +79,7 @@ def managed(live: LiveTable, policy: Mapping[str, Any]) -> dict[str, object]:
         {},
         optional={
             "delta.enableDeletionVectors": st.sampled_from(["true", "false"]),
-            "delta.logRetentionDuration": st.just("interval 7 days"),
+            "delta.checkpointRetentionDuration": st.just("interval 7 days"),
             "owner.note": st.just("before"),
         },
     ),

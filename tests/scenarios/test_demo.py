@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ import pytest
 pytestmark = pytest.mark.spark
 
 
-def test_the_demo_ends_with_nothing_but_the_one_refusal(cli: Callable[..., Any], tmp_path: Path) -> None:
+def test_the_demo_ends_with_nothing_but_the_one_refusal(
+    cli: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ran = cli("demo", "lake with space")
     assert ran.code == 0, ran.out + ran.err
     first, last = ran.out.split("$ tablectl plan\n")
@@ -28,9 +31,14 @@ def test_the_demo_ends_with_nothing_but_the_one_refusal(cli: Callable[..., Any],
     shown = cli("show", "lake with space/plans/first.json")
     assert shown.out in ran.out
     root = tmp_path / "lake with space"
-    again = cli("plan", str(root / "policies"), "--var", f"LAKE={root / 'lake'}", "--tag", "sales")
-    assert again.code == 0
-    assert "3 tables match their policies" in again.out
+    monkeypatch.chdir(root)
+    told = ran.out.split("To go on:\n")[1].splitlines()
+    commands = [shlex.split(line, comments=True)[1:] for line in told if line.startswith("  tablectl ")]
+    assert [each[0] for each in commands] == ["plan", "explain", "conflicts"]
+    for command in commands:
+        again = cli(*command)
+        assert again.code == 0, again.err
+    assert "3 tables match their policies" in cli("plan", "--tag", "sales").out
 
 
 def test_the_demo_overwrites_nothing(cli: Callable[..., Any], tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def test_a_table_is_brought_to_its_policy_in_as_few_commits_as_delta_allows(
     deletion_vectors: enabled
     clustering: [id, DAY]
     properties:
-      delta.logRetentionDuration: interval 60 days
+      delta.checkpointRetentionDuration: interval 60 days
       owner.team: payments
       stray: null
       other: null
@@ -63,7 +63,7 @@ def test_a_table_is_brought_to_its_policy_in_as_few_commits_as_delta_allows(
     assert ours[3]["metaData"]["configuration"] == {
         "delta.enableDeletionVectors": "true",
         "delta.isolationLevel": "Serializable",
-        "delta.logRetentionDuration": "interval 60 days",
+        "delta.checkpointRetentionDuration": "interval 60 days",
         "kept": "z",
         "owner.team": "payments",
     }
@@ -78,7 +78,7 @@ def test_a_table_is_brought_to_its_policy_in_as_few_commits_as_delta_allows(
 def test_what_is_already_so_makes_no_commit(spark: Any, cli: Cli, policies: Policies, log: Log, tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
     spark.sql(f"""CREATE TABLE delta.`{ledger}` (id BIGINT) USING delta TBLPROPERTIES (
-        'delta.isolationLevel' = 'serializable', 'delta.logRetentionDuration' = '8 weeks',
+        'delta.isolationLevel' = 'serializable', 'delta.checkpointRetentionDuration' = '8 weeks',
         'delta.appendOnly' = 'FALSE')""")
     policies(f"""
   delta.`{ledger}`:
@@ -87,7 +87,7 @@ def test_what_is_already_so_makes_no_commit(spark: Any, cli: Cli, policies: Poli
     partitioning: none
     deletion_vectors: disabled
     properties:
-      delta.logRetentionDuration: interval 56 days
+      delta.checkpointRetentionDuration: interval 56 days
       delta.appendOnly: false
       delta.enableChangeDataFeed: false
       nothing.here: null

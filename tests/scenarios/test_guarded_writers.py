@@ -27,7 +27,7 @@ pytestmark = pytest.mark.spark
 
 CLOSED = """
     isolation: Serializable
-    properties: {delta.logRetentionDuration: interval 60 days}
+    properties: {delta.checkpointRetentionDuration: interval 60 days}
 """
 """No write in flight survives this."""
 VECTORS = """

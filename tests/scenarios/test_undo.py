@@ -1,7 +1,8 @@
-"""The SQL that a plan gives for taking it back, sent by hand after the apply."""
+"""The way back from an apply: the SQL that its plan gives, sent by hand, and `tablectl undo`, applied."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import tablectl
 from tablectl.delta.names import TableName
 from tablectl.log.reader import read_table
+from tests.scenarios.conftest import Ran
 
 pytestmark = pytest.mark.spark
 
@@ -50,3 +52,42 @@ def test_a_whole_table_is_taken_back(spark: Any, tmp_path: Path) -> None:
     # What cannot be taken back was said: the protocol stays raised.
     assert after.protocol.has("deletionVectors")
     assert any("deletionVectors" in statement.undo_note for statement in plan.tables[0].statements)
+
+
+TABLES = {
+    "flat": ("", "isolation: Serializable, deletion_vectors: enabled, row_tracking: enabled, clustering: [b]"),
+    "mapped": ("", "column_mapping: name, rewrite: allowed, properties: {owner.team: payments, x: y, stray: null}"),
+    "split": ("PARTITIONED BY (a)", "partitioning: [b], rewrite: allowed"),
+}
+"""Tables with the policy that is applied and undone; together the policies have every attribute."""
+
+
+def test_an_undo_restores_every_attribute(
+    spark: Any, tmp_path: Path, cli: Callable[..., Ran], policies: Callable[[str], None]
+) -> None:
+    before = {}
+    for name, (layout, _) in TABLES.items():
+        table = tmp_path / name
+        spark.sql(
+            f"CREATE TABLE delta.`{table}` (a INT, b INT, c STRING) USING delta {layout} "
+            "TBLPROPERTIES ('owner.team' = 'web', 'stray' = 'z')"
+        )
+        spark.sql(f"INSERT INTO delta.`{table}` VALUES (1, 2, 'x'), (3, 4, 'y')")
+        before[name] = state(table)
+    policies("".join(f"  delta.`{tmp_path / name}`: {{{policy}}}\n" for name, (_, policy) in TABLES.items()))
+    assert cli("apply", "--yes").code == 0
+    assert all(state(tmp_path / name) != before[name] for name in TABLES)
+    (run,) = cli("runs", "--format", "json").json()["runs"]
+    assert cli("undo", run["run"], "--write", "--yes", "--out", "undo.json").code == 0
+    ran = cli("apply", "undo.json", "--yes")
+    assert ran.code == 0, ran.out + ran.err
+    assert {name: state(tmp_path / name) for name in TABLES} == before
+    rows = spark.sql(f"SELECT a, b, c FROM delta.`{tmp_path / 'split'}` ORDER BY a").collect()
+    assert [tuple(row) for row in rows] == [(1, 2, "x"), (3, 4, "y")]
+
+
+def state(table: Path) -> tuple[Any, ...]:
+    """What policies may declare of a table, as its log has it. Properties with the value of their default are unset."""
+    live = read_table(TableName("", (str(table),)), str(table))
+    ours = {key: value for key, value in live.properties.items() if value not in {"false", "none", "Serializable"}}
+    return live.clustering or (), live.partition_columns, {key: ours[key] for key in ours if "." not in key[6:]}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from tablectl.attributes.policy import OWNED
+from tablectl.attributes.policy import owner_of
 from tablectl.attributes.statistics import STATS_KEYS, has_statistics, names_statistics
 from tablectl.delta import keys
 from tablectl.delta.names import column_text
@@ -105,9 +105,37 @@ def indexed_count_ignored(subject: LintedState) -> Iterator[RuleFinding]:
         yield RuleFinding("L019", text, _line(keys.INDEXED_COLUMNS))
 
 
+def time_travel_shorter_than_log(subject: LintedState) -> Iterator[RuleFinding]:
+    """L020: the policy declares a log that is kept for longer than the files that its versions need."""
+    declared = subject.declared.declared().get("retention")
+    if not isinstance(declared, Mapping) or "log" not in declared:
+        return
+    log, kept = _log(subject), subject.meaning(keys.DELETED_FILE_RETENTION, _TOMBSTONES_DEFAULT)
+    if isinstance(log, int) and isinstance(kept, int) and log > kept:
+        files = _span(subject.value(keys.DELETED_FILE_RETENTION) or _TOMBSTONES_DEFAULT)
+        yield RuleFinding("L020", f"the log is kept {_log_span(subject)}, deleted files {files}", "retention.log")
+
+
+def log_short_for_streams(subject: LintedState) -> Iterator[RuleFinding]:
+    """L021: streams write the table, and the log is kept for less than a week."""
+    log = _log(subject)
+    streams = {each.app_id for commit in subject.history for each in commit.transactions}
+    if streams and isinstance(log, int) and log < _WEEK:
+        text = f"the log is kept {_log_span(subject)}; recent streams: {len(streams)}"
+        yield RuleFinding("L021", text, "retention.log")
+
+
+def _log(subject: LintedState) -> object | None:
+    return subject.meaning(keys.LOG_RETENTION, _LOG_DEFAULT)
+
+
+def _log_span(subject: LintedState) -> str:
+    return _span(subject.value(keys.LOG_RETENTION) or _LOG_DEFAULT)
+
+
 def _line(key: str) -> str:
     """The id of the declaration that sets a property."""
-    return OWNED.get(key.lower(), f"properties.{key}")
+    return owner_of(key) or f"properties.{key}"
 
 
 def _span(text: str) -> str:

@@ -116,6 +116,18 @@ def test_every_code_has_a_rule_but_those_of_the_protocol() -> None:
             "L019",
             "delta.dataSkippingNumIndexedCols is 2, and the list of statistics columns takes precedence",
         ),
+        (
+            {},
+            {"retention": {"log": "interval 60 days"}},
+            "L020",
+            "the log is kept 60 days, deleted files 1 week",
+        ),
+        (
+            {"properties": {_LOG: "interval 6 days", _TOMBSTONES: "1 day"}, "history": (_RESTED,)},
+            {},
+            "L021",
+            "the log is kept 6 days; recent streams: 1",
+        ),
         ({}, {"properties": {_LOG: "interval 2 days"}}, "L005", "the log is kept 2 days, deleted files 1 week"),
         (
             {},
@@ -301,5 +313,5 @@ def test_how_grave_it_is_the_repository_says(live: Live) -> None:
         ("L016", "note", ""),
     ]
     (refusal,) = refused_by(findings, changes)
-    assert (refusal.change, refusal.condition) == (f"properties.{_LOG}", "L005")
+    assert (refusal.change, refusal.condition) == ("retention.log", "L005")
     assert refusal.fix == "keep the log at least as long as deleted files"

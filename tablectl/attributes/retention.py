@@ -1,0 +1,110 @@
+"""``retention``: how long the log and the files that it no longer names are kept (delta-1.9).
+
+``log`` bounds time travel and how long a stream may stop: older commits are deleted at a checkpoint. ``deleted_files``
+bounds what VACUUM may delete. A log that is kept for a shorter time than deleted files keeps files that no version
+needs; Delta rejects it where its check is on. ``default`` is a table without the property.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+
+from tablectl.attributes.base import Action, Attribute, ChangeTarget, Step, put_back
+from tablectl.attributes.value_types import Declared, FieldType, ValueType
+from tablectl.delta import keys
+from tablectl.delta.properties import parse_interval
+from tablectl.model.operations import Operation, SetProperties, UnsetProperties
+from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.table import LiveTable
+
+DEFAULT = "default"
+_DEFAULTS: Mapping[str, str] = MappingProxyType({"log": "interval 30 days", "deleted_files": "interval 1 week"})
+_FIELDS = tuple(
+    FieldType(name=name, key=key, description=about, parse=parse_interval, words=(DEFAULT,), example=example)
+    for name, key, about, example in (
+        ("log", keys.LOG_RETENTION, "How long commits are kept, for time travel and stopped streams.", "60 days"),
+        ("deleted_files", keys.DELETED_FILE_RETENTION, "How long VACUUM keeps removed files.", "2 weeks"),
+    )
+)
+_KEYS: Mapping[str, str] = MappingProxyType({each.name: each.key for each in _FIELDS})
+_LOST: Mapping[str, str] = MappingProxyType({"log": "history", "deleted_files": "files"})
+
+
+class Retention(Attribute):
+    """The attribute ``retention``."""
+
+    name = "retention"
+    shape = ValueType(
+        name=name,
+        description="How long history is kept: intervals in weeks or smaller, or `default`.",
+        fields=_FIELDS,
+    )
+    keys = tuple(_KEYS.values())
+
+    def read(self, live: LiveTable, key: str) -> Value:
+        """The stored text, or ``default``."""
+        stored = live.property(_KEYS[key])
+        return DEFAULT if stored is None else stored
+
+    def agrees(self, found: Value, declared: Value, key: str) -> bool:
+        """Compares lengths of time: ``interval 7 days`` equals ``interval 1 week``."""
+        return found == declared or (_micros(found) is not None and _micros(found) == _micros(declared))
+
+    def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
+        """Yields at most one change per key."""
+        items = declared.items() if isinstance(declared, Mapping) else ()
+        for key, value in sorted(items):
+            found = self.read(live, key)
+            if not self.agrees(found, value, key):
+                yield Change(attribute=self.name, key=key, before=found, after=value)
+
+    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+        """Refuses a log that is kept for a shorter time than deleted files. The key that is not declared counts with
+        its live value.
+        """
+        after = {key: target.property(live, name) or _DEFAULTS[key] for key, name in _KEYS.items()}
+        log, files = _micros(after["log"]), _micros(after["deleted_files"])
+        if log is None or files is None or log >= files:
+            return None
+        other = "deleted_files" if change.key == "log" else "log"
+        planned = f"{self.name}.{other}" in target.changes
+        return Refusal(
+            change=change.id,
+            reason=f"the log would be kept for {span_text(after['log'])} and deleted files for "
+            f"{span_text(after['deleted_files'])}{'' if planned else f' (`{other}` is not changed)'}; "
+            "no version needs those files, and Delta rejects it where its check of the two is on",
+            fix="declare a `log` that is at least as long as `deleted_files`",
+        )
+
+    def act(self, change: Change, basis: Basis) -> Action:
+        """Sets or unsets one property. Nothing is deleted by the change itself."""
+        key, value = _KEYS[change.key], str(change.after)
+        operation: Operation = UnsetProperties((key,)) if value == DEFAULT else SetProperties(((key, value),))
+        note = f"the loss of {_LOST[change.key]} that was deleted in between"
+        return Action(change, (Step(operation, undo=put_back(key, basis), undo_note=note),))
+
+    def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
+        """The properties that are set."""
+        for key, name in _KEYS.items():
+            if live.property(name) is not None:
+                yield key, live.property(name)
+
+    def planned(self, declared: Declared) -> Mapping[str, str | None]:
+        """The properties."""
+        items = declared.items() if isinstance(declared, Mapping) else ()
+        return {_KEYS[key]: None if value == DEFAULT else value for key, value in items}
+
+
+def _micros(value: Value) -> int | None:
+    """The length of an interval; ``None`` for ``default`` and for a text that is no interval."""
+    try:
+        return parse_interval(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+def span_text(text: str) -> str:
+    """An interval for people: ``60 days``."""
+    return re.sub(r"\A\s*interval\s+", "", text, flags=re.IGNORECASE).strip()

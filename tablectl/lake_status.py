@@ -1,0 +1,243 @@
+"""Collects the state of a whole lake: every table of the policies, and further tables that are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from tablectl.applying.stamp import read_stamp
+from tablectl.attributes.policy import attribute
+from tablectl.delta.clients import LockedOut, judge
+from tablectl.delta.names import canonical_location, column_text
+from tablectl.delta.protocol import Protocol
+from tablectl.log.blame import BlameQuery, BlameResult, blame_many
+from tablectl.log.reader import ReadRequest, read_many
+from tablectl.model.errors import LiveError, one_line
+from tablectl.model.plan import Change
+from tablectl.model.table import LOOK_BACK, Commit, Depth, LiveTable
+from tablectl.model.text import natural_key, value_text
+from tablectl.planning.diff import diff
+from tablectl.planning.drift import TableDrift, questions, table_drift
+from tablectl.planning.lint import lint
+from tablectl.planning.lint_rules.linted_state import table_subject
+from tablectl.policies.spec import Specs, TableSpec
+from tablectl.project import Project
+from tablectl.reports.drift_document import Provenance, commit_author, provenance, table_provenance
+from tablectl.reports.status import STATES, LakeStatus, TableStatus
+from tablectl.selection import LocatedTable, Selection, depth_for, locate
+
+_OLDEST = Protocol(1, 1)
+_LOG = "delta.logRetentionDuration"
+_FILES = "delta.deletedFileRetentionDuration"
+_DEFAULT_LOG = "30 days (default)"
+_DEFAULT_FILES = "1 week (default)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusDepth:
+    """How to collect."""
+
+    look_back: int
+    """The maximum number of commits to search per table that differs."""
+    debt: bool = False
+    """Whether to count files and unclustered data from the whole log where the checksum file does not have them."""
+    now: int
+    """Milliseconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    spec: TableSpec
+    live: LiveTable
+    managed: bool
+    changes: tuple[Change, ...]
+
+
+def collect_status(
+    project: Project,
+    specs: Specs,
+    others: Specs | None,
+    selection: Selection,
+    options: StatusDepth,
+    on_read: Callable[[int, int], None] = lambda _done, _all: None,
+) -> LakeStatus:
+    """The state of the selected tables and of ``others``, which are tables and patterns without a policy.
+
+    A table that cannot be read is a row with its error. Raises as ``locate``.
+    """
+    managed = locate(specs, selection, project.open_catalog, project.stores)
+    more = locate(others, Selection(), project.open_catalog, project.stores) if others else None
+    further = _besides(managed, more) if more else None
+    rows: list[TableStatus] = []
+    found: list[_Found] = []
+    for each in _read(project, managed, further, options, on_read):
+        if isinstance(each, TableStatus):
+            rows.append(each)
+        else:
+            found.append(each)
+    named = {spec.name.text for spec, _ in managed.tables}
+    failures = [*managed.failures, *(further.failures if further else ())]
+    rows += [
+        _unreadable(each.name, each.message, "") for each in failures if each.name in named or "*" not in each.name
+    ]
+    rows += _rows(project, found, options)
+    return LakeStatus(
+        tuple(sorted(rows, key=lambda row: (STATES.index(row.state), natural_key(row.table)))),
+        project.config.environment,
+        options.now,
+        tuple(each for each in failures if "*" in each.name),
+        (*managed.unmatched, *(further.unmatched if further else ())),
+    )
+
+
+def _besides(managed: LocatedTable, others: LocatedTable) -> LocatedTable:
+    """The other tables, without those that the policies have under this or another name."""
+    places = {canonical_location(where) for _, where in managed.tables}
+    names = {spec.name.key for spec, _ in managed.tables}
+    kept = tuple(
+        (spec, where)
+        for spec, where in others.tables
+        if canonical_location(where) not in places and spec.name.key not in names
+    )
+    return replace(others, tables=kept)
+
+
+def _read(
+    project: Project,
+    managed: LocatedTable,
+    further: LocatedTable | None,
+    options: StatusDepth,
+    on_read: Callable[[int, int], None],
+) -> Iterator[_Found | TableStatus]:
+    more = further.tables if further else ()
+    placed = [*((spec, where, True) for spec, where in managed.tables), *((spec, where, False) for spec, where in more)]
+    requests = (ReadRequest(spec.name, where, _depth(spec, debt=options.debt)) for spec, where, _ in placed)
+    for done, live in enumerate(read_many(requests, cache=project.commits, options=project.stores)):
+        on_read(done + 1, len(placed))
+        spec, where, is_managed = placed[done]
+        if isinstance(live, LiveError):
+            yield _unreadable(spec.name.text, one_line(live), _place(spec) if is_managed else "", where)
+        else:
+            yield _Found(spec, live, is_managed, diff(spec.policy, live) if is_managed else ())
+
+
+def _depth(spec: TableSpec, *, debt: bool) -> Callable[[LiveTable], Depth]:
+    """What the policy needs, and the newest commits; with ``debt`` also what costs time in proportion to the files."""
+    needed = depth_for(spec, LOOK_BACK)
+
+    def depth(live: LiveTable) -> Depth:
+        made = replace(needed(live), look_back=LOOK_BACK)
+        if not debt:
+            return made
+        return replace(made, counts=True, marks=made.marks or ("incremental" if live.clustering else None))
+
+    return depth
+
+
+def _unreadable(name: str, error: str, policy: str, location: str = "") -> TableStatus:
+    return TableStatus(table=name, location=location, state="not readable", policy=policy, error=error)
+
+
+def _place(spec: TableSpec) -> str:
+    return f"{spec.declared.file}:{spec.declared.line}"
+
+
+def _rows(project: Project, found: list[_Found], options: StatusDepth) -> Iterator[TableStatus]:
+    differing = [each for each in found if each.changes]
+    queries = (BlameQuery(each.live, questions(each.changes), options.look_back) for each in differing)
+    blamed = dict(zip(map(id, differing), blame_many(queries, project.stores), strict=True))
+    for each in found:
+        yield _row(project, each, blamed.get(id(each)))
+
+
+def _row(project: Project, found: _Found, blamed: BlameResult | None) -> TableStatus:
+    live, spec = found.live, found.spec
+    commits = blamed.commits if blamed and blamed.commits else live.history
+    applied = next((each for each in commits if read_stamp(each.user_metadata)), None)
+    row = _facts(live, applied)
+    if not found.managed:
+        return row
+    row = replace(
+        row,
+        state="as declared",
+        policy=_place(spec),
+        locked_out=_locked_out(spec, live),
+        findings=_findings(project, found),
+        unclustered_bytes=_unclustered(live),
+    )
+    if blamed is None:
+        return row
+    trouble = one_line(blamed.trouble) if blamed.trouble else ""
+    return _differing(row, table_drift(spec, live, found.changes, blamed.origins, applied=applied, trouble=trouble))
+
+
+def _differing(row: TableStatus, drift: TableDrift) -> TableStatus:
+    state = table_provenance(drift)
+    culprits = [
+        each.origin.commit
+        for each in drift.differences
+        if each.origin.commit and provenance(each, drift) is Provenance.CHANGED
+    ]
+    newest = max(culprits, key=lambda each: each.version) if culprits else None
+    return replace(
+        row,
+        state=state.value,
+        differences=tuple(
+            f"{each.change.id}: declared {value_text(each.change.after)}, found {value_text(each.change.before)}"
+            for each in drift.differences
+        ),
+        changed_by=commit_author(newest) if newest else "",
+        changed_at=_time(newest),
+        error=drift.trouble,
+    )
+
+
+def _facts(live: LiveTable, applied: Commit | None) -> TableStatus:
+    stamp = read_stamp(applied.user_metadata) if applied else None
+    level = attribute("isolation").read(live, "")
+    return TableStatus(
+        table=live.name.text,
+        location=live.location,
+        state="no policy",
+        version=live.version,
+        applied_at=_time(applied),
+        applied_run=stamp.run if stamp else "",
+        written_at=_time(live.history[0]) if live.history else None,
+        reader=live.protocol.reader,
+        writer=live.protocol.writer,
+        features=tuple(sorted(live.protocol.features)),
+        isolation=value_text(level),
+        files=live.files,
+        bytes=live.bytes,
+        file_bytes=live.bytes // live.files if live.bytes is not None and live.files else None,
+        vectors=live.vectors,
+        unclustered_bytes=_unclustered(live),
+        log_retention=live.property(_LOG) or _DEFAULT_LOG,
+        file_retention=live.property(_FILES) or _DEFAULT_FILES,
+    )
+
+
+def _time(commit: Commit | None) -> int | None:
+    return commit.timestamp if commit and commit.timestamp > 0 else None
+
+
+def _unclustered(live: LiveTable) -> int | None:
+    if live.marks is None or not live.clustering:
+        return None
+    return live.marks.outside(tuple(map(column_text, live.clustering))).bytes
+
+
+def _locked_out(spec: TableSpec, live: LiveTable) -> tuple[str, ...]:
+    found = (each for name, version in spec.options.clients for each in judge(name, version, _OLDEST, live.protocol))
+    return tuple(
+        f"{each.client} {each.version} cannot {each.access} it ({each.feature})"
+        for each in found
+        if isinstance(each, LockedOut)
+    )
+
+
+def _findings(project: Project, found: _Found) -> tuple[str, ...]:
+    spec, live = found.spec, found.live
+    subject = table_subject(spec.policy, live, found.changes, project.dialect, options=spec.options)
+    findings = lint(subject, spec.name, "lint", project.config.severities)
+    return tuple(sorted({each.code for each in findings if each.severity in {"error", "warning"}}))

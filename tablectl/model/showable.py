@@ -1,0 +1,40 @@
+"""What results can do in a notebook: show themselves, and become reports.
+
+Results are records below the reports, so the methods look up ``tablectl.notebook`` when they are called.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+
+class Showable:
+    """A result with reports: a plan, a run, drift, or the status of a lake."""
+
+    __slots__ = ()
+
+    def to_markdown(self) -> str:
+        """The report for a pull request."""
+        return _call("report", self, "markdown")
+
+    def to_html(self) -> str:
+        """The report as a page of its own."""
+        return _call("report", self, "html")
+
+    def save(self, path: str | Path) -> None:
+        """Write a report; the name sets its format: ``.txt``, ``.json``, ``.md``, ``.sarif``, ``.xml``, ``.html``.
+
+        A plan saved as ``.json`` is a plan file, which ``apply`` takes. Raises ``UsageError`` for another name.
+        """
+        import_module("tablectl.notebook").save(self, Path(path))
+
+    def _repr_html_(self) -> str:
+        """The summary that a notebook shows."""
+        return _call("fragment", self)
+
+
+def _call(function: str, *arguments: object) -> str:
+    text = getattr(import_module("tablectl.notebook"), function)(*arguments)
+    assert isinstance(text, str)
+    return text

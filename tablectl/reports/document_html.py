@@ -1,0 +1,132 @@
+"""A document as a self-contained HTML page: no network, no fonts, readable without scripts.
+
+The template escapes every text, and characters that do not print are shown as escapes. A Content-Security-Policy names
+the page's own script and style by their hashes, so a browser runs nothing else, whatever the texts contain.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Iterable
+from functools import cache
+from hashlib import sha256
+from pkgutil import get_data
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from tablectl.model.code import Code
+from tablectl.model.inert import inert_markup
+from tablectl.model.text import printable
+from tablectl.reports.context import Context
+from tablectl.reports.document import Cell, Document
+from tablectl.reports.highlight import highlighted
+from tablectl.reports.style import plural
+
+_CODE = re.compile(r"`([^`]+)`")
+_COMMIT = 12
+
+
+def document_html(document: Document, context: Context) -> str:
+    """The whole document as a page."""
+    style, script = _asset("page.css"), _asset("page.js")
+    states = list(dict.fromkeys(card.state for card in document.cards))
+    text = (
+        _environment()
+        .get_template("document.html.j2")
+        .render(
+            document=document,
+            facts=_facts(document, context),
+            states=states,
+            style=Markup(style),  # noqa: S704  # our own files
+            script=Markup(script),  # noqa: S704
+            policy=_policy(style, script),
+        )
+    )
+    return inert_markup(text)
+
+
+def fragment_html(document: Document) -> str:
+    """The verdict and the overview as a part of another page, such as a notebook: no style, no script."""
+    return inert_markup(_environment().get_template("fragment.html.j2").render(document=document))
+
+
+def _facts(document: Document, context: Context) -> list[tuple[str, Cell]]:
+    """Where the report comes from: the repository first, then what the document adds."""
+    found = [
+        ("Environment", Cell(document.env)),
+        ("Repository", Cell(context.repository)),
+        ("Commit", Cell(context.commit[:_COMMIT], code=True)),
+        ("Author", Cell(context.author)),
+        ("Made", Cell(context.made)),
+        *document.facts,
+        ("CI run", Cell(context.address, href=context.address)),
+    ]
+    return [(label, cell) for label, cell in found if cell.text]
+
+
+def _policy(style: str, script: str) -> str:
+    """What a browser may load and run: only this style and this script."""
+    return (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+
+
+@cache
+def _asset(name: str) -> str:
+    data = get_data("tablectl.reports", f"templates/{name}")
+    assert data is not None  # part of the package
+    return f"\n{data.decode()}"
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        autoescape=True,
+        loader=PackageLoader("tablectl.reports"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+    made.filters.update(prose=_prose, code=_coloured, kind=lambda block: type(block).__name__, plain=_plain)
+    made.globals.update(plural=plural)
+    return made
+
+
+def _shown(value: object) -> object:
+    """An output value: strings without unprintable characters, markup unchanged."""
+    return value if isinstance(value, Markup) or not isinstance(value, str) else printable(value)
+
+
+def _prose(text: str) -> Markup:
+    """Text whose parts in backticks are shown as code."""
+    parts = _CODE.split(printable(text))
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if index % 2 else escape(part) for index, part in enumerate(parts)
+    )
+
+
+def _coloured(codes: Iterable[Code]) -> Markup:
+    """The lines of code with a ``span`` around each part that has a colour."""
+    lines = []
+    for code in codes:
+        for line in code.shown():
+            parts = highlighted(line, code.language)
+            lines.append(
+                Markup("").join(
+                    Markup('<span class="{}">{}</span>').format(kind, part) if kind else escape(part)
+                    for kind, part in parts
+                )
+            )
+    return Markup("\n").join(lines)
+
+
+def _plain(words: Iterable[str]) -> str:
+    return " ".join(words)

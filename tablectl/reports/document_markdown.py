@@ -1,0 +1,200 @@
+"""A document as a comment on GitHub or GitLab: the verdict, a table of groups, and folded details, within the limit.
+
+The most important groups come first, so what is left out of a comment that would be too long matters least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from itertools import groupby
+
+from tablectl.model.code import Code
+from tablectl.reports.document import (
+    Block,
+    Card,
+    Cell,
+    ChangeRow,
+    Changes,
+    Document,
+    Facts,
+    Fold,
+    Grid,
+    Heading,
+    Lines,
+    Listing,
+    Names,
+    Paragraph,
+    Picture,
+    Row,
+)
+from tablectl.reports.markdown import LIMIT, code, details, fenced, items, table, words
+from tablectl.reports.style import plural
+from tablectl.reports.wording import titled
+
+_MARKS = {"good": "✅", "pending": "🟡", "bad": "⛔"}
+_STATES = {"refused": "⛔", "not readable": "⛔", "irreversible": "🟠"}
+_TONES = {"bad": "🔴", "pending": "🟡", "good": "🟢", "quiet": "", "": ""}
+_OVERVIEW = 26_000
+"""The maximum size of the table of groups, in bytes: what is left is for the details."""
+_LONGEST_ROW = 6_000
+_NOTICE = 600
+"""Bytes for the notice of what is left out."""
+_MOST_ROWS = 50
+_MOST_NAMES = 300
+_LONGEST = 1_000
+"""The maximum length of one text in the table of groups."""
+
+
+def document_markdown(document: Document, foot: str, where: str, limit: int = LIMIT) -> str:
+    """A comment of at most ``limit`` bytes.
+
+    ``foot`` and ``where`` are HTML; ``where`` says where the rest can be read.
+    """
+    head = [_verdict(document), *(f"<p>{words(note)}</p>" for note in document.notes)]
+    if document.overview:
+        head.append(_overview(document.overview, where))
+    room = limit - _size("\n\n".join([*head, foot])) - _NOTICE - _size(where)
+    kept: list[str] = []
+    for block in _details(document):
+        room -= _size(block) + 2
+        if room < 0:
+            kept.append(f"<p>The details of some groups are left out here. {where}</p>")
+            break
+        kept.append(block)
+    return "\n\n".join([*head, *kept, foot]) + "\n"
+
+
+def _details(document: Document) -> Iterator[str]:
+    """The folded parts, one by one: those that do not fit are never made."""
+    for card in document.cards:
+        parts = [_block(block) for block in (*card.brief, *card.details)]
+        yield details(_summary(card), *parts)
+    yield from map(_block, document.tail)
+
+
+def _verdict(document: Document) -> str:
+    verdict = document.verdict
+    subject = words(titled(document.subject, document.env))
+    mark = _TONES["bad"] if document.grave and verdict.kind == "pending" else _MARKS[verdict.kind]
+    return f"**{mark} {subject}: {words(verdict.title)}** · {'; '.join(map(words, verdict.parts))}"
+
+
+def _overview(grid: Grid, where: str) -> str:
+    """The rows that fit, and how many do not."""
+    rows: list[list[str]] = []
+    size = 0
+    for row in grid.rows:
+        cells = [_lines(lines) for lines in row.cells]
+        size += sum(map(_size, cells)) + 40
+        if size > _OVERVIEW and rows:
+            break
+        rows.append(cells)
+    left = grid.rows[len(rows) :]
+    made = table(list(map(escape, grid.head)), rows)
+    return f"{made}\n{_more(left, where)}" if left else made
+
+
+def _more(left: Sequence[Row], where: str) -> str:
+    names = sum(len(row.words) for row in left)
+    what = f"{plural(len(left), 'group')} with {plural(names, 'table')}" if names else plural(len(left), "row")
+    return f"<p><b>{what} of less weight are left out here</b>, or this comment would be too long. {where}</p>"
+
+
+def _lines(lines: Lines) -> str:
+    """The lines of a cell. The texts of one cell are bounded together."""
+    kept, size = [], 0
+    for line in map(_cell, lines):
+        size += _size(line)
+        if size > _LONGEST_ROW:
+            kept.append("…")
+            break
+        kept.append(line)
+    return "<br>".join(kept)
+
+
+def _cell(cell: Cell) -> str:
+    text = cell.text if len(cell.text) <= _LONGEST else f"{cell.text[: _LONGEST - 1]}…"
+    if cell.badge:
+        return f"{_mark(text, cell)} <b>{words(text)}</b>".strip()
+    shown = code(text) if cell.code else words(text)
+    if cell.href:
+        return f'<a href="{escape(cell.href)}">{shown}</a>'
+    return f"<b>{shown}</b>" if cell.tone == "bad" else shown
+
+
+def _mark(state: str, cell: Cell) -> str:
+    return _STATES.get(state) or _TONES[cell.tone]
+
+
+def _summary(card: Card) -> str:
+    mark = _mark(card.state, Cell("", tone=card.tone))
+    name = (
+        code(card.names[0])
+        if len(card.names) == 1
+        else f"{len(card.names):,} {escape(card.noun)}s like {code(card.names[0])}"
+    )
+    return f"{mark} {name}: {words(card.state)}".strip()
+
+
+def _block(block: Block) -> str:
+    match block:
+        case Paragraph(text):
+            return f"<p>{words(text)}</p>"
+        case Facts(pairs):
+            return items(pairs)
+        case Changes():
+            return _changes(block)
+        case Listing():
+            return _listing(block)
+        case Heading(title, text, style):
+            said = f" - {words(text)}" if text else ""
+            shown = escape(title) if style else code(title)
+            return f"<p><b>{shown}</b>{said}</p>"
+        case Names(title, names):
+            shown = ", ".join(map(code, names[:_MOST_NAMES]))
+            more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+            return details(escape(title), f"<p>{shown}{more}</p>")
+        case Fold(title, blocks):
+            return details(escape(title), *map(_block, blocks))
+        case Grid():
+            return _grid(block)
+        case Picture():
+            return ""
+
+
+def _grid(grid: Grid) -> str:
+    rows = [[_lines(lines) for lines in row.cells] for row in grid.rows[:_MOST_ROWS]]
+    more = len(grid.rows) - _MOST_ROWS
+    made = table(list(map(escape, grid.head)), rows)
+    return f"{made}\n<p>and {more:,} more</p>" if more > 0 else made
+
+
+def _changes(block: Changes) -> str:
+    places, results = any(row.places for row in block.rows), any(row.result for row in block.rows)
+    head = ["Setting", *block.labels, *(["Policy"] if places else []), *(["Result"] if results else [])]
+    return table(head, (_change(row, places=places, results=results) for row in block.rows))
+
+
+def _change(row: ChangeRow, *, places: bool, results: bool) -> list[str]:
+    cells = [code(row.id), code(row.before), code(row.after)]
+    cells += [_lines(row.places)] if places else []
+    return cells + ([words(row.result)] if results else [])
+
+
+def _listing(block: Listing) -> str:
+    facts = items((*block.facts, *block.after))
+    shown = _fences(block.code)
+    parts = [f"{shown}\n{facts}" if facts else shown]
+    parts += [details("undo", _fences(block.undo))] if block.undo else []
+    return "\n\n".join(parts)
+
+
+def _fences(codes: Iterable[Code]) -> str:
+    """A fenced block for each run of code in one language."""
+    runs = groupby(codes, key=lambda each: each.language)
+    return "\n\n".join(fenced(language, [line for each in run for line in each.shown()]) for language, run in runs)
+
+
+def _size(text: str) -> int:
+    return len(text.encode(errors="backslashreplace"))

@@ -1,0 +1,211 @@
+"""A document as text for a terminal or a log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tablectl.model.code import Code
+from tablectl.model.text import printable
+from tablectl.reports.document import (
+    Block,
+    Card,
+    Cell,
+    ChangeRow,
+    Changes,
+    Document,
+    Facts,
+    Fold,
+    Grid,
+    Heading,
+    Listing,
+    Names,
+    Paragraph,
+    Picture,
+    Tone,
+)
+from tablectl.reports.style import Style
+from tablectl.reports.wording import titled
+
+_COLOURS = {"good": "green", "pending": "yellow", "bad": "red", "quiet": "dim", "": ""}
+_FEW_NAMES = 5
+_HINTS = {
+    "Plan": "`--verbose` shows each table, with its SQL, reasons and rollback.",
+    "Apply": "`--verbose` shows each table, with its SQL and events.",
+    "Drift": "`--verbose` shows each table, with the history of its differences.",
+}
+
+
+def document_text(document: Document, style: Style, *, verbose: bool = False) -> str:
+    """The cards, then what comes after them, then the summary. Folded details only with ``verbose``."""
+    lines: list[str] = []
+    for card in document.cards:
+        lines += [*card_lines(card, style, verbose=verbose), ""]
+    if not document.cards and document.overview:
+        lines += [*_grid(document.overview, style, 0), ""]
+    for block in document.tail:
+        lines += _tail(block, style)
+    if document.subject == "Apply":
+        lines += [line for note in document.notes for line in style.prose("", note, 0, 0)]
+    folded = not verbose and any(card.details for card in document.cards)
+    hint = [style.paint(_HINTS[document.subject], "dim")] if folded and document.subject in _HINTS else []
+    return "\n".join([*lines, *hint, *_summary(document, style)]) + "\n"
+
+
+def card_lines(card: Card, style: Style, *, verbose: bool) -> list[str]:
+    """One card."""
+    colour = _COLOURS[card.tone]
+    name = printable(card.names[0]) if len(card.names) == 1 else f"{len(card.names):,} {card.noun}s"
+    state = style.paint(card.state.upper(), colour, "bold") if card.effects else style.paint(card.state, colour)
+    lines = [f"{style.paint(card.mark, colour, 'bold')} {style.paint(name, 'bold')}  {state}".rstrip()]
+    if len(card.names) > 1:
+        lines += style.prose("", _some(card.names), 1, 0)
+    for block in card.brief:
+        if not (isinstance(block, Paragraph) and len(card.names) > 1):
+            lines += _block(block, style, 4 if not isinstance(block, Paragraph) else 2, verbose=False)
+    for each in card.effects:
+        lines += _clause(each, style)
+    if verbose:
+        for block in card.details:
+            lines += _block(block, style, 4, verbose=True)
+    while not lines[-1]:
+        lines.pop()
+    return [line for index, line in enumerate(lines) if line or lines[index - 1]]
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_FEW_NAMES])
+    return f"{shown} and {len(names) - _FEW_NAMES:,} more" if len(names) > _FEW_NAMES else shown
+
+
+def _clause(cell: Cell, style: Style) -> list[str]:
+    first, *rest = style.prose("-", cell.text, 2, 1)
+    colour = _COLOURS[cell.tone]
+    return [style.paint(line, *([colour] if colour not in {"", "green"} else [])) for line in (first, *rest)]
+
+
+def _tail(block: Block, style: Style) -> list[str]:
+    if not isinstance(block, Names):
+        return [*_block(block, style, 0, verbose=True), ""]
+    mark = style.paint("?", "yellow", "bold")
+    return (
+        [*(f"{mark} {style.paint(printable(each), 'bold')}  matches no table" for each in block.names), ""]
+        if block.warns
+        else []
+    )
+
+
+def _block(block: Block, style: Style, indent: int, *, verbose: bool) -> list[str]:
+    match block:
+        case Paragraph(text, tone):
+            return [_painted(line, tone, style) for line in style.prose("", text, indent - 1, 0)]
+        case Facts(pairs):
+            return ["", *style.facts(pairs, 2)] if verbose and indent == 4 else style.facts(pairs, indent)
+        case Changes():
+            return _changes(block, style)
+        case Listing():
+            return [*_listing(block, style, indent), ""]
+        case Heading(title, text):
+            said = f" - {style.paint(text, 'dim')}" if text else ""
+            return ["", f"  {style.paint(printable(title), 'cyan', 'bold')}{said}"]
+        case Names(title, names):
+            return [f"{'':{indent}}{title}", *(f"{'':{indent}}  {printable(each)}" for each in names)]
+        case Fold(title, blocks):
+            inner = [line for each in blocks for line in _block(each, style, indent, verbose=verbose)]
+            return ["", f"  {style.paint(title, 'cyan', 'bold')}", *inner] if verbose else []
+        case Grid():
+            return _grid(block, style, indent)
+        case Picture():
+            return []
+
+
+def _painted(line: str, tone: Tone, style: Style) -> str:
+    return style.paint(line, _COLOURS[tone]) if tone else line
+
+
+def _changes(block: Changes, style: Style) -> list[str]:
+    """``name  before → after``, aligned as far as the width permits. A change that does not fit on one line takes
+    three.
+    """
+    before, after = (_COLOURS[each] for each in block.tones)
+    if block.labels != ("Current", "Desired"):
+        return [line for row in block.rows for line in _compared(row, block, style)]
+    room = {row: style.width - 9 - len(row.before) - len(row.after) for row in block.rows}
+    fitting = {row for row in block.rows if len(printable(row.id)) <= room[row]}
+    widest = max((len(printable(row.id)) for row in fitting), default=0)
+    pad = min(widest, min((room[row] for row in fitting), default=0))
+    lines = []
+    for row in block.rows:
+        name, old, new = printable(row.id), style.paint(row.before, before), style.paint(row.after, after)
+        if row in fitting:
+            lines.append(f"    {name.ljust(pad)}  {old} → {new}")
+        else:
+            lines += [f"    {name}", f"      {old}", f"      → {new}"]
+        lines += _result(row, style)
+    return lines
+
+
+def _compared(row: ChangeRow, block: Changes, style: Style) -> list[str]:
+    """``name  declared before, found after  file:line``, and below it what is known of the difference."""
+    (first, second), (one, other) = (each.lower() for each in block.labels), (_COLOURS[each] for each in block.tones)
+    values = f"{first} {style.paint(row.before, one)}, {second} {style.paint(row.after, other)}"
+    places = " ".join(cell.text for cell in row.places)
+    plain = f"    {printable(row.id)}  {first} {row.before}, {second} {row.after}  {places}"
+    if len(plain) <= style.width:
+        return [f"    {printable(row.id)}  {values}  {places}".rstrip(), *_result(row, style)]
+    return [
+        f"    {printable(row.id)}",
+        f"      {values}",
+        *([f"      {places}"] if places else []),
+        *_result(row, style),
+    ]
+
+
+def _result(row: ChangeRow, style: Style) -> list[str]:
+    return style.prose("", row.result, 5, 0) if row.result else []
+
+
+def _listing(block: Listing, style: Style, indent: int) -> list[str]:
+    lines = [f"{'':{indent}}{style.paint(line, 'bold')}" for code in block.code for line in code.shown()]
+    pad = max([8, *(len(label) for label, _ in (*block.facts, *block.after))])
+    for label, text in block.facts:
+        lines += style.prose(label, text, indent + 2, pad)
+    lines += _undo(block.undo, indent + 2, pad)
+    for label, text in block.after:
+        lines += style.prose(label, text, indent + 2, pad)
+    return lines
+
+
+def _undo(codes: Sequence[Code], indent: int, pad: int) -> Iterator[str]:
+    label = "undo"
+    for code in codes:
+        for line in code.shown():
+            yield f"{'':{indent}}{label.ljust(pad)} {line}"
+            label = ""
+
+
+def _grid(grid: Grid, style: Style, indent: int) -> list[str]:
+    """Columns as wide as their texts. The last one is cut where the width ends."""
+    texts = [tuple("; ".join(printable(cell.text) for cell in lines) for lines in row.cells) for row in grid.rows]
+    widths = [max([len(head), *(len(row[index]) for row in texts)]) for index, head in enumerate(grid.head)]
+    lines = [style.paint(_columns(grid.head, widths, style, indent), "dim")]
+    for row, cells in zip(grid.rows, texts, strict=True):
+        line = _columns(cells, widths, style, indent)
+        tone = next((cell.tone for lines_ in row.cells for cell in lines_ if cell.tone), "")
+        lines.append(style.paint(line, _COLOURS[tone]) if tone in {"bad", "pending"} else line)
+    return lines
+
+
+def _columns(cells: Sequence[str], widths: Sequence[int], style: Style, indent: int) -> str:
+    line = " " * indent + "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+    return line if len(line) <= style.width else line[: style.width - 1] + "…"
+
+
+def _summary(document: Document, style: Style) -> list[str]:
+    title = titled(document.subject, document.env)
+    if document.verdict.kind == "good" and len(document.summary) == 1:
+        said = document.summary[0].text
+        opening = titled(document.verdict.title, document.env)
+        sentence = f". {said[:1].upper()}{said[1:]}" if document.subject == "Plan" else f": {said}"
+        return [style.paint(f"{opening}{sentence}.", "green")]
+    parts = document.summary or tuple(Cell(text) for text in document.verdict.parts)
+    return style.sentence(title, [style.paint(each.text, _COLOURS[each.tone]) for each in parts])

@@ -1,0 +1,317 @@
+"""The tables of a plan in groups of equal changes, the most important group first, and what each group does to others.
+
+Two tables are in one group if they get the same changes from the same values, by the same statements up to the name of
+the table, with the same impact. Sizes do not count: they are added up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from functools import lru_cache
+from typing import TypeVar
+
+from tablectl.delta.names import NameSyntaxError, parse_table
+from tablectl.model.plan import (
+    Backfill,
+    Change,
+    Phase,
+    Plan,
+    Rewrite,
+    Statement,
+    TableFailure,
+    TablePlan,
+    strictest,
+)
+from tablectl.model.text import natural_key
+from tablectl.reports.style import plural, size_text
+from tablectl.reports.wording import PHASE_EFFECTS, Kind, features_text, shown_findings
+
+_T = TypeVar("_T")
+LOCKOUT = "P004"
+"""The code of the finding that a client which writes the table is locked out."""
+_NEEDS = ("P001", "P002")
+"""The codes of the findings that clients need a newer protocol."""
+_RISKS = ("P003", "P005", "P006")
+_TABLE = "\0table\0"
+_AMOUNT = re.compile(r"\b[0-9][0-9.,]*(?= ?(?:B|kB|MB|GB|TB|PB|%|bytes?|files?|vectors?|rows?|deletion|commits?)\b)")
+_PATH = re.compile(r"\S*/\S*")
+_KINDS: Sequence[Kind] = ("bad", "pending", "good")
+_STAYS = frozenset({"never", "truncating", "with history"})
+
+
+class Weight(IntEnum):
+    """How much a group of changes matters to a reviewer. Lower matters more."""
+
+    REFUSED = 0
+    REWRITE = 1
+    """All data of a table is rewritten."""
+    LOCKOUT = 2
+    """A client that writes the table can no longer do so."""
+    IRREVERSIBLE = 3
+    """The protocol is upgraded, or history is deleted."""
+    BLOCKING = 4
+    PARTIAL = 5
+    """Some data is rewritten; appends continue."""
+    SAFE = 6
+
+    @property
+    def word(self) -> str:
+        """What people read."""
+        return _WORDS[self]
+
+    @property
+    def kind(self) -> Kind:
+        """The colour."""
+        return "bad" if self <= Weight.LOCKOUT else "pending" if self <= Weight.PARTIAL else "good"
+
+
+_WORDS = ("refused", "full rewrite", "lockout", "irreversible", "blocking", "rewrite", "safe")
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One thing that a group does to others."""
+
+    text: str
+    """A clause that may contain code in backticks."""
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Tables with equal changes."""
+
+    tables: tuple[TablePlan, ...]
+    """At least one, in natural order of their names."""
+    weight: Weight
+    effects: tuple[Effect, ...]
+
+    @property
+    def first(self) -> TablePlan:
+        """The table that stands for all."""
+        return self.tables[0]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the tables."""
+        return tuple(table.name for table in self.tables)
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The changes of each table."""
+        return self.first.changes
+
+
+@dataclass(frozen=True, slots=True)
+class FailureGroup:
+    """Tables that cannot be read for the same reason."""
+
+    names: tuple[str, ...]
+    failure: TableFailure
+    """The failure of the first table."""
+
+
+def plan_groups(plan: Plan) -> tuple[Group, ...]:
+    """The groups of a plan, by weight; within a weight large groups first, then by name."""
+    made = [_group(tables) for tables in _by_key(plan.tables, lambda each: each.name, _key)]
+    return tuple(sorted(made, key=lambda each: (each.weight, -len(each.tables), natural_key(each.first.name))))
+
+
+def failure_groups(failures: Iterable[TableFailure]) -> tuple[FailureGroup, ...]:
+    """Tables that cannot be read, grouped by the reason without paths and names."""
+
+    def key(each: TableFailure) -> Hashable:
+        return _PATH.sub("", each.message.replace(each.name, _TABLE)), each.hint.replace(each.name, _TABLE)
+
+    found = _by_key(failures, lambda each: each.name, key)
+    return tuple(FailureGroup(tuple(each.name for each in group), group[0]) for group in found)
+
+
+def _by_key(items: Iterable[_T], name: Callable[[_T], str], key: Callable[[_T], Hashable]) -> list[tuple[_T, ...]]:
+    """The items with equal keys together, each group and the groups in natural order of their names."""
+    found: dict[Hashable, list[_T]] = {}
+    for item in sorted(items, key=lambda each: natural_key(name(each))):
+        found.setdefault(key(item), []).append(item)
+    return [tuple(group) for group in found.values()]
+
+
+def _key(table: TablePlan) -> Hashable:
+    """What the tables of a group have in common."""
+    without = _without_name(table)
+    return (
+        tuple((each.attribute, each.key, each.before, each.after) for each in table.changes),
+        tuple(_statement_key(each, without) for each in table.statements),
+        tuple((each.change, _plain(without(each.reason)), _plain(each.fix)) for each in table.refusals),
+        tuple((each.code, each.severity, _plain(without(each.message))) for each in shown_findings(table)),
+        table.features,
+    )
+
+
+def _statement_key(statement: Statement, without: Callable[[str], str]) -> Hashable:
+    rewrite = statement.rewrite
+    return (
+        without(statement.sql),
+        statement.phase,
+        _plain(statement.reason),
+        statement.only_if,
+        statement.due is None,
+        _plain(statement.fails),
+        statement.readers,
+        statement.implies,
+        statement.stale_handles,
+        (rewrite.clusters, rewrite.everything) if rewrite else None,
+        statement.backfill is not None,
+        tuple(map(without, statement.undo)),
+        _plain(statement.undo_note),
+    )
+
+
+def _without_name(table: TablePlan) -> Callable[[str], str]:
+    """Replaces the name and the location of a table in its statements."""
+    names = {table.name, table.location}
+    try:
+        sql = parse_table(table.name).sql
+        names |= {sql, ascii(sql)[1:-1]}
+    except NameSyntaxError:  # a plan of another version
+        pass
+    ordered = sorted(filter(None, names), key=len, reverse=True)
+
+    def replaced(text: str) -> str:
+        for name in ordered:
+            text = text.replace(name, _TABLE)
+        return text
+
+    return replaced
+
+
+@lru_cache(maxsize=4096)
+def _plain(text: str) -> str:
+    """A text without amounts. Most tables of a plan share their texts."""
+    return _AMOUNT.sub("#", text)
+
+
+def _group(tables: Sequence[TablePlan]) -> Group:
+    first = tables[0]
+    effects = _refused(first) if first.refusals else sorted(_effects(tables), key=lambda each: _KINDS.index(each.kind))
+    return Group(tuple(tables), _weight(first), tuple(effects))
+
+
+def _weight(table: TablePlan) -> Weight:
+    statements = table.statements
+    if table.refusals:
+        return Weight.REFUSED
+    if any(each.rewrite and each.rewrite.everything for each in statements):
+        return Weight.REWRITE
+    if any(each.code == LOCKOUT for each in shown_findings(table)):
+        return Weight.LOCKOUT
+    before, after = table.basis.protocol, table.protocol_after
+    raised = after.reader > before.reader or after.writer > before.writer
+    if raised or any(each.leaves in _STAYS for each in table.features) or _truncates(statements):
+        return Weight.IRREVERSIBLE
+    phase = _phase(statements)
+    if phase is Phase.CLOSED:
+        return Weight.BLOCKING
+    return Weight.PARTIAL if phase is Phase.REWRITE or _parts(statements) else Weight.SAFE
+
+
+def _truncates(statements: Iterable[Statement]) -> bool:
+    return any(each.effect.truncates_history for each in statements)
+
+
+def _phase(statements: Iterable[Statement]) -> Phase:
+    """The strictest phase in which writers fail."""
+    return strictest(Phase.FREE, *(each.phase for each in statements if each.fails))
+
+
+def _parts(statements: Iterable[Statement]) -> list[Rewrite]:
+    """The first rewrite of each kind: later ones only rewrite data that was written in between."""
+    found = [each.rewrite for each in statements if each.rewrite]
+    firsts = (next((each for each in found if each.clusters is kind), None) for kind in (False, True))
+    return [each for each in firsts if each]
+
+
+def _refused(table: TablePlan) -> list[Effect]:
+    found = []
+    for each in table.refusals:
+        error = f" ({each.condition})" if each.condition else ""
+        found += [
+            Effect(f"refused: {each.change}: {each.reason}{error}", "bad"),
+            Effect(f"fix: {each.fix}", "good"),
+        ]
+    return found
+
+
+def _effects(tables: Sequence[TablePlan]) -> list[Effect]:
+    """What the changes do to others, the worst first."""
+    first = tables[0]
+    findings = shown_findings(first)
+    found = _rewrite_effects(tables)
+    found += [Effect(f"locks out a writer: {each.message}", "bad") for each in findings if each.code == LOCKOUT]
+    if any("every" in each.readers for each in first.statements):
+        found.append(Effect("every stream that reads the table stops", "bad"))
+    if lost := _lost(first):
+        found.append(Effect(f"cannot be undone: {lost}", "pending"))
+    found += [Effect(each.message, "pending") for each in findings if each.code in _NEEDS]
+    found += [Effect(f"{each.code}: {each.message}", "pending") for each in findings if each.code in _RISKS]
+    phase = _phase(first.statements)
+    found.append(Effect(PHASE_EFFECTS[phase], "good" if phase is Phase.FREE else "pending"))
+    if streams := _streams(first):
+        found.append(Effect(streams, "good"))
+    if any(each.due is not None for each in first.statements):
+        found.append(Effect("ends with a later apply, when history is old enough", "pending"))
+    return found
+
+
+def _streams(table: TablePlan) -> str:
+    """Which streams restart, if most of them continue."""
+    stopped = {reader for each in table.statements for reader in each.readers}
+    if not stopped or "every" in stopped:
+        return ""
+    ways = ["with a schemaTrackingLocation"] * ("with schema tracking" in stopped)
+    ways += ["on Databricks"] * ("on Databricks" in stopped)
+    return f"streams {' or '.join(ways)} restart once"
+
+
+def _lost(table: TablePlan) -> str:
+    """What stays after a rollback."""
+    kept = replace(table, features=tuple(each for each in table.features if each.leaves in _STAYS))
+    notes = [each.undo_note for each in table.statements if each.effect.truncates_history and each.undo_note]
+    return "; ".join(dict.fromkeys(filter(None, [features_text(kept), *notes])))
+
+
+def _rewrite_effects(tables: Sequence[TablePlan]) -> list[Effect]:
+    found = []
+    per_table = [_parts(table.statements) for table in tables]
+    for index, part in enumerate(per_table[0]):
+        amount = _amount([parts[index] for parts in per_table])
+        of = f" of {len(tables)} tables" if len(tables) > 1 else ""
+        if part.everything:
+            found.append(Effect(f"rewrites all data{of}: {amount}", "bad"))
+        elif part.clusters:
+            found.append(Effect(f"clusters data{of}: at most {amount}", "pending"))
+        else:
+            found.append(Effect(f"rewrites files with deletion vectors{of}: at most {amount}", "pending"))
+    backfills = [each.backfill for table in tables for each in table.statements if each.backfill]
+    if backfills:
+        found.append(Effect(_backfilled(backfills), "pending"))
+    return found
+
+
+def _amount(rewrites: Sequence[Rewrite]) -> str:
+    """Files and bytes together; which are not known is said."""
+    files = [each.files_at_most for each in rewrites if each.files_at_most is not None]
+    sizes = [each.bytes_at_most for each in rewrites if each.bytes_at_most is not None]
+    if not sizes and not files:
+        return "an unknown number of files"
+    missing = len(rewrites) - min(len(files), len(sizes))
+    parts = [f"{sum(files):,} file{'s' * (sum(files) != 1)}"] * bool(files) + [size_text(sum(sizes))] * bool(sizes)
+    unknown = f" and what {plural(missing, 'table')} of unknown size {'hold' if missing > 1 else 'holds'}"
+    return ", ".join(parts) + unknown * bool(missing and len(rewrites) > 1)
+
+
+def _backfilled(backfills: Sequence[Backfill]) -> str:
+    files = sum(each.files_at_most for each in backfills)
+    return f"commits the log entries of at most {files:,} files again"

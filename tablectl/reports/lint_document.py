@@ -1,0 +1,115 @@
+"""Lint findings as a document: tables with equal findings together, the most severe first."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+
+from tablectl.model.errors import ExitCode
+from tablectl.model.lint_rules import RULES
+from tablectl.model.plan import Finding
+from tablectl.model.text import natural_key
+from tablectl.planning.lint import Linted, LintedTable
+from tablectl.reports.context import Context
+from tablectl.reports.document import Block, Card, Cell, Document, Facts, Grid, Heading, Names, Row, Tone
+from tablectl.reports.findings_text import counted
+from tablectl.reports.groups import failure_groups
+from tablectl.reports.plan_document import failure_card, name_lines
+from tablectl.reports.style import plural
+from tablectl.reports.wording import PlanVerdict
+
+_ORDER = ("error", "warning", "note")
+_TONES: dict[str, Tone] = {"error": "bad", "warning": "pending", "note": "quiet"}
+
+
+def lint_document(linted: Linted, context: Context) -> Document:
+    """The document of the findings that the repository does not ignore."""
+    failures = failure_groups(linted.failures)
+    groups = _groups(linted.tables)
+    cards = (*map(failure_card, failures), *(_card(group, context) for group in groups))
+    rows = [
+        Row(
+            (name_lines(each.names, each.state, each.tone), (Cell(group.failure.message, tone="bad"),)),
+            index,
+            each.names,
+        )
+        for index, (each, group) in enumerate(zip(cards, failures, strict=False))
+    ]
+    for index, (card, group) in enumerate(zip(cards[len(failures) :], groups, strict=True)):
+        said = tuple(Cell(f"{each.code}: {each.message}", tone=_TONES[each.severity]) for each in _shown(group[0]))
+        rows.append(Row((name_lines(card.names, card.state, card.tone), said), len(failures) + index, card.names))
+    return Document(
+        subject="Lint",
+        verdict=_verdict(linted),
+        overview=Grid("All findings, the most severe first", ("Tables", "Findings"), tuple(rows)) if rows else None,
+        cards=cards,
+        tail=tuple(_tail(linted)),
+    )
+
+
+def _verdict(linted: Linted) -> PlanVerdict:
+    everything = [each for table in linted.tables for each in table.findings]
+    parts = [counted(everything)] if everything else []
+    parts += [f"{plural(len(linted.tables), 'table')} checked"]
+    parts += [f"{len(linted.failures)} not readable"] if linted.failures else []
+    if linted.failures:
+        return PlanVerdict("bad", "Not all tables can be read", tuple(parts))
+    if linted.exit_code is not ExitCode.DONE:
+        return PlanVerdict("bad", "Errors found", tuple(parts))
+    if any(each.severity == "warning" for each in everything):
+        return PlanVerdict("pending", "Warnings found", tuple(parts))
+    return PlanVerdict("good", "Nothing found" if not everything else "Notes only", tuple(parts))
+
+
+def _tail(linted: Linted) -> Iterator[Block]:
+    if linted.unmatched:
+        yield Names(f"{plural(len(linted.unmatched), 'pattern')} without a table", linted.unmatched, warns=True)
+    quiet = tuple(sorted((each.name for each in linted.tables if not _shown(each)), key=natural_key))
+    if quiet:
+        yield Names(f"{plural(len(quiet), 'table')} without findings", quiet)
+
+
+def _shown(table: LintedTable) -> list[Finding]:
+    found = [each for each in table.findings if each.severity != "ignored"]
+    return sorted(found, key=lambda each: (_ORDER.index(each.severity), each.code))
+
+
+def _groups(tables: Sequence[LintedTable]) -> list[tuple[LintedTable, ...]]:
+    found: dict[Hashable, list[LintedTable]] = {}
+    for table in sorted(tables, key=lambda each: natural_key(each.name)):
+        shown = _shown(table)
+        if shown:
+            found.setdefault(tuple((each.code, each.severity, each.message) for each in shown), []).append(table)
+    return sorted(map(tuple, found.values()), key=lambda group: _ORDER.index(_shown(group[0])[0].severity))
+
+
+def _card(group: Sequence[LintedTable], context: Context) -> Card:
+    shown = _shown(group[0])
+    names = tuple(each.name for each in group)
+    details: list[Block] = [Names(f"All {len(names):,} tables", names)] if len(names) > 1 else []
+    for each in shown:
+        details += [Heading(each.code), Facts(tuple(_page(each)))]
+    return Card(
+        names=names,
+        state=shown[0].severity,
+        tone=_TONES[shown[0].severity],
+        mark="!" if shown[0].severity == "error" else "~",
+        effects=tuple(
+            Cell(f"{each.code}: {each.message}{_place(group[0].name, each, context)}", tone=_TONES[each.severity])
+            for each in shown
+        ),
+        details=tuple(details),
+    )
+
+
+def _place(table: str, finding: Finding, context: Context) -> str:
+    place = context.place(table, finding.about)
+    return f" (`{place}`)" if place else ""
+
+
+def _page(finding: Finding) -> Iterator[tuple[str, str]]:
+    rule = RULES.get(finding.code)
+    if rule:
+        yield "breaks", rule.breaks
+        yield "why", rule.why
+        yield "fix", rule.fix
+        yield "source", rule.source

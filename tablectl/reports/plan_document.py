@@ -1,0 +1,244 @@
+"""A plan as a document: groups of equal changes, the most important first, or each table by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+from tablectl.model.code import read_code
+from tablectl.model.plan import Change, Phase, Plan, Statement, TablePlan
+from tablectl.model.text import value_text
+from tablectl.reports.context import Context
+from tablectl.reports.document import (
+    Block,
+    Card,
+    Cell,
+    ChangeRow,
+    Changes,
+    Document,
+    Facts,
+    Fold,
+    Grid,
+    Heading,
+    Lines,
+    Listing,
+    Names,
+    Paragraph,
+    Row,
+    Tone,
+)
+from tablectl.reports.groups import FailureGroup, Group, Weight, failure_groups, plan_groups
+from tablectl.reports.style import plural
+from tablectl.reports.wording import (
+    PHASE_EFFECTS,
+    all_unchanged,
+    facts_text,
+    features_text,
+    forecast,
+    plan_parts,
+    plan_verdict,
+    shown_findings,
+    statement_facts,
+    table_readers,
+    unclustered_of_table,
+)
+
+_MOST_PLACES = 3
+_SHORT = 12
+"""Hexadecimal digits of a digest that are shown to people."""
+
+
+def plan_document(
+    plan: Plan, context: Context, groups: tuple[Group, ...] | None = None, *, each_table: bool = False
+) -> Document:
+    """The document of a plan. ``groups`` are those of ``plan_groups``, if they are known already.
+
+    With ``each_table``, every table is a group of its own.
+    """
+    failures = failure_groups(plan.failures)
+    groups = plan_groups(plan) if groups is None else groups
+    if each_table:
+        failures = tuple(FailureGroup((each.name,), each) for each in plan.failures)
+        groups = tuple(chain.from_iterable(_separate(group) for group in groups))
+    cards = (*map(failure_card, failures), *(_card(group, context) for group in groups))
+    rows = [_failure_row(group, index) for index, group in enumerate(failures)]
+    rows += [_row(group, context, len(failures) + index) for index, group in enumerate(groups)]
+    said = forecast(plan)
+    notes = [f"{text[:1].upper()}{text[1:]}." for text in [_weights(groups), "; ".join(said)] if text]
+    parts = plan_parts(plan)
+    return Document(
+        subject="Plan",
+        verdict=plan_verdict(plan, context.refused),
+        env=plan.env,
+        grave=any(group.weight in {Weight.REWRITE, Weight.LOCKOUT} for group in groups),
+        notes=tuple(notes),
+        facts=tuple(_facts(plan, context)),
+        overview=Grid("All changes, the most important first", ("Tables", "Change", "Impact"), tuple(rows))
+        if rows
+        else None,
+        cards=cards,
+        tail=tuple(_tail(plan)),
+        summary=tuple(Cell(part.text, tone="bad" if part.bad else "") for part in parts)
+        or (Cell(all_unchanged(plan), tone="good"),),
+    )
+
+
+def _weights(groups: Sequence[Group]) -> str:
+    """``1 full rewrite, 2 blocking``: the tables by their worst effect; empty if all are equal."""
+    counts = {weight: sum(len(each.tables) for each in groups if each.weight is weight) for weight in Weight}
+    said = [f"{count} {weight.word}" for weight, count in counts.items() if count]
+    return (
+        f"tables by their worst effect: {', '.join(said)}"
+        if len(said) > 1 or (groups and groups[0].weight <= Weight.LOCKOUT)
+        else ""
+    )
+
+
+def _separate(group: Group) -> list[Group]:
+    if len(group.tables) == 1:
+        return [group]
+    return [one for table in group.tables for one in plan_groups_of(table)]
+
+
+def plan_groups_of(table: TablePlan) -> tuple[Group, ...]:
+    """The group of one table."""
+    alone = Plan(format=1, tool="", dialect="", policies="", tables=(table,))
+    return plan_groups(alone)
+
+
+def _facts(plan: Plan, context: Context) -> Iterator[tuple[str, Cell]]:
+    if context.digest:
+        yield "Plan", Cell(context.digest[:_SHORT], code=True)
+    if context.plan_file:
+        yield "File", Cell(context.plan_file, code=True)
+    yield "Dialect", Cell(plan.dialect)
+    yield "Version", Cell(f"tablectl {plan.tool}")
+
+
+def _tail(plan: Plan) -> Iterator[Block]:
+    if plan.unmatched:
+        yield Names(f"{plural(len(plan.unmatched), 'pattern')} without a table", plan.unmatched, warns=True)
+    if plan.unchanged:
+        yield Names(f"{plural(len(plan.unchanged), 'table')} unchanged", plan.unchanged)
+
+
+def failure_card(group: FailureGroup) -> Card:
+    """The part of tables that cannot be read."""
+    failure = group.failure
+    said = [("error", failure.message), *([("hint", failure.hint)] if failure.hint else [])]
+    return Card(
+        names=group.names,
+        state="not readable",
+        tone="bad",
+        mark="x",
+        brief=(Facts(tuple(said)),),
+        details=_every_name(group.names),
+    )
+
+
+def _failure_row(group: FailureGroup, index: int) -> Row:
+    return Row(
+        (name_lines(group.names, "not readable", "bad"), (), (Cell(group.failure.message, tone="bad"),)),
+        index,
+        group.names,
+    )
+
+
+def name_lines(names: Sequence[str], state: str, tone: Tone) -> Lines:
+    """The cell with the names of a group: the state, at most three names, and the number of the others."""
+    shown = [Cell(each, code=True) for each in names[:3]]
+    more = [Cell(f"and {len(names) - 3:,} more")] if len(names) > 3 else []
+    return (Cell(state, tone=tone, badge=True), *shown, *more)
+
+
+def _row(group: Group, context: Context, index: int) -> Row:
+    changes = tuple(_change_line(change) for change in group.changes)
+    places = _places(group, context)
+    impact = tuple(Cell(each.text, tone=each.kind) for each in group.effects)
+    return Row(
+        (name_lines(group.names, group.weight.word, group.weight.kind), (*changes, *places), impact), index, group.names
+    )
+
+
+def _change_line(change: Change) -> Cell:
+    return Cell(f"{change.id}: {value_text(change.before)} → {value_text(change.after)}", code=True)
+
+
+def _places(group: Group, context: Context, change: str = "") -> Lines:
+    """The lines of the policies that declare a change of the tables of a group."""
+    found: dict[str, str] = {}
+    for table in group.tables:
+        for each in [change] if change else [each.id for each in group.changes]:
+            place = context.place(table.name, each)
+            if place:
+                found[place] = context.link(table.name, each)
+    shown = [Cell(place, code=True, href=href) for place, href in list(found.items())[:_MOST_PLACES]]
+    more = len(found) - _MOST_PLACES
+    return (*shown, *([Cell(f"and {more} more")] if more > 0 else []))
+
+
+def _card(group: Group, context: Context) -> Card:
+    table, alone = group.first, len(group.tables) == 1
+    rows = tuple(
+        ChangeRow(each.id, value_text(each.before), value_text(each.after), _places(group, context, each.id))
+        for each in group.changes
+    )
+    about = facts_text(table) if alone else f"{plural(len(group.tables), 'table')} with equal changes"
+    refused = group.weight is Weight.REFUSED
+    details: list[Block] = [] if alone else [*_every_table(group)]
+    details += [] if refused else _statements(table, alone=alone)
+    return Card(
+        names=group.names,
+        state=group.weight.word,
+        tone=group.weight.kind,
+        mark="!" if refused else "~",
+        effects=tuple(Cell(each.text, tone=each.kind) for each in group.effects),
+        brief=(Paragraph(about, "quiet"), Changes(rows)),
+        details=(*details, *_after(table, alone=alone)),
+    )
+
+
+def _every_name(names: tuple[str, ...]) -> tuple[Block, ...]:
+    return (Names(f"All {len(names):,} tables", names),) if len(names) > 1 else ()
+
+
+def _every_table(group: Group) -> Iterator[Block]:
+    rows = (Row(((Cell(each.name, code=True),), (Cell(facts_text(each)),))) for each in group.tables)
+    grid = Grid(f"All {len(group.tables):,} tables", ("Table", "Now"), tuple(rows))
+    yield Fold(f"All {len(group.tables):,} tables", (grid,))
+
+
+def _statements(table: TablePlan, *, alone: bool) -> Iterator[Block]:
+    if not alone:
+        yield Paragraph("The statements for the first table; the other tables get the same.")
+    for phase in Phase:
+        statements = [each for each in table.statements if each.phase is phase]
+        if statements:
+            yield Heading(phase.word.upper(), PHASE_EFFECTS[phase], phase.value)
+            yield from map(_listing, statements)
+    if len(table.undo) > 1:
+        yield Fold("Rollback (run in this order)", (Listing(tuple(map(read_code, table.undo))),))
+
+
+def _listing(statement: Statement) -> Listing:
+    note = (("not undone", statement.undo_note),) if statement.undo_note else ()
+    return Listing(
+        (read_code(statement.sql),), tuple(statement_facts(statement)), tuple(map(read_code, statement.undo)), note
+    )
+
+
+def _after(table: TablePlan, *, alone: bool) -> tuple[Block, ...]:
+    facts: list[tuple[str, str]] = []
+    if alone and table.location not in table.name:
+        facts.append(("location", table.location))
+    before, after = table.basis.protocol.protocol(), table.protocol_after.protocol()
+    if before != after:
+        facts.append(("protocol", f"{before.text()} → {after.text()}"))
+    if features := features_text(table):
+        facts.append(("features", features))
+    if unclustered := unclustered_of_table(table):
+        facts.append(("unclustered", f"{unclustered} is not clustered by these columns"))
+    if readers := table_readers(table):
+        facts.append(("readers", readers))
+    facts += [(each.code, f"{each.severity}: {each.message}") for each in shown_findings(table)]
+    return (Facts(tuple(facts)),) if facts else ()

@@ -1,0 +1,128 @@
+"""The state of a lake as a document: one row per table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tablectl.model.text import time_text
+from tablectl.reports.document import Block, Cell, Document, Grid, Lines, Names, Row, Tone
+from tablectl.reports.status import STATES, LakeStatus, TableState, TableStatus
+from tablectl.reports.style import plural, size_text
+from tablectl.reports.wording import PlanVerdict
+
+_TONES: dict[TableState, Tone] = {
+    "not readable": "bad",
+    "changed by others": "bad",
+    "catalog differs": "bad",
+    "unknown": "pending",
+    "not applied yet": "pending",
+    "never applied": "quiet",
+    "no policy": "quiet",
+    "as declared": "good",
+}
+_HEAD = ("Table", "State", "Differences", "Last apply", "Last write", "Protocol", "Debt", "Retention", "Checks")
+_SMALL = 16_000_000
+"""Bytes. Files that are smaller on average are called small."""
+_MANY = 100
+"""With fewer files, their size does not matter."""
+_MOST = 5
+
+
+def status_document(status: LakeStatus) -> Document:
+    """The document of a lake's state."""
+    drifted, unread = status.count("changed by others"), status.count("not readable")
+    total = len(status.tables)
+    parts = [f"{status.managed} of {plural(total, 'table')} have a policy"]
+    parts += [f"{count} {state}" for state in STATES if (count := status.count(state))]
+    if unread or status.failures:
+        verdict = PlanVerdict("bad", "Not all tables can be read", tuple(parts))
+    elif drifted:
+        verdict = PlanVerdict("pending", "Changed by others", tuple(parts))
+    elif status.count("not applied yet", "never applied", "unknown"):
+        verdict = PlanVerdict("pending", "Not all policies are applied", tuple(parts))
+    else:
+        verdict = PlanVerdict("good", "As declared" if total else "No tables", tuple(parts))
+    rows = tuple(map(_row, status.tables))
+    return Document(
+        subject="Status",
+        verdict=verdict,
+        env=status.env,
+        facts=(("Read", Cell(time_text(status.at))),),
+        overview=Grid("All tables, those that need attention first", _HEAD, rows, sortable=True) if rows else None,
+        tail=tuple(_tail(status)),
+        summary=tuple(map(Cell, parts)),
+    )
+
+
+def _tail(status: LakeStatus) -> Iterator[Block]:
+    if status.unmatched:
+        yield Names(f"{plural(len(status.unmatched), 'pattern')} without a table", status.unmatched, warns=True)
+    if status.failures:
+        yield Names("Not looked up", tuple(f"{each.name}: {each.message}" for each in status.failures))
+
+
+def _row(table: TableStatus) -> Row:
+    cells: tuple[Lines, ...] = (
+        (Cell(table.table, code=True), *([Cell(table.policy, tone="quiet")] if table.policy else [])),
+        (Cell(table.state, tone=_TONES[table.state], badge=True),),
+        tuple(_differences(table)),
+        _time(table.applied_at),
+        _time(table.written_at),
+        tuple(_protocol(table)),
+        tuple(_debt(table)),
+        tuple(_retention(table)),
+        tuple(_checks(table)),
+    )
+    return Row(cells, words=(table.table,))
+
+
+def _differences(table: TableStatus) -> Iterator[Cell]:
+    if table.error:
+        yield Cell(table.error, tone="bad")
+    yield from (Cell(each, code=True) for each in table.differences[:_MOST])
+    if len(table.differences) > _MOST:
+        yield Cell(f"and {len(table.differences) - _MOST} more")
+    if table.changed_by:
+        when = f", {time_text(table.changed_at)}" if table.changed_at else ""
+        yield Cell(f"by {table.changed_by}{when}", tone="bad")
+
+
+def _time(at: int | None) -> Lines:
+    text = time_text(at) if at else ""
+    return (Cell(text.removesuffix(" UTC")),) if text else ()
+
+
+def _protocol(table: TableStatus) -> Iterator[Cell]:
+    if table.reader is not None:
+        yield Cell(f"{table.reader}, {table.writer}")
+    if table.features:
+        shown = ", ".join(table.features[:_MOST])
+        yield Cell(
+            f"{shown} and {len(table.features) - _MOST} more" if len(table.features) > _MOST else shown, tone="quiet"
+        )
+    yield from (Cell(each, tone="bad") for each in table.locked_out)
+
+
+def _debt(table: TableStatus) -> Iterator[Cell]:
+    if table.files is not None and table.bytes is not None:
+        yield Cell(f"{plural(table.files, 'file')}, {size_text(table.bytes)}")
+    if table.file_bytes is not None and table.file_bytes < _SMALL and (table.files or 0) >= _MANY:
+        yield Cell(f"small files: {size_text(table.file_bytes)} on average", tone="pending")
+    if table.vectors:
+        yield Cell(plural(table.vectors, "deletion vector"), tone="pending")
+    if table.unclustered_bytes:
+        yield Cell(f"{size_text(table.unclustered_bytes)} not clustered", tone="pending")
+
+
+def _retention(table: TableStatus) -> Iterator[Cell]:
+    if table.log_retention:
+        yield Cell(f"log {table.log_retention.removeprefix('interval ').removesuffix(' (default)')}")
+    if table.file_retention:
+        yield Cell(f"files {table.file_retention.removeprefix('interval ').removesuffix(' (default)')}")
+
+
+def _checks(table: TableStatus) -> Iterator[Cell]:
+    if table.isolation:
+        yield Cell(f"isolation {table.isolation}")
+    if table.findings:
+        yield Cell(", ".join(table.findings), tone="pending")

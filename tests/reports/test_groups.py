@@ -1,0 +1,119 @@
+"""Equal changes are one group, and the group that matters most comes first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from time import perf_counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tablectl.model.plan import Plan, Rewrite, TableFailure, TablePlan
+from tablectl.model.text import natural_key
+from tablectl.reports.context import Context
+from tablectl.reports.groups import Weight, failure_groups, plan_groups
+from tablectl.reports.plan_markdown import plan_markdown
+from tablectl.reports.plan_text import plan_text
+from tablectl.reports.style import Style
+from tests.reports.fleet import fleet, renamed
+
+Golden = Callable[[str, str], None]
+Planned = Callable[..., TablePlan]
+
+
+def of(*tables: TablePlan) -> Plan:
+    return Plan(format=1, tool="0.1.0", dialect="oss", policies="0" * 64, tables=tables)
+
+
+@pytest.mark.parametrize(("count", "distinct"), [(1, 1), (9, 7), (200, 1), (10_000, 40)])
+def test_text_and_comment_of_a_fleet(golden: Golden, table_planned: Planned, count: int, distinct: int) -> None:
+    plan = fleet(table_planned, count, distinct)
+    assert len(plan_groups(plan)) == distinct
+    golden(f"fleet-{count}.txt", plan_text(plan, Style()))
+    golden(f"fleet-{count}.md", plan_markdown(plan, Context(plan_file="plans/today.json")))
+
+
+def test_two_hundred_equal_tables_fit_one_terminal_screen(table_planned: Planned) -> None:
+    table = table_planned(
+        "lake.sales.model",
+        {},
+        {"isolation": "Serializable", "deletion_vectors": "enabled", "clustering": ("customer_id",)},
+    )
+    text = plan_text(of(*(renamed(table, number) for number in range(200))), Style(width=80))
+    assert len(text.splitlines()) <= 24
+
+
+def test_verbose_shows_each_table_in_natural_order(table_planned: Planned) -> None:
+    text = plan_text(fleet(table_planned, 12, 1), Style(), verbose=True)
+    names = re.findall(r"(?m)^~ (\S+)", text)
+    assert names == [f"lake.sales.t{number}" for number in range(1, 13)]
+    assert text.count("ALTER TABLE `lake`.`sales`.`t10`") >= 1
+
+
+def test_a_difference_in_value_impact_or_statement_is_another_group(table_planned: Planned) -> None:
+    table = table_planned("lake.sales.model", {"properties": {"a": "1"}}, {"properties": {"a": "2"}})
+    one, other = renamed(table, 1), renamed(table, 2)
+    assert len(plan_groups(of(one, other))) == 1
+    value = replace(other, changes=(replace(other.changes[0], before="x"),))
+    impact = replace(other, statements=(replace(other.statements[0], fails="everything fails"),))
+    statement = replace(other, statements=(replace(other.statements[0], sql="ALTER TABLE x"),))
+    for different in (value, impact, statement):
+        assert len(plan_groups(of(one, different))) == 2
+
+
+def test_sizes_are_added_up(table_planned: Planned) -> None:
+    table = table_planned("lake.sales.model", {}, {"properties": {"a": "2"}})
+
+    def rewriting(number: int, size: int | None) -> TablePlan:
+        rewrite = Rewrite(vectors=None, everything=True, files_at_most=number, bytes_at_most=size)
+        made = renamed(table, number)
+        return replace(made, statements=(replace(made.statements[0], rewrite=rewrite),))
+
+    (group,) = plan_groups(of(rewriting(3, 1_000), rewriting(4, 500)))
+    assert group.weight is Weight.REWRITE
+    assert group.effects[0].text == "rewrites all data of 2 tables: 7 files, 1.5 kB"
+    (unknown,) = plan_groups(of(rewriting(3, 1_000), rewriting(4, None)))
+    assert unknown.effects[0].text.endswith("7 files, 1.0 kB and what 1 table of unknown size holds")
+
+
+def test_groups_are_ordered_by_weight(plan: Plan) -> None:
+    weights = [group.weight for group in plan_groups(plan)]
+    assert weights == sorted(weights)
+    assert weights[0] is Weight.REFUSED
+
+
+def test_every_refusal_comes_with_its_fix(plan: Plan) -> None:
+    refused = plan_groups(plan)[0]
+    said = [each.text for each in refused.effects]
+    for refusal in refused.first.refusals:
+        assert any(refusal.reason in text for text in said)
+        assert f"fix: {refusal.fix}" in said
+
+
+def test_tables_that_cannot_be_read_for_one_reason_are_one_group() -> None:
+    failures = [TableFailure(name=f"lake.s.t{n}", message=f"/lake/t{n}/_delta_log: permission denied") for n in (10, 9)]
+    other = TableFailure(name="lake.s.x", message="/lake/x: not a Delta table")
+    found = failure_groups([*failures, other])
+    assert [group.names for group in found] == [("lake.s.t9", "lake.s.t10"), ("lake.s.x",)]
+
+
+def test_ten_thousand_tables_take_seconds(table_planned: Planned) -> None:
+    plan = fleet(table_planned, 10_000, 40)
+    started = perf_counter()
+    plan_groups(plan)
+    assert perf_counter() - started < 20
+
+
+@given(st.lists(st.integers(0, 10**30), min_size=2, max_size=6))
+def test_numbers_in_names_are_ordered_by_their_value(numbers: list[int]) -> None:
+    names = [f"t{number}x" for number in numbers]
+    assert sorted(names, key=natural_key) == [f"t{number}x" for number in sorted(numbers)]
+
+
+@given(st.text(max_size=30), st.text(max_size=30))
+def test_any_two_names_can_be_compared(one: str, other: str) -> None:
+    assert (natural_key(one) < natural_key(other)) in {True, False}
+    assert len(natural_key("9" * 1_000_000)) == 3
