@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from tablectl.cli import lock
+from tablectl.cli import lock as lock_module
 from tablectl.cli.scaffold import CI_FILES, scaffold
 from tablectl.model.install import CiSystem, parse_source
 from tests.cli.conftest import Cli, Repository
@@ -244,7 +245,7 @@ def test_pip_records_where_it_installed_from(
             return None if record is None else json.dumps(record)
 
     monkeypatch.undo()
-    monkeypatch.setattr("tablectl.cli.lock.metadata.distribution", lambda _name: Installed())
+    monkeypatch.setattr(lock_module.metadata, "distribution", lambda _name: Installed())
     found = lock.recorded_source()
     assert (found and found[0].text) == source
 
