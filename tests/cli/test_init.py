@@ -8,6 +8,7 @@ import re
 import shutil
 import stat
 import subprocess
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ import pytest
 import yaml
 
 from tablectl.cli import lock
-from tablectl.cli import lock as lock_module
 from tablectl.cli.scaffold import CI_FILES, scaffold
 from tablectl.model.install import CiSystem, parse_source
 from tests.cli.conftest import Cli, Repository
@@ -245,7 +245,7 @@ def test_pip_records_where_it_installed_from(
             return None if record is None else json.dumps(record)
 
     monkeypatch.undo()
-    monkeypatch.setattr(lock_module.metadata, "distribution", lambda _name: Installed())
+    monkeypatch.setattr(metadata, "distribution", lambda _name: Installed())
     found = lock.recorded_source()
     assert (found and found[0].text) == source
 
