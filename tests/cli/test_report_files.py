@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from tablectl.cli import report_files as report_files_module
 from tablectl.model.errors import TablectlError
 from tests.cli.conftest import Cli, FakeSpark, Repository
 
@@ -144,7 +145,7 @@ def test_a_disk_that_is_full_after_the_commit(
     def full(path: Path, _data: bytes) -> None:
         raise TablectlError(f"{path}: No space left on device")
 
-    monkeypatch.setattr("tablectl.cli.report_files.write_file", full)
+    monkeypatch.setattr(report_files_module, "write_file", full)
     result = cli("apply", "--yes", "--report", "run.md")
     assert (result.code, "run.md: No space left on device" in result.err) == (5, True)
     assert "applied and verified" in result.out
