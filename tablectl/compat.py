@@ -5,17 +5,17 @@ from __future__ import annotations
 import sys
 from datetime import datetime, timezone
 
-__all__ = ["UTC", "ParamSpec", "Self", "StrEnum", "parse_time"]
+__all__ = ["UTC", "ParamSpec", "Self", "StrEnum", "Unpack", "parse_time"]
 
 UTC = timezone.utc  # `datetime.UTC` came with Python 3.11
 
 if sys.version_info >= (3, 11):
     from enum import StrEnum
-    from typing import ParamSpec, Self
+    from typing import ParamSpec, Self, Unpack
 else:
     from enum import Enum
 
-    from typing_extensions import ParamSpec, Self
+    from typing_extensions import ParamSpec, Self, Unpack
 
     class StrEnum(str, Enum):
         """A text and a member; prints as the text."""
