@@ -5,17 +5,17 @@ from __future__ import annotations
 import sys
 from datetime import datetime, timezone
 
-__all__ = ["UTC", "ParamSpec", "Self", "StrEnum", "Unpack", "parse_time"]
+__all__ = ["UTC", "ParamSpec", "Self", "StrEnum", "parse_time"]
 
 UTC = timezone.utc  # `datetime.UTC` came with Python 3.11
 
 if sys.version_info >= (3, 11):
     from enum import StrEnum
-    from typing import ParamSpec, Self, Unpack
+    from typing import ParamSpec, Self
 else:
     from enum import Enum
 
-    from typing_extensions import ParamSpec, Self, Unpack
+    from typing_extensions import ParamSpec, Self
 
     class StrEnum(str, Enum):
         """A text and a member; prints as the text."""

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tablectl.compat import Unpack
 from tablectl.leases.guards import GuardMode
 from tablectl.writers.guard import Guard
 from tablectl.writers.options import GuardOptions, GuardSettings, ModeName, Table, guard_options
 from tablectl.writers.wrappable import check_plain
 
 if TYPE_CHECKING:  # newer than the oldest Python of a writer
-    
+    from typing import Unpack
+
 Batch = Callable[[Any, int], Any]
 """What ``foreachBatch`` accepts: a function of the batch's DataFrame and its number."""
 

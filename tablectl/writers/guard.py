@@ -17,7 +17,7 @@ from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tablectl.compat import ParamSpec, Self, Unpack
+from tablectl.compat import ParamSpec, Self
 from tablectl.delta.names import canonical_location, is_local
 from tablectl.engine.describe import locate
 from tablectl.leases.clock import SystemClock
@@ -34,7 +34,8 @@ from tablectl.writers.options import GuardOptions, GuardSettings, ModeName, Tabl
 from tablectl.writers.wrappable import check_plain
 
 if TYPE_CHECKING:
-    
+    from typing import Unpack
+
 _UNGUARDED = "this write goes on without a look at the gate, and an apply may fail it"
 _NEW = "%s: there is no Delta table, and so no guard"
 

@@ -96,7 +96,7 @@ def test_the_parents_of_the_writers_set_import_nothing() -> None:
         assert not list(_imports(parent))
 
 
-_AFTER_3_9 = {"ParamSpec", "Self", "Unpack", "TypeAlias", "assert_never", "StrEnum", "UTC"}
+_AFTER_3_9 = {"ParamSpec", "Self", "TypeAlias", "assert_never", "StrEnum", "UTC"}
 
 
 def test_the_set_runs_on_python_3_9() -> None:
