@@ -78,7 +78,7 @@ def test_masked_values(cli: Cli, one: Repository) -> None:
     (one.root / "tablectl.yaml").write_text("reports: {mask: ['*.password']}\n")
     for form in ("text", "json", "markdown", "sarif", "junit", "html"):
         result = cli("plan", "--format", form, "--out", "p.json", "--detailed-exitcode")
-        assert "db.password" in result.out
+        assert ("db.password" in result.out) == (form != "sarif"), "no results of wanted changes"
         assert "hunter2" not in result.out
         assert "hunter2" not in cli("show", "p.json", "--format", form).out
     assert "hunter2" in Path("p.json").read_text()
