@@ -307,6 +307,9 @@ def show(
     ctx: typer.Context,
     plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="Plan file written by `tablectl plan --out`.")],
     format: FormOpt = ReportFormat.TEXT,  # noqa: A002
+    against: Annotated[
+        Path | None, typer.Option("--against", metavar="OTHER", help="Show only what changed since this plan file.")
+    ] = None,
     report: ReportOpt = None,
     verbose: VerboseOpt = False,
     var: VarOpt = None,
@@ -318,6 +321,12 @@ def show(
     from tablectl.cli.show import show_command  # noqa: PLC0415
 
     request = replace(_request(None, var), verbose=verbose)
+    if against is not None:
+        from tablectl.cli.show import compare_command  # noqa: PLC0415
+
+        if format is not ReportFormat.TEXT or report:
+            raise UsageError("--against prints text only", "leave --format and --report out")
+        return compare_command(plan_file, against, request, ctx.obj)
     return show_command(plan_file, request, ctx.obj, ReportFiles.of(format, report, plan_file))
 
 
@@ -585,6 +594,13 @@ def explain(
         from tablectl.cli.explain import explain_key_command  # noqa: PLC0415
 
         return explain_key_command(what, _request(None, None, env), ctx.obj, format)
+    from tablectl.model.own_words import find_own_word  # noqa: PLC0415
+
+    own = find_own_word(what) if table is None else None
+    if own is not None:
+        from tablectl.cli.explain_own_word import explain_own_word_command  # noqa: PLC0415
+
+        return explain_own_word_command(own, ctx.obj, format)
     from tablectl.conflicts.glossary import find_term, looks_like_a_term  # noqa: PLC0415
     from tablectl.policies.attribute_types import SHAPES  # noqa: PLC0415
 
@@ -740,6 +756,28 @@ def _source(text: str) -> InstallSource:
         return parse_source(text)
     except ValueError as error:
         raise UsageError(f"--source {text!r}: {error}") from error
+
+
+@app.command()
+def doctor(
+    ctx: typer.Context,
+    paths: PathsArg = None,
+    engine: Annotated[bool, typer.Option("--engine", help="Also start the engine and list its catalog.")] = False,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Do not write a test record: for machines that only plan.")
+    ] = False,
+    var: VarOpt = None,
+    env: EnvOpt = None,
+    format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
+    remote: RemoteOpt = None,
+) -> int:
+    """Check what plan and apply need here: Java, Spark, stores, credentials, rights, clock. Says what to do.
+
+    Example: tablectl doctor --engine
+    """
+    from tablectl.cli.doctor import DoctorOptions, doctor_command  # noqa: PLC0415
+
+    return doctor_command(_request(paths, var, env, remote), ctx.obj, format, DoctorOptions(engine, read_only))
 
 
 @app.command()

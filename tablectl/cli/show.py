@@ -12,6 +12,7 @@ from tablectl.cli.request import CommandRequest
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.plan import Plan
 from tablectl.project import Project
+from tablectl.reports.plan_comparison import comparison_text
 from tablectl.reports.render import render_plan
 from tablectl.saved_plan import read_plan
 from tablectl.version import __version__
@@ -27,6 +28,14 @@ def show_command(path: Path, request: CommandRequest, out: Output, reports: Repo
         context = plan_context(plan, project, request, out, reports)
         mask, verbose = project.mask, request.verbose
         reports.write(lambda form, style: render_plan(plan, form, style, mask, context, verbose=verbose), out)
+    return ExitCode.DONE
+
+
+def compare_command(path: Path, against: Path, request: CommandRequest, out: Output) -> ExitCode:
+    """Show what changed between two plan files."""
+    plan, other = read_plan(path, to_apply=False), read_plan(against, to_apply=False)
+    with _project_of(plan, request, out) as project:
+        out.result(comparison_text(project.mask.plan(plan), project.mask.plan(other), out.style))
     return ExitCode.DONE
 
 

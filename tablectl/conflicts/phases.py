@@ -127,7 +127,8 @@ def _casualties(forecasts: Sequence[Forecast]) -> str:
     ways: dict[str, list[str]] = {each.writer.name: [] for each in forecasts}
     for each in forecasts:
         if not each.outcome.succeeds:
-            ways[each.writer.name].append(each.outcome.conflict.exception if each.outcome.conflict else _UNDOCUMENTED)
+            conflict, client = each.outcome.conflict, each.writer.current.client
+            ways[each.writer.name].append(conflict.raised_by(client) if conflict else _UNDOCUMENTED)
     groups: dict[str, list[str]] = {}
     for name, ends in ways.items():
         if ends:

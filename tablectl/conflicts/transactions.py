@@ -115,6 +115,10 @@ class Conflict(StrEnum):
         """The class that Spark raises."""
         return _EXCEPTIONS[self.value]
 
+    def raised_by(self, client: Client) -> str:
+        """The class that this client raises: that of Spark, unless its family has one class for all conflicts."""
+        return client.family.commit_error or self.exception
+
 
 _EXCEPTIONS = {
     "DELTA_PROTOCOL_CHANGED": "ProtocolChangedException",

@@ -44,6 +44,8 @@ class ClientFamily:
     """Whether its conflict rules follow from its source code, and not from documentation."""
     crate_versions_below: tuple[int, ...] = ()
     """Below this version, the number may be that of the crate or that of the Python package."""
+    commit_error: str = ""
+    """The one exception that it raises for every conflict; empty if each conflict has its own."""
     partitions_in_commits: bool = True
     """Whether the partition columns that its commits name are those of the write, and not of the table."""
 
@@ -65,6 +67,7 @@ DELTA_RS = ClientFamily(
     runs_sql=False,
     records_blind_appends=False,
     crate_versions_below=(1,),
+    commit_error="CommitFailedError",
     partitions_in_commits=False,
 )
 KERNEL = ClientFamily(

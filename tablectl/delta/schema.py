@@ -26,6 +26,8 @@ class Field:
     """The fields of structs inside an array or a map."""
     identity: bool = False
     """Whether Delta generates the values (``GENERATED … AS IDENTITY``)."""
+    generated: str = ""
+    """The expression from which Delta computes the values (``GENERATED ALWAYS AS``); empty for other columns."""
     bytewise: bool = True
     """Whether strings compare byte by byte. False for ``CHAR``, which is padded, and for collations."""
 
@@ -126,6 +128,7 @@ def _parse_field(field: Any) -> Field:
         fields=_parse_fields(kind) if isinstance(kind, dict) and name == "struct" else (),
         within=_parse_within(kind) if isinstance(kind, dict) and name != "struct" else (),
         identity="delta.identity.start" in metadata,
+        generated=str(metadata.get("delta.generationExpression", "")),
         bytewise="__COLLATIONS" not in metadata and "char(" not in _declared(metadata).replace("varchar(", ""),
     )
 

@@ -5,6 +5,7 @@ Precedence, lowest first: the file, the section of an environment, variables ``T
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -166,6 +167,8 @@ class Config:
     """Every environment of the file, resolved as if it were the selected one."""
     environment: str = ""
     """The selected environment; empty for the top level alone."""
+    confined_to: str = ""
+    """The directory that policy files of an untrusted branch must be in; empty if the branch is trusted."""
 
     @property
     def severities(self) -> Severities:
@@ -277,6 +280,7 @@ _KEYS: Mapping[str, Takes] = {
         {
             "catalog": "The catalog of identifiers with two parts.",
             "dialect": "The dialect of statements.",
+            "runtime": "The Databricks Runtime of the engine, such as 15.4.",
             "remote": "A Spark Connect server to use instead of a Spark session in this process.",
             "conf": "Spark settings of a session in this process.",
             "exclusive_commits": "Whether concurrent commits of several drivers exclude each other, which the engine's "
@@ -407,7 +411,14 @@ def load_config(directory: Path, environ: Mapping[str, str], env: str | None = N
     assert isinstance(known, Config)
     if chosen and chosen not in known.env:
         raise _no_such(chosen, known, "" if env is not None else f", which {ENV} names")
-    return replace(config, env=known.env, environment=chosen)
+    confined = _checkout_of(directory) if environ.get(BASE) else ""
+    return replace(config, env=known.env, environment=chosen, confined_to=confined)
+
+
+def _checkout_of(directory: Path) -> str:
+    """The checkout of a directory, or itself outside of one, with links resolved."""
+    here = Path(os.path.realpath(directory))
+    return str(next((each for each in (here, *here.parents) if (each / ".git").exists()), here))
 
 
 def signers_of(directory: Path, environ: Mapping[str, str], *, required: bool = False) -> Path | None:

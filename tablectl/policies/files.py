@@ -14,20 +14,23 @@ _SUFFIXES = (".yaml", ".yml")
 _START = "to start here: `tablectl init`, or `tablectl import TABLES… --output policies/tables.yaml` for live tables"
 
 
-def read_files(paths: Sequence[Path], problems: list[Problem]) -> dict[Path, bytes]:
+def read_files(paths: Sequence[Path], problems: list[Problem], root: str = "") -> dict[Path, bytes]:
     """The bytes of the files that ``find_files`` finds. Unreadable files are reported and left out."""
-    contents = ((path, read_bytes(path, problems)) for path in find_files(paths, problems))
+    contents = ((path, read_bytes(path, problems)) for path in find_files(paths, problems, root))
     return {path: data for path, data in contents if data is not None}
 
 
-def find_files(paths: Sequence[Path], problems: list[Problem]) -> tuple[Path, ...]:
+def find_files(paths: Sequence[Path], problems: list[Problem], root: str = "") -> tuple[Path, ...]:
     """The files in ``paths`` and every ``*.yaml`` and ``*.yml`` in its directories, sorted, without duplicates.
 
     Names in directories that start with a dot are skipped. Links are followed, and loops of links are followed once.
+    With ``root``, a link that leads out of this directory is reported, and not followed.
     """
     found: dict[str, Path] = {}
     for path in paths:
-        inside = tuple(_walk(path, problems)) if _is_directory(path) else (path,)
+        if not _stays(path, root, problems):
+            continue
+        inside = tuple(_walk(path, problems, root)) if _is_directory(path) else (path,)
         if not inside:
             hint = "name a file, or the directory that holds the policies"
             problems.append(Problem(shown_path(path), 0, 0, "no *.yaml or *.yml file in this directory", hint))
@@ -45,7 +48,16 @@ def _is_directory(path: Path) -> bool:
         return False
 
 
-def _walk(top: Path, problems: list[Problem]) -> Iterator[Path]:
+def _stays(path: Path, root: str, problems: list[Problem]) -> bool:
+    """Whether a path is below a directory with all links resolved. Reports it otherwise."""
+    if not root or f"{os.path.realpath(path)}/".startswith(f"{root.rstrip('/')}/"):
+        return True
+    hint = "a branch can only plan its own files: an error about another file would show a part of it"
+    problems.append(Problem(shown_path(path), 0, 0, "a link that leads out of the repository", hint))
+    return False
+
+
+def _walk(top: Path, problems: list[Problem], root: str) -> Iterator[Path]:
     def unreadable(error: OSError) -> None:
         problems.append(Problem(shown_path(Path(error.filename)), 0, 0, f"cannot be read: {error.strerror}"))
 
@@ -56,9 +68,11 @@ def _walk(top: Path, problems: list[Problem]) -> Iterator[Path]:
             folders.clear()
             continue
         seen.add(real)
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and _stays(Path(folder, name), root, problems)
+        )
         for name in sorted(names):
-            if name.endswith(_SUFFIXES) and not name.startswith("."):
+            if name.endswith(_SUFFIXES) and not name.startswith(".") and _stays(Path(folder, name), root, problems):
                 yield Path(folder) / name
 
 

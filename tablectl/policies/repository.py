@@ -64,7 +64,7 @@ def open_repository(
 ) -> tuple[Repository, Specs]:
     """The files in ``paths`` and the policies in them. Raises as ``load_specs``."""
     problems: list[Problem] = []
-    files = read_files(policy_paths(paths, config, directory), problems)
+    files = read_files(policy_paths(paths, config, directory), problems, config.confined_to)
     reading = ValueReader(
         variables, config.engine.dialect, config.engine.catalog, problems, MaskedKeys(config.reports.mask)
     )

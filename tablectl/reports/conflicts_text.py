@@ -128,7 +128,7 @@ def reason_lines(cells: Iterable[Cell], setting: ConflictContext, listed: Listed
     order = sorted(groups.items(), key=lambda each: list(CellVerdict).index(each[0].verdict), reverse=True)
     for why, pairs in order:
         may = why.verdict is CellVerdict.UNKNOWN
-        lines += [*_why(why, style), *pairs_lines(pairs, listed, style, may=may)]
+        lines += [*_why(why, setting, style), *pairs_lines(pairs, listed, style, may=may)]
         for index, way in enumerate(why.ways):
             lines += style.prose("avoid" if index == 0 else "or", way, 4)
     if any(not why.ways for why in groups):
@@ -136,10 +136,10 @@ def reason_lines(cells: Iterable[Cell], setting: ConflictContext, listed: Listed
     return lines
 
 
-def _why(why: _Why, style: Style) -> list[str]:
+def _why(why: _Why, setting: ConflictContext, style: Style) -> list[str]:
     conflict = why.outcome.conflict
     mark = style.paint(why.verdict.mark, _COLOURS[why.verdict], "bold")
-    title = f"{conflict.exception}: " if conflict else ""
+    title = f"{conflict.raised_by(setting.client)}: " if conflict else ""
     first, *rest = wrapped(f"{title}{why.outcome.reason} ({why.outcome.source})", 4, style)
     return [f"  {mark} {first.strip()}", *rest]
 

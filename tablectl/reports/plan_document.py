@@ -84,10 +84,14 @@ def plan_document(
 
 
 def _weights(groups: Sequence[Group]) -> str:
-    """``1 table full rewrite, 2 tables blocking``: the tables by their worst effect; empty if all are equal."""
+    """``1 full rewrite, 2 blocking``: the tables by their worst effect; empty if all are equal."""
     counts = {weight: sum(len(each.tables) for each in groups if each.weight is weight) for weight in Weight}
-    said = [f"{plural(count, 'table')} {weight.word}" for weight, count in counts.items() if count]
-    return f"by weight: {', '.join(said)}" if len(said) > 1 or (groups and groups[0].weight <= Weight.LOCKOUT) else ""
+    said = [f"{count} {weight.word}" for weight, count in counts.items() if count]
+    return (
+        f"tables by their worst effect: {', '.join(said)}"
+        if len(said) > 1 or (groups and groups[0].weight <= Weight.LOCKOUT)
+        else ""
+    )
 
 
 def _separate(group: Group) -> list[Group]:

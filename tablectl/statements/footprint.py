@@ -53,6 +53,8 @@ class Footprint:
     """Whether it adds a file if it changes a row."""
     draws: bool = False
     """Whether it may generate identity values, and commits metadata for them."""
+    surely_reads: bool = True
+    """Whether it registers ``reads`` whatever the optimizer does: not for a query that may be left out or emptied."""
     evolves: bool = False
     """Whether it may change the table's schema."""
     plain: bool | None = True
@@ -93,22 +95,24 @@ def _footprint(statement: ParsedStatement, subject: StatementTable, *, documente
         case exp.Insert():
             found = _Insert(node, scope, queries).footprint(statement.kind)
         case _:
-            found = _rewrite(statement, scope)
+            found = _rewrite(statement, scope, subject)
     own = queries.own_reads()
-    reads = either([*own, *([found.reads] if found.reads else [])]) if own else found.reads
+    regions = [each.region for each in own]
+    reads = either([*regions, *([found.reads] if found.reads else [])]) if own else found.reads
+    sure = found.reads is not None or any(each.certain for each in own)
     if own and found.kind is Kind.APPEND:
         found = replace(found, kind=Kind.READING_INSERT, plain=None)
-    return replace(found, reads=reads, evolves=statement.evolves, assumed=queries.others())
+    return replace(found, reads=reads, surely_reads=sure, evolves=statement.evolves, assumed=queries.others())
 
 
-def _rewrite(statement: ParsedStatement, scope: Scope) -> Footprint:
+def _rewrite(statement: ParsedStatement, scope: Scope, subject: StatementTable) -> Footprint:
     """The footprint of UPDATE, DELETE and TRUNCATE."""
     node = statement.node
     condition = _condition(node)
     reading, rows = registered_by_rewrite(condition, scope), admits(condition, scope)
     adds = rows
     if isinstance(node, exp.Update):
-        assigned = _assigned(node.expressions, scope, {})
+        assigned = _assigned(node.expressions, scope, subject, {})
         adds = either([rows, _moved(rows, assigned)]) if assigned else rows
     elif all(scope.places(part) <= {ConditionPlace.PARTITION} for part in conjuncts(condition)):
         adds = NOWHERE  # a DELETE on partition columns only removes whole files
@@ -118,7 +122,7 @@ def _rewrite(statement: ParsedStatement, scope: Scope) -> Footprint:
         rewrites=rows,
         adds=adds,
         surely_adds=isinstance(node, exp.Update),
-        plain=_plain([condition]),
+        plain=_plain([condition], scope),
         passed_over=reading.passed_over,
     )
 
@@ -158,7 +162,7 @@ class _Merge:
             adds=either(added),
             surely_adds=not any(isinstance(when.args["then"], exp.Var) for when in whens),
             draws=bool(inserts) and self.queries.subject.identity,
-            plain=_plain([on, *(when.args.get("condition") for when in whens)]),
+            plain=_plain([on, *(when.args.get("condition") for when in whens)], self.scope),
             filtered=any(
                 self.scope.places(part) <= {ConditionPlace.PARTITION, ConditionPlace.DATA} for part in conjuncts(on)
             ),
@@ -206,7 +210,7 @@ class _Merge:
         if not isinstance(then, exp.Update):
             return NOWHERE
         known = {(name, name): limits.named(name, name) for name in self.scope.partitions}
-        assigned = _assigned(then.expressions, self.scope, known)
+        assigned = _assigned(then.expressions, self.scope, self.queries.subject, known)
         starred = any(isinstance(each, exp.Star) for each in then.expressions)
         stay = {mine for mine, theirs in self._equal() if mine == theirs and starred}
         moved = {name: values for name, values in assigned.items() if name not in stay}
@@ -242,7 +246,7 @@ class _Insert:
             rewrites=NOWHERE,
             adds=both(given, self._rows(frozenset(fixed))),
             surely_adds=True,
-            draws=self.queries.subject.identity,
+            draws=self._draws(fixed),
         )
         condition = self.node.args.get("where")
         if condition is not None:
@@ -253,6 +257,19 @@ class _Insert:
             return plain
         replaced = given if fixed else ANYWHERE
         return replace(plain, reads=replaced, rewrites=replaced)
+
+    def _draws(self, fixed: Mapping[str, exp.Expr]) -> bool:
+        """Whether it may generate identity values: not if it gives a value for each of these columns."""
+        identity = {field.name.casefold() for field in self.queries.subject.schema.fields if field.identity}
+        if not identity or self.node.args.get("by_name"):
+            return bool(identity)
+        query, listed = self.node.expression, isinstance(self.node.this, exp.Schema)
+        named = set(self._columns(frozenset(fixed)) or ()) if listed or isinstance(query, exp.Values) else set()
+        defaults = query is None or any(
+            isinstance(each, exp.Var | exp.Column) and each.name.upper() == "DEFAULT"
+            for each in query.find_all(exp.Var, exp.Column)
+        )
+        return defaults or not identity <= named
 
     def _as_stored(self, region: Region) -> Region:
         """The partitions of a region's rows as stored: Delta stores an empty string in a partition column as null."""
@@ -301,9 +318,15 @@ Known = Mapping[tuple[str, str], Values]
 """The values that a target column gets from a source column, by both folded names."""
 
 
-def _assigned(assignments: Sequence[exp.Expr], scope: Scope, known: Known) -> dict[str, Values]:
-    """The values that an UPDATE assigns to partition columns."""
-    given: dict[str, Values] = {}
+def _assigned(
+    assignments: Sequence[exp.Expr], scope: Scope, subject: StatementTable, known: Known
+) -> dict[str, Values]:
+    """The values that an UPDATE assigns to partition columns. Delta computes a generated column again from the
+    columns that are assigned, so its value is unknown.
+    """
+    columns = [each.this for each in assignments if isinstance(each, exp.EQ) and isinstance(each.this, exp.Column)]
+    parts = [part.name for column in columns for part in column.parts]
+    given: dict[str, Values] = dict.fromkeys(subject.generated_from(parts), EVERY_VALUE)
     for each in assignments:
         column = each.this if isinstance(each, exp.EQ) else None
         if isinstance(each, exp.Star):
@@ -346,10 +369,16 @@ def _moved(rows: Region, assigned: Mapping[str, Values]) -> Region:
     return both(either([Region((box,), rows.exact) for box in kept]), _box(assigned))
 
 
-def _plain(conditions: Sequence[exp.Expr | None]) -> bool | None:
+def _plain(conditions: Sequence[exp.Expr | None], scope: Scope) -> bool | None:
     """Whether row-level concurrency supports these conditions (D44): nothing nested, no subquery, nothing random."""
     given = [condition for condition in conditions if condition is not None]
-    nested = any(len(column.parts) > 2 for condition in given for column in condition.find_all(exp.Column))
+    nested = any(_is_nested(column, scope) for condition in given for column in condition.find_all(exp.Column))
     if nested or any(has_subquery(condition) for condition in given):
         return False
     return all(isinstance(node, _PLAIN) for condition in given for node in condition.walk()) or None
+
+
+def _is_nested(column: exp.Column, scope: Scope) -> bool:
+    """Whether a name refers to a field of a struct: ``table.column.field``, or ``column.field``."""
+    before = tuple(part.name.casefold() for part in column.parts[:-1])
+    return len(before) > 1 or (bool(before) and before not in scope.qualifiers and before[0] in scope.columns)

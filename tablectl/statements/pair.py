@@ -71,7 +71,7 @@ def _pair_outcome(
     outcomes = [_outcome(current, each, setting) for each in _at_most(current, committed, setting)]
     worst, least = (
         max(outcomes, key=lambda each: each.rank),
-        _outcome(current, _at_least(current, committed, setting), setting),
+        _outcome(_surely(current), _at_least(current, committed, setting), setting),
     )
     if worst.succeeds:
         return _commits(current, committed, subject, worst)
@@ -129,9 +129,19 @@ def _at_least(
     """What happens regardless of the rows, as long as both statements change some."""
     reads = current.reads
     adds = committed.surely_adds and bool(committed.adds.boxes)
-    sure = adds and reads is not None and (not setting.partitioned or covers(reads, committed.adds))
+    sure = (
+        adds
+        and reads is not None
+        and current.surely_reads
+        and (not setting.partitioned or covers(reads, committed.adds))
+    )
     added = (File("new", _partition(_HERE, setting)),) if sure else ()
-    return replace(_winner(committed, setting), added=added), _losing(current, setting, files=())
+    return replace(_winner(committed, setting), added=added), _losing(_surely(current), setting, files=())
+
+
+def _surely(current: Footprint) -> Footprint:
+    """The least that a statement commits of metadata: it may evolve the schema, and a MERGE may insert nothing."""
+    return replace(current, evolves=False, draws=current.draws and current.kind is not Kind.MERGE)
 
 
 def _winner(committed: Footprint, setting: ConflictContext) -> CommittedTransaction:

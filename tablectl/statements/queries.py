@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 from sqlglot.dialects import Databricks
@@ -15,7 +15,17 @@ from tablectl.statements.target import StatementTable
 
 _TRANSPARENT = (exp.From, exp.Join, exp.Select, exp.Subquery, exp.CTE, exp.With, exp.SetOperation)
 _TABLE = frozenset({"this", "db", "catalog", "alias"})
+_TIME_TRAVEL = ("version", "when")
 _ROWS = frozenset({"expressions", "from_", "where", "distinct", "limit", "order", "hint", "with_", "sort", "cluster"})
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRead:
+    """What one query on the written table registers."""
+
+    region: Region
+    certain: bool
+    """Whether it registers anything whatever the optimizer does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +37,10 @@ class Queries:
     """The table that the statement writes."""
     subject: StatementTable
 
-    def own_reads(self) -> tuple[Region, ...]:
-        """What queries on the written table itself register."""
-        return tuple(self._scan(table) for table in self._tables() if self._own(table))
+    def own_reads(self) -> tuple[OwnRead, ...]:
+        """What queries on the written table itself register. A query of an earlier version registers nothing."""
+        own = (table for table in self._tables() if self._own(table))
+        return tuple(self._scan(table) for table in own if not any(table.args.get(each) for each in _TIME_TRAVEL))
 
     def others(self) -> tuple[str, ...]:
         """The other tables that it reads, as named in the statement."""
@@ -75,18 +86,29 @@ class Queries:
         query = len(table.parts) == 1 and name in self._named_queries() and not inside
         return query and not self.subject.named([table.name])
 
-    def _scan(self, table: exp.Table) -> Region:
-        """What a query registers: its WHERE, and the ON of inner joins if it has no other joins."""
-        if not all(_in_from(above) for above in _between(table, self.root)):
-            return UNKNOWN
+    def _scan(self, table: exp.Table) -> OwnRead:
+        """What a query registers: its WHERE, and the ON of inner joins if it has no other joins.
+
+        Only for the outermost query is that all: the optimizer narrows an inner one by the conditions around it, and
+        leaves out a common table expression that is not used. It also derives conditions from joins and HAVING, and
+        Delta from columns of which a partition column is computed.
+        """
+        above = list(_between(table, self.root))
+        certain = not any(isinstance(each, exp.CTE) or each.args.get("limit") for each in above)
         select = table.parent.parent if isinstance(table.parent, exp.From | exp.Join) else None
         if not isinstance(select, exp.Select) or not _as_it_is(table) or not _inner(select):
-            return UNKNOWN
+            return OwnRead(UNKNOWN, certain=False)
+        if not all(_in_from(each) for each in above):
+            return OwnRead(UNKNOWN, certain=False)
         parts = [part.name for part in table.parts]
         scope = self.subject.scope(parts, table.alias, alone=not select.args.get("joins"))
         where, joins = select.args.get("where"), select.args.get("joins") or []
         conditions = [where.this if where else None, *(join.args.get("on") for join in joins)]
-        return registered_by_scan(conditions, scope).region
+        region = registered_by_scan(conditions, scope).region
+        outermost = all(isinstance(each, exp.From | exp.Join | exp.SetOperation) or each is select for each in above)
+        columns = (column.name for each in conditions if each is not None for column in each.find_all(exp.Column))
+        derived = bool(joins) or bool(select.args.get("having")) or bool(self.subject.generated_from(columns))
+        return OwnRead(region if outermost and not derived else replace(region, exact=False), certain=certain)
 
 
 @dataclass(frozen=True, slots=True)

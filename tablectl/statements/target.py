@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tablectl.delta.names import TableName, canonical_location
-from tablectl.delta.schema import Schema
+from tablectl.delta.schema import Field, Schema
 from tablectl.model.table import LiveTable
 from tablectl.statements.literals import ColumnDomain, domain_of
 from tablectl.statements.predicates import Scope
@@ -36,6 +37,19 @@ class StatementTable:
         """The folded names of the partition columns."""
         return tuple(each.casefold() for each in self.partition_columns)
 
+    def generated_from(self, columns: Iterable[str]) -> frozenset[str]:
+        """The folded names of the partition columns that Delta may compute from any of these columns.
+
+        It compares the words of the names with those of the expression, so it may name too many, but never too few.
+        """
+        wanted = [_words(column) for column in columns]
+        own = {name: _words(field.generated) for name, field in self._partition_fields() if field.generated}
+        return frozenset(name for name, words in own.items() if any(each <= words for each in wanted))
+
+    def _partition_fields(self) -> Iterator[tuple[str, Field]]:
+        fields = ((field.name.casefold(), field) for field in self.schema.fields)
+        return ((name, field) for name, field in fields if name in self.partitions)
+
     def domain(self, column: str) -> ColumnDomain | None:
         """The domain of a column by folded name; ``None`` if unknown."""
         return self._domains().get(column)
@@ -59,3 +73,7 @@ class StatementTable:
             return canonical_location(written[1]) in places
         whole = tuple(part.casefold() for part in (self.name.catalog, *self.name.parts))
         return not self.name.is_path and parts == whole[-len(parts) :]
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", text.casefold()))

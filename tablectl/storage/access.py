@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from tablectl.model.managed_table import ManagedTable
+if TYPE_CHECKING:  # writers do without it: only catalogs make such records
+    from tablectl.model.managed_table import ManagedTable
+
 
 Provider = Callable[[], Any]
 """A credential provider in obstore's form. obstore calls it again before the credentials expire."""

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 import obstore
@@ -19,7 +19,6 @@ from tablectl.delta.layout import LOG
 from tablectl.delta.names import canonical_location
 from tablectl.files import size_text
 from tablectl.model.errors import LiveError
-from tablectl.model.managed_table import ManagedTable
 from tablectl.model.store_options import FAMILIES
 from tablectl.storage.access import Provider
 from tablectl.storage.disk_log import DiskLog
@@ -28,6 +27,9 @@ from tablectl.storage.object_stores import BucketError, RetryLimits, StoreOption
 from tablectl.storage.range_file import RangeFile
 from tablectl.storage.read_budget import OversizeError, ReadBudget
 from tablectl.storage.table_log import DENIED, LINE_BYTES, TableLog, VanishedError
+
+if TYPE_CHECKING:  # writers do without it: only catalogs make such records
+    from tablectl.model.managed_table import ManagedTable
 
 _CHUNK = 1 << 20
 _FEW = 8

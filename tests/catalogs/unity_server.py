@@ -107,7 +107,7 @@ class UnityServer:
         )
 
     def _paged(self, key: str, entries: list[dict[str, Any]], query: dict[str, str]) -> Answer:
-        size = min(int(query.get("max_results") or self.page_size), self.page_size)
+        size = min(int(query.get("max_results") or 0) or self.page_size, self.page_size)  # 0: the server decides
         start = next((n + 1 for n, entry in enumerate(entries) if entry["name"] == query.get("page_token")), 0)
         page = entries[start : start + size]
         more = start + size < len(entries) or (self.last_page_empty and bool(page))

@@ -334,6 +334,30 @@ def test_what_runs_code_comes_from_the_base_branch(runner: Runner, repo: Reposit
     assert config.variables == {"TEAM": "pay"}
 
 
+@pytest.mark.parametrize("link", ["policies/keys.yaml", "policies/more", "policies"])
+def test_no_link_of_a_branch_leads_out_of_the_repository(
+    runner: Runner, repo: Repository, orders: Path, tmp_path: Path, link: str
+) -> None:
+    """An error about a file elsewhere on the runner would repeat its keys in a comment."""
+    branch(runner, repo, BASE)
+    runner.environ["TABLECTL_BASE_CONFIG"] = runner.step("base")[1]["config"]
+    keys = tmp_path / "home" / "keys.yaml"
+    keys.parent.mkdir()
+    keys.write_text("hunter2: x\n")
+    if link == "policies":
+        shutil.rmtree("policies")
+    Path(link).symlink_to(keys if link.endswith(".yaml") else keys.parent)
+    code, _ = runner.step("plan")
+    assert code == 1
+    assert "a link that leads out of the repository" in runner.summary
+    assert "hunter2" not in runner.summary + runner.log
+    Path(link).unlink()
+    Path("shared").mkdir(exist_ok=True)
+    Path("shared/p.yaml").write_text("version: 1\ntables: {}\n")
+    Path(link).symlink_to(Path("shared/p.yaml" if link.endswith(".yaml") else "shared").resolve())
+    assert runner.step("plan")[0] == 0, "a link inside"
+
+
 def test_a_base_without_a_file_has_the_defaults(runner: Runner, repo: Repository, orders: Path) -> None:
     branch(runner, repo, None)
     Path("tablectl.yaml").write_text("engine: {remote: 'sc://evil'}\n")

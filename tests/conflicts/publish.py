@@ -164,7 +164,7 @@ def _other_clients() -> Iterator[str]:
         for each in different:
             if each.before and each.after:
                 how = each.after.overlapping
-                conflict = f" with {how.conflict.exception}" if how.conflict else ""
+                conflict = f" with {how.conflict.raised_by(found.setting.client)}" if how.conflict else ""
                 verdict = "depends" if each.after.verdict is CellVerdict.DEPENDS else how.result.value
                 text = f"{verdict}{conflict}: {how.reason} ({how.source})"
                 groups.setdefault(text, {}).setdefault(each.after.current, []).append(each.after.committed)

@@ -61,6 +61,7 @@ _TIMESTAMPS = _set(("delta.enableInCommitTimestamps", "TRUE"))
 _FIRST = ClusterBy((("id",),)).commits(_basis())
 _AGAIN = ClusterBy((("id",),)).commits(_basis(protocol=_CLUSTERED))
 _PURGE = Purge().commits(_basis())
+_UNSET = UnsetProperties(("a",)).commits(_basis())
 
 
 @pytest.mark.parametrize(
@@ -219,6 +220,7 @@ def test_the_reason_says_why(made: Commits, basis: Basis, why: str) -> None:
             ),
         ),
         (_AGAIN, _basis("databricks 16.4"), "all concurrent writes fail once (an undocumented error)"),
+        (_UNSET, _basis("delta-rs 1.6.6"), "all concurrent writes fail once (CommitFailedError)"),
     ],
 )
 def test_the_casualties_are_named_with_their_exceptions(made: Commits, basis: Basis, fails: str) -> None:

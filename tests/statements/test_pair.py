@@ -258,7 +258,7 @@ def test_regions_as_text() -> None:
         ("SELECT * FROM lake.orders WHERE date = '2026-01-01'", "date = DATE '2026-01-01'"),
         ("SELECT o.* FROM orders o JOIN u ON u.id = o.id AND o.date = '2026-01-01'", "date = DATE '2026-01-01'"),
         ("SELECT o.* FROM orders o LEFT JOIN u ON u.id = o.id AND o.date = '2026-01-01'", "anywhere"),
-        ("SELECT * FROM lake.orders VERSION AS OF 3 WHERE date = '2026-01-01'", "anywhere"),
+        ("SELECT * FROM lake.orders VERSION AS OF 3 WHERE date = '2026-01-01'", None),
         ("SELECT * FROM (SELECT * FROM lake.orders WHERE country = 'de') WHERE id = 1", "country = 'de'"),
         ("SELECT * FROM orders WHERE country = 'a' UNION SELECT * FROM u", "country = 'a'"),
         ("SELECT * FROM u WHERE id IN (SELECT id FROM lake.orders WHERE country = 'de')", "anywhere"),
@@ -271,6 +271,122 @@ def test_regions_as_text() -> None:
 def test_what_an_insert_reads_of_its_own_table(query: str, reads: str | None) -> None:
     found = pair(f"INSERT INTO lake.orders {query}", DAY_1).first
     assert (found.reads and region_text(found.reads, _ORDERS)) == reads
+
+
+_ELSEWHERE = "INSERT INTO lake.orders VALUES (1, DATE '2026-02-02', 'de', 1)"
+
+
+@pytest.mark.parametrize(
+    ("query", "flat", "partitioned"),
+    [
+        ("SELECT * FROM lake.orders", _FAILS, _FAILS),
+        ("SELECT * FROM lake.orders UNION ALL SELECT * FROM u", _FAILS, _FAILS),
+        ("SELECT * FROM (SELECT * FROM lake.orders)", _FAILS, _MAY),
+        ("SELECT * FROM (SELECT * FROM lake.orders) WHERE date = '2026-01-01'", _FAILS, _MAY),
+        ("WITH c AS (SELECT * FROM lake.orders) SELECT * FROM c WHERE date = '2026-01-01'", _MAY, _MAY),
+        ("WITH c AS (SELECT * FROM lake.orders) SELECT * FROM u", _MAY, _MAY),
+        ("SELECT max(id), date, 'de', 1 FROM lake.orders GROUP BY date HAVING date = '2026-01-01'", _FAILS, _MAY),
+        ("SELECT o.* FROM lake.orders o JOIN u ON u.id = o.id", _FAILS, _MAY),
+        ("SELECT * FROM (SELECT * FROM lake.orders LIMIT 0)", _MAY, _MAY),
+        ("SELECT * FROM lake.orders VERSION AS OF 3", _COMMITS, _COMMITS),
+        ("SELECT * FROM lake.orders TIMESTAMP AS OF '2026-01-01'", _COMMITS, _COMMITS),
+    ],
+)
+def test_a_query_of_the_table_itself_fails_for_certain_only_where_nothing_narrows_it(
+    query: str, flat: ConflictResult, partitioned: ConflictResult
+) -> None:
+    statement = f"INSERT INTO lake.orders {query}"
+    assert results(statement, _ELSEWHERE, _FLAT)[0] is flat
+    assert results(statement, _ELSEWHERE)[0] is partitioned
+
+
+def test_a_merge_that_may_evolve_the_schema_may_also_add_nothing() -> None:
+    """Raced on 4.4.0 under WriteSerializable: the MERGE commits after a blind INSERT if it adds no column."""
+    setting = _SPARK.with_property(LEVEL, "WriteSerializable")
+    evolving = "MERGE WITH SCHEMA EVOLUTION INTO lake.orders t USING u s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *"
+    assert results(evolving, _ELSEWHERE, _FLAT, setting)[0] is _MAY
+
+
+# Generated columns
+
+_EVENTS = StatementTable(
+    name=parse_table("lake.events"),
+    location="/lake/events",
+    schema=Schema(
+        (
+            Field("id", "long"),
+            Field("eventTime", "timestamp"),
+            Field("date", "date", generated="CAST(eventTime AS DATE)"),
+        )
+    ),
+    partition_columns=("date",),
+)
+_ID_OF_DAY_1 = "UPDATE lake.events SET id = 5 WHERE date = DATE'2026-01-01'"
+
+
+@pytest.mark.parametrize(
+    ("statement", "second"),
+    [
+        ("UPDATE lake.events SET eventTime = TIMESTAMP'2026-01-01 10:00:00' WHERE date = DATE'2026-01-02'", _MAY),
+        ("UPDATE lake.events SET id = 1 WHERE date = DATE'2026-01-02'", _COMMITS),
+        (
+            (
+                "MERGE INTO lake.events t USING s ON t.id = s.id AND t.date = DATE'2026-01-02' "
+                "WHEN MATCHED THEN UPDATE SET t.eventTime = s.eventTime"
+            ),
+            _MAY,
+        ),
+        (
+            (
+                "MERGE INTO lake.events t USING s ON t.id = s.id AND t.date = DATE'2026-01-02' "
+                "WHEN MATCHED THEN UPDATE SET t.id = s.id"
+            ),
+            _COMMITS,
+        ),
+        (
+            (
+                "MERGE INTO lake.events date USING s ON date.id = s.id AND date.date = DATE'2026-01-02' "
+                "WHEN MATCHED THEN UPDATE SET date.EVENTTIME = s.eventTime"
+            ),
+            _MAY,
+        ),
+    ],
+)
+def test_assigning_a_base_column_may_move_a_row_to_any_partition(statement: str, second: ConflictResult) -> None:
+    """Raced on 4.4.0: the UPDATE of eventTime adds a file to the partition that the other statement reads."""
+    assert results(_ID_OF_DAY_1, statement, _EVENTS)[0] is second
+
+
+def test_a_scan_may_be_narrowed_by_the_base_column() -> None:
+    """Delta derives a filter on the generated column for a query, and not for UPDATE, DELETE and MERGE."""
+    query = "INSERT INTO lake.events SELECT * FROM lake.events WHERE eventTime = TIMESTAMP'2026-01-01 10:00:00'"
+    insert = "INSERT INTO lake.events VALUES (1, TIMESTAMP'2026-02-02 10:00:00', DATE'2026-02-02')"
+    assert results(query, insert, _EVENTS)[0] is _MAY
+    delete = "DELETE FROM lake.events WHERE eventTime = TIMESTAMP'2026-01-01 10:00:00'"
+    assert results(delete, insert, _EVENTS)[0] is _FAILS
+
+
+def test_row_level_concurrency_knows_fields_of_structs() -> None:
+    """``st.x`` is a field of the column ``st`` unless a table has that name (D44)."""
+    table = replace(_FLAT, schema=Schema((*_FIELDS, Field("st", "struct", fields=(Field("x", "long"),)))))
+    assert pair("UPDATE lake.orders SET id = 1 WHERE st.x = 1", DAY_1, table).first.plain is False
+    assert pair("UPDATE lake.orders st SET id = 1 WHERE st.id = 1", DAY_1, table).first.plain is True
+
+
+@pytest.mark.parametrize(
+    ("insert", "draws"),
+    [
+        ("INSERT INTO lake.orders VALUES (1, DATE'2026-01-01', 'de', 1)", False),
+        ("INSERT INTO lake.orders (id, date) VALUES (1, DATE'2026-01-01')", False),
+        ("INSERT INTO lake.orders (id, date) VALUES (DEFAULT, DATE'2026-01-01')", True),
+        ("INSERT INTO lake.orders (date) VALUES (DATE'2026-01-01')", True),
+        ("INSERT INTO lake.orders SELECT * FROM u", True),
+        ("INSERT INTO lake.orders BY NAME SELECT 1 AS id", True),
+    ],
+)
+def test_an_insert_with_explicit_identity_values_draws_none(insert: str, *, draws: bool) -> None:
+    fields = (replace(_FIELDS[0], identity=True), *_FIELDS[1:])
+    assert pair(insert, DAY_1, replace(_FLAT, schema=Schema(fields))).first.draws is draws
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,17 @@ def _file(module: str) -> Path:
 
 
 def _imports(module: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse(_file(module).read_text())):
+    """What a module imports when it runs."""
+    tree = ast.parse(_file(module).read_text())
+    checked = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if node in checked:
+            continue
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -133,6 +133,8 @@ def _all(*answers: bool | None) -> bool | None:
 
 
 def _metadata(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome | None:
+    if committed.kind is Kind.REPLACE_TABLE and current.kind is Kind.REPLACE_TABLE:
+        return fails(Conflict.PROTOCOL_CHANGED, "several transactions replace the table at the same time", "D69")
     if committed.protocol is not None and committed.metadata is None:
         return fails(
             Conflict.PROTOCOL_CHANGED, "on Databricks every protocol change fails all concurrent writes (D15)", "D15"
@@ -222,7 +224,9 @@ def _can(committed: CommittedTransaction, current: CurrentTransaction, reason: s
 
 
 def _shared(committed: CommittedTransaction, current: CurrentTransaction) -> Conflict | None:
-    if any(current.reads.admit(file, partitioned=current.partitioned) for file in committed.added):
+    # An OPTIMIZE or REORG changes no row, so added rows do not concern it (D65, D66).
+    adds = committed.added if current.data_change else ()
+    if any(current.reads.admit(file, partitioned=current.partitioned) for file in adds):
         return Conflict.APPEND
     removed = {file.path for file in committed.removed}
     if removed & set(current.reads.files) or (removed and current.reads.whole):

@@ -17,7 +17,7 @@ from tablectl.conflicts.transactions import (
 from tablectl.delta.client_families import DELTA_RS
 from tablectl.delta.keys import ROW_TRACKING_DOMAIN
 from tablectl.delta.protocol import Client
-from tablectl.model.commits import CommittedTransaction
+from tablectl.model.commits import CommittedTransaction, Kind
 
 _DELTA_RS = "delta-2.2, delta-rs"
 
@@ -26,7 +26,8 @@ def decide_delta_rs(committed: CommittedTransaction, current: CurrentTransaction
     """``deltalake`` has no domain metadata, never merges metadata, and treats a write without a predicate as a read of
     everything.
 
-    Measured with 1.6.6: an append commits after appends and OPTIMIZE, and fails after a commit that removes rows.
+    Measured with 1.6.6: an append commits after appends and OPTIMIZE, and fails after a commit that removes rows. An
+    OPTIMIZE fails after such a commit, too, even if it compacts another partition.
     """
     if committed.protocol is not None:
         return fails(Conflict.PROTOCOL_CHANGED, "it fails on every change of the protocol", _DELTA_RS)
@@ -40,7 +41,8 @@ def decide_delta_rs(committed: CommittedTransaction, current: CurrentTransaction
 def _delta_rs_files(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome | None:
     harmless = committed.blind and current.level is Level.WRITE_SERIALIZABLE and not current.metadata
     removed = {file.path for file in committed.removed} if committed.data_change else set()
-    lost = bool(removed and (current.reads.nothing or current.reads.whole or removed & set(current.reads.files)))
+    everything = current.reads.nothing or current.reads.whole or current.kind is Kind.OPTIMIZE
+    lost = bool(removed and (everything or removed & set(current.reads.files)))
     if not harmless and any(current.reads.admit(file, partitioned=current.partitioned) for file in committed.added):
         # It first reads the statistics of the added files, which are not in the records.
         result = ConflictResult.FAILS if lost else ConflictResult.MAY_FAIL

@@ -14,6 +14,7 @@ from tablectl.conflicts.transactions import Conflict, ConflictOutcome, CurrentTr
 from tablectl.delta import keys
 from tablectl.delta.client_families import DELTA_SPARK
 from tablectl.delta.keys import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN
+from tablectl.delta.properties import feature_of
 from tablectl.delta.protocol import Client
 from tablectl.model.commits import CommittedTransaction, Kind, MetadataChange
 
@@ -160,10 +161,16 @@ def _protocol(committed: CommittedTransaction, current: CurrentTransaction) -> C
         if change.removes:
             reason = "dropping a protocol feature conflicts with every concurrent transaction"
             return fails(Conflict.PROTOCOL_CHANGED, reason, source)
-    used = sorted(set(current.drops) & set(committed.traces) - {"rowTracking"})
+    used = sorted(set(current.drops) & (set(committed.traces) | _enabled(committed)) - {"rowTracking"})
     if used:
         return fails(Conflict.REVALIDATION, f"the other commit used {', '.join(used)}, which this one drops", source)
     return None
+
+
+def _enabled(committed: CommittedTransaction) -> set[str]:
+    """The features that a committed transaction enables by a property (delta-1.3, revalidation)."""
+    sets = committed.metadata.sets if committed.metadata else ()
+    return {feature for key, value in sets if (feature := feature_of(key, value))}
 
 
 def _metadata(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome | None:

@@ -222,3 +222,16 @@ def test_a_blind_insert_is_in_the_way_of_a_write_that_evolves_the_schema() -> No
 def test_an_insert_that_reads_its_own_table_has_the_concurrency_of_merge() -> None:
     for kind in (Kind.MERGE, Kind.READING_INSERT):
         assert row_level(on(reader(kind), WS, replace(ROWS, photon=False), "14.2"))[0] is False
+
+
+def test_an_optimize_is_told_of_removed_files_and_not_of_added_rows() -> None:
+    """It changes no row, so D65 and D66 name ConcurrentDeleteRead and ConcurrentDeleteDelete for it."""
+    outcome = decide(WON_CHANGE, on(OPTIMIZE, platform=FILES))
+    assert outcome.conflict is Conflict.DELETE_READ
+
+
+def test_two_replacements_of_a_table_at_once_fail_on_the_protocol() -> None:
+    replaced = replace(WON_CHANGE, kind=Kind.REPLACE_TABLE, metadata=alter().metadata)
+    outcome = decide(replaced, on(reader(Kind.REPLACE_TABLE)))
+    assert (outcome.conflict, outcome.source) == (Conflict.PROTOCOL_CHANGED, "D69")
+    assert decide(replaced, on(CHANGE)).conflict is Conflict.METADATA_CHANGED

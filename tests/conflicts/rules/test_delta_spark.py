@@ -139,6 +139,7 @@ def test_dropping_a_feature_fails_where_the_winner_used_it() -> None:
     assert decide(appended(), drop).succeeds
     used = replace(rewritten(A, Kind.DELETE), traces=("deletionVectors",))
     assert decide(used, drop).conflict is Conflict.REVALIDATION
+    assert decide(VECTORS_ON, drop).conflict is Conflict.REVALIDATION
     tracking = replace(drop, drops=("rowTracking",))
     assert decide(replace(appended(), traces=("rowTracking",)), tracking).succeeds
 

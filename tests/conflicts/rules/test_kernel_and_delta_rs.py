@@ -157,12 +157,17 @@ def _rs_delete_b(table: DeltaTable) -> None:
     table.delete("p = 'b'")
 
 
+def _rs_compact_b(table: DeltaTable) -> None:
+    table.optimize.compact(partition_filters=[("p", "=", "b")])
+
+
 def _changing(kind: Kind, letter: str | None) -> Callable[[Log], CurrentTransaction]:
     def describe(log: Log) -> CurrentTransaction:
         live = log.files(log.newest()).items()
         paths = tuple(path for path, values in live if letter in {None, values["p"]})
         reads = Reads(partitions=((letter,),) if letter else None, files=paths)
-        return append(kind=kind, partitioned=True, reads=reads, removes=paths, **DELTA_RS)
+        changes = kind is not Kind.OPTIMIZE
+        return append(kind=kind, partitioned=True, reads=reads, removes=paths, data_change=changes, **DELTA_RS)
 
     return describe
 
@@ -185,6 +190,7 @@ def _stream(log: Log) -> CurrentTransaction:
         (_rs_update, _changing(Kind.UPDATE, "a")),
         (_rs_delete_b, _changing(Kind.DELETE, "b")),
         (_rs_merge, _changing(Kind.MERGE, None)),
+        (_rs_compact_b, _changing(Kind.OPTIMIZE, "b")),
     ],
 )
 def test_delta_rs_does_what_the_rules_say(

@@ -1,0 +1,108 @@
+"""``doctor``: each check, and what it says to do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tablectl.cli import doctor
+from tablectl.model.errors import WindowError
+from tablectl.storage.records import DiskRecords
+from tests.cli.conftest import Cli, Repository
+
+
+@pytest.fixture(autouse=True)
+def healthy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "java_problem", lambda _environ: None)
+    for name in ("GITHUB_ACTIONS", "GITLAB_CI"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def lake(repo: Repository) -> Repository:
+    repo.table("orders")
+    repo.policies({"orders": "{isolation: Serializable}"})
+    return repo
+
+
+def checks(cli: Cli, *args: str) -> dict[str, dict[str, Any]]:
+    ran = cli("doctor", "--format", "json", *args)
+    body = json.loads(ran.out)
+    assert ran.code == (0 if body["healthy"] else 1)
+    return {each["subject"]: each for each in body["checks"]}
+
+
+def test_a_healthy_machine(cli: Cli, lake: Repository) -> None:
+    ran = cli("doctor")
+    assert ran.code == 0, ran.out
+    assert "ok    policies: 1 table, 0 patterns\n" in ran.out
+    assert f"ok    {lake.name('orders')}: its log can be read, version " in ran.out
+    assert "put if absent, read, list and delete work in" in ran.out
+    records = lake.lake / "orders" / "_tablectl"
+    assert [each for each in records.rglob("*") if each.is_file()] == []
+
+
+def test_only_plans(cli: Cli, lake: Repository) -> None:
+    assert cli("doctor", "--read-only").code == 0
+    assert not (lake.lake / "orders" / "_tablectl").exists()
+
+
+def test_nothing_is_here_yet(cli: Cli, repo: Repository) -> None:
+    found = checks(cli)["policies"]
+    assert found["health"] == "fail"
+    assert "no such file" in found["found"]
+    assert "tablectl init" in found["fix"]
+
+
+def test_no_java(cli: Cli, lake: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "java_problem", lambda _environ: "there is no Java")
+    assert checks(cli)["Java"] == {"health": "fail", "subject": "Java", "found": "there is no Java", "fix": ""}
+    Path("tablectl.yaml").write_text("engine: {remote: 'sc://spark:15002'}\n")
+    assert "Java" not in checks(cli)
+
+
+def test_a_wrong_configuration(cli: Cli, lake: Repository) -> None:
+    Path("tablectl.yaml").write_text("engin: {}\n")
+    found = checks(cli)["tablectl.yaml"]
+    assert (found["health"], found["found"]) == ("fail", 'tablectl.yaml:1: unknown key "engin"')
+
+
+def test_a_table_that_is_gone_hides_no_other(cli: Cli, repo: Repository) -> None:
+    repo.table("orders")
+    repo.policies({"gone": "{isolation: Serializable}", "orders": "{isolation: Serializable}"})
+    found = checks(cli)
+    assert found[repo.name("gone")]["health"] == "fail"
+    assert found[repo.name("orders")]["health"] == "ok"
+
+
+def test_a_missing_right_is_named(cli: Cli, lake: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_self: DiskRecords, _name: str) -> None:
+        raise WindowError("the right to delete records is missing")
+
+    monkeypatch.setattr(DiskRecords, "delete", refused)
+    found = checks(cli)[f"records of {lake.name('orders')}"]
+    assert (found["health"], found["found"]) == ("fail", "the right to delete records is missing")
+    assert "--read-only" in found["fix"]
+
+
+def test_a_store_that_replaces_records_is_found(cli: Cli, lake: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DiskRecords, "create", lambda _self, _name, _data: True)
+    found = checks(cli)[f"records of {lake.name('orders')}"]
+    assert "If-None-Match" in found["found"]
+    assert "state:" in found["fix"]
+
+
+def test_a_clock_that_is_behind(cli: Cli, lake: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tablectl.cli.doctor.time.time", lambda: 0.0)
+    found = checks(cli)["clock"]
+    assert found["health"] == "fail"
+    assert "NTP" in found["fix"]
+
+
+def test_a_branch_that_chooses_its_configuration(cli: Cli, lake: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_EVENT_NAME", "pull_request")
+    assert "TABLECTL_BASE_CONFIG" in checks(cli)["CI"]["fix"]

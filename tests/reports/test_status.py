@@ -1,0 +1,72 @@
+"""The state of a lake, as rows and as reports."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tablectl.attributes.masked import HIDDEN
+from tablectl.model.errors import ExitCode
+from tablectl.reports.context import Context
+from tablectl.reports.document_html import document_html
+from tablectl.reports.document_markdown import document_markdown
+from tablectl.reports.document_text import document_text
+from tablectl.reports.markdown import LIMIT
+from tablectl.reports.mask import Mask
+from tablectl.reports.status import LakeStatus, TableStatus
+from tablectl.reports.status_document import status_document
+from tablectl.reports.style import Style
+from tests.reports.test_html import Read
+
+ROW = TableStatus(
+    table="lake.sales.orders",
+    state="changed by others",
+    policy="p.yaml:3",
+    version=7,
+    differences=("properties.owner.token: declared a, found hunter2",),
+    changed_by="ann (Delta Spark 4.4.0)",
+    changed_at=1_795_000_000_000,
+    files=1_000,
+    bytes=2_000_000,
+    file_bytes=2_000,
+    vectors=3,
+)
+
+
+def lake(*rows: TableStatus) -> LakeStatus:
+    return LakeStatus(rows, "", 1_795_000_000_000)
+
+
+def test_a_row_says_who_changed_what_and_what_the_table_owes() -> None:
+    page = document_html(status_document(lake(ROW)), Context())
+    said = " ".join(" ".join(Read(page).text).split())
+    assert "changed by others" in said
+    assert "by ann (Delta Spark 4.4.0), 2026-11-18 11:06:40 UTC" in said
+    assert "small files: 2.0 kB on average" in said
+    assert "3 deletion vectors" in said
+
+
+def test_never_applied_is_not_drift() -> None:
+    document = status_document(lake(replace(ROW, state="never applied")))
+    assert document.verdict.title == "Not all policies are applied"
+    assert document_text(document, Style()).endswith("Status: 1 of 1 table have a policy; 1 never applied.\n")
+
+
+def test_ten_thousand_rows_are_one_file_and_a_comment_within_the_limit() -> None:
+    status = lake(*(replace(ROW, table=f"lake.sales.t{number}") for number in range(10_000)))
+    document = status_document(status)
+    page = document_html(document, Context())
+    assert page.count("<tr") == 10_001
+    assert len(page) < 30_000_000
+    assert len(document_markdown(document, "<!-- tablectl status -->", "there").encode()) <= LIMIT
+
+
+def test_masked_values_are_not_shown() -> None:
+    shown = Mask(("*token*",)).status(lake(ROW))
+    text = document_html(status_document(shown), Context())
+    assert "hunter2" not in text
+    assert HIDDEN in text
+
+
+def test_a_table_that_cannot_be_read_is_an_error() -> None:
+    assert lake(replace(ROW, state="not readable")).exit_code is ExitCode.ERROR
+    assert lake(ROW).exit_code is ExitCode.DONE
