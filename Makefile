@@ -10,7 +10,7 @@ CASES := not slow
 ROUNDS := 10
 CHAOS = --rounds $(ROUNDS)
 
-.PHONY: demo test fuzz test-slow test-versions check unit bench chaos probe-clients install java python clean lock dist
+.PHONY: demo test coverage fuzz test-slow test-versions check unit bench chaos probe-clients install java python clean lock dist
 
 demo: java install
 	rm -rf demo-lake
@@ -29,6 +29,13 @@ unit: install
 	@$(BIN)/python -m pytest -p no:cacheprovider -m "not spark and not slow" > .unit.log 2>&1 & others=$$!; \
 	$(BIN)/python -m pytest -m "spark and not slow"; spark=$$?; \
 	wait $$others; others=$$?; cat .unit.log; exit $$((spark | others))
+
+# Branch coverage of the tests without Spark. FOLDERS=tests/planning measures one folder.
+FOLDERS := tests
+
+coverage: install
+	$(BIN)/python -m coverage run -m pytest -p no:cacheprovider -m "not spark and not slow" $(FOLDERS)
+	$(BIN)/python -m coverage report
 
 # The slow cells of the matrices on Spark. Run them after changes of the log reader or the conflict rules.
 test-slow: java install
@@ -103,4 +110,4 @@ lock:
 	    --no-emit-package tablectl-guard --no-header --no-annotate pyproject.toml - -o locks/$$extra.lock; done
 
 clean:
-	rm -rf .venv .venv-versions .unit.log demo-lake .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-versions .unit.log .coverage demo-lake .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import IO, Protocol
 
 _LOOK_EVERY = 0.1
-_GRACE = 5.0
-"""Seconds between asking a command to end and killing it."""
 _LONGEST_LINE = 2000
 
 
@@ -45,11 +43,14 @@ def run_nothing(
 
 
 class CommandRunner:
-    """The production ``RunHook``: runs commands in a directory, each for at most ``timeout`` seconds."""
+    """The production ``RunHook``: runs commands in a directory, each for at most ``timeout`` seconds. ``grace`` is the
+    time in seconds between asking a command to end and killing it.
+    """
 
-    def __init__(self, directory: Path, timeout: float) -> None:
+    def __init__(self, directory: Path, timeout: float, grace: float = 5.0) -> None:
         self._directory = directory
         self._timeout = timeout
+        self._grace = grace
 
     def __call__(
         self,
@@ -84,10 +85,10 @@ class CommandRunner:
             with suppress(subprocess.TimeoutExpired):
                 return _told(process.wait(_LOOK_EVERY))
             if stopped():
-                _end(process)
+                _end(process, self._grace)
                 return "was stopped with the run"
             if time.monotonic() >= deadline:
-                _end(process)
+                _end(process, self._grace)
                 return f"did not end within {self._timeout:g} s (`window.hook_timeout`)"
 
 
@@ -97,10 +98,10 @@ def _told(code: int) -> str:
     return f"ended with exit code {code}" if code else ""
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], grace: float) -> None:
     _signal(process, signal.SIGTERM)
     try:
-        process.wait(_GRACE)
+        process.wait(grace)
     except subprocess.TimeoutExpired:
         _signal(process, getattr(signal, "SIGKILL", signal.SIGTERM))
         process.wait()

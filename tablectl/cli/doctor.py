@@ -212,7 +212,7 @@ def _credentials(scheme: str) -> Check:
 
 
 def _records(project: Project, name: TableName, location: str) -> Iterator[Check]:
-    """Whether this machine may put, read, list and delete records beside a table, and whether the store keeps what is
+    """Whether this machine may put, read, list and delete records next to a table, and whether the store keeps what is
     there.
     """
     try:

@@ -280,6 +280,7 @@ _KEYS: Mapping[str, Takes] = {
         {
             "catalog": "The catalog of identifiers with two parts.",
             "dialect": "The dialect of statements.",
+            "runtime": "The Databricks Runtime of the engine, such as 15.4.",
             "remote": "A Spark Connect server to use instead of a Spark session in this process.",
             "conf": "Spark settings of a session in this process.",
             "exclusive_commits": "Whether concurrent commits of several drivers exclude each other, which the engine's "

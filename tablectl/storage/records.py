@@ -134,7 +134,7 @@ class DiskRecords:
             except (IsADirectoryError, PermissionError):
                 if not path.is_dir() or path.is_symlink():
                     raise
-                path.rmdir()  # somebody made it in place of a record
+                path.rmdir()  # it is in place of a record
             except FileNotFoundError:
                 # As a bucket does, which looks at the right before it looks for the record.
                 if path.parent.is_dir() and not os.access(path.parent, os.W_OK | os.X_OK):

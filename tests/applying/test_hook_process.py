@@ -21,9 +21,10 @@ class Hook:
         self.directory = directory
         self.said: list[str] = []
         self.stop = False
+        self.grace = 5.0
 
     def __call__(self, text: str, timeout: float = 30, **environ: str) -> str:
-        runner = CommandRunner(self.directory, timeout)
+        runner = CommandRunner(self.directory, timeout, self.grace)
         return runner([sys.executable, "-c", text], environ, self.said.append, lambda: self.stop)
 
 
@@ -114,8 +115,8 @@ def test_it_is_ended_with_the_run(hook: Hook) -> None:
     assert runner([sys.executable, "-c", LONG], {}, said, lambda: hook.stop) == "was stopped with the run"
 
 
-def test_what_ignores_the_request_is_killed(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tablectl.applying.hook_process._GRACE", 0.2)
+def test_what_ignores_the_request_is_killed(hook: Hook) -> None:
+    hook.grace = 0.2
     text = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {LONG}"
     assert hook(text, timeout=1).startswith("did not end")
 

@@ -47,9 +47,7 @@ def test_a_foreign_change_is_told_with_who_when_and_how(repo: Repository, cli: C
     assert ran.out == (
         f"~ {repo.name('orders')}  changed by others\n"
         "  version 3\n"
-        "    properties.owner.team\n"
-        "      declared web, found payments\n"
-        "      policies/lake.yaml:3\n"
+        "    properties.owner.team  declared web, found payments  policies/lake.yaml:3\n"
         "      changed by jane@example.com (Delta Spark 4.4.0), job nightly 12, run 5,\n"
         "      cluster 0123-abc\n"
         "    since    version 2, 2023-11-14 22:13:20 UTC: SET TBLPROPERTIES; before that\n"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tablectl.cli import apply, plan, plan_reports
+from tablectl.cli import output as output_module
 from tablectl.reports import run_markdown
 from tests.cli.conftest import Cli, FakeSpark, Repository
 
@@ -120,7 +121,7 @@ def test_a_disk_that_is_full_under_the_result(
         sys.stderr.write(text)
 
     cli("plan", "--out", "p.json")
-    monkeypatch.setattr("tablectl.cli.output._write", full)
+    monkeypatch.setattr(output_module, "_write", full)
     result = cli("apply", "p.json", "--format", "json")
     assert (result.code, result.out) == (5, "")
     assert "error: the result cannot be written: No space left on device" in result.err

@@ -8,6 +8,7 @@ import re
 import shutil
 import stat
 import subprocess
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -244,7 +245,7 @@ def test_pip_records_where_it_installed_from(
             return None if record is None else json.dumps(record)
 
     monkeypatch.undo()
-    monkeypatch.setattr("tablectl.cli.lock.metadata.distribution", lambda _name: Installed())
+    monkeypatch.setattr(metadata, "distribution", lambda _name: Installed())
     found = lock.recorded_source()
     assert (found and found[0].text) == source
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from tablectl.cli import output as output_module
 from tablectl.cli.output import Output
 from tablectl.cli.progress import ProgressLine
 
@@ -100,7 +101,7 @@ def test_only_a_terminal_has_a_live_line_and_it_has_no_colour(
     environ: dict[str, str], err: io.StringIO, live: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds = iter(range(100))
-    monkeypatch.setattr("tablectl.cli.output.monotonic", lambda: float(next(seconds)))
+    monkeypatch.setattr(output_module, "monotonic", lambda: float(next(seconds)))
     out = io.StringIO()
     with Output(environ, out, err).progress() as on_read:
         on_read(1, 3)

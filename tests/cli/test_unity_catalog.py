@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tablectl.engine import spark as spark_module
 from tests.catalogs.unity_server import RECORDINGS, UnityServer, serving
 from tests.cli.conftest import Repository, Result
 
@@ -21,7 +22,7 @@ def unity(repo: Repository, monkeypatch: pytest.MonkeyPatch) -> Iterator[UnitySe
         server.add_recorded()
         config = f"engine: {{catalog: lake}}\ncatalogs:\n  lake: {{type: unity, url: '{server.url}'}}\n"
         (repo.root / "tablectl.yaml").write_text(config)
-        monkeypatch.setattr("tablectl.engine.spark.open_spark", lambda *_: pytest.fail("Spark was started"))
+        monkeypatch.setattr(spark_module, "open_spark", lambda *_: pytest.fail("Spark was started"))
         yield server
 
 

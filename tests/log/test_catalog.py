@@ -10,6 +10,7 @@ import pytest
 
 from tablectl.delta.names import TableName, parse_table
 from tablectl.log.catalog import find_tables, locate_tables
+from tablectl.model import patterns as patterns_module
 from tablectl.model.errors import EngineError, LiveError, TablectlError
 from tablectl.model.patterns import CatalogPattern
 
@@ -210,5 +211,5 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
         calls += 1
         return fnmatchcase(text, glob)
 
-    monkeypatch.setattr("tablectl.model.patterns.fnmatchcase", compare)
+    monkeypatch.setattr(patterns_module, "fnmatchcase", compare)
     return lambda: calls

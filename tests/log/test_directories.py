@@ -15,6 +15,7 @@ from obstore.store import MemoryStore
 from tablectl.log import directories
 from tablectl.log.directories import find_paths
 from tablectl.log.pattern_matches import PatternMatches
+from tablectl.model import patterns as patterns_module
 from tablectl.model.errors import LiveError
 from tablectl.model.patterns import PathPattern, make_path_pattern
 from tablectl.storage.object_stores import StoreOptions
@@ -294,7 +295,7 @@ def test_ten_thousand_patterns_list_each_directory_once(monkeypatch: pytest.Monk
         return fnmatchcase(text, pattern)
 
     monkeypatch.setattr(directories, "_Disk", Place)
-    monkeypatch.setattr("tablectl.model.patterns.fnmatchcase", compare)
+    monkeypatch.setattr(patterns_module, "fnmatchcase", compare)
     found = find_paths([pattern(f"/lake/{glob.format(number)}") for number in range(10_000)])
     assert (len(found.tables), found.failures) == (10_000, ())
     assert len(listed) == len(set(listed)) <= 10_001

@@ -12,6 +12,7 @@ from obstore.store import MemoryStore
 
 from tablectl.delta.names import TableName
 from tablectl.delta.protocol import Client
+from tablectl.log import write_history as write_history_module
 from tablectl.log.commit_cache import DiskCache
 from tablectl.log.reader import ReadRequest, read_many, read_table
 from tablectl.log.write_history import MOST_COMMITS, CommitCache, NoCache
@@ -81,7 +82,7 @@ def test_one_wrong_clock_hides_no_client(put: Put, written: Callable[..., WriteH
 def test_too_many_commits_leave_a_doubt(
     put: Put, written: Callable[..., WriteHistory], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tablectl.log.write_history.MOST_COMMITS", 50)
+    monkeypatch.setattr(write_history_module, "MOST_COMMITS", 50)
     log(put, {}, 49)
     assert (len(written().commits), written().cut) == (50, False)
     log(put, {}, 50)

@@ -17,11 +17,13 @@ from typing import Any, Literal
 import pytest
 
 import tablectl
+from tablectl.leases import clock as clock_module
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.guards import read_guard
 from tablectl.leases.lease_log import Gate, tail
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import DiskRecords, open_records
+from tablectl.writers import keepalive as keepalive_module
 from tests.writers.conftest import Place, lease_of
 
 MODES: tuple[Literal["any", "rewrite", "append"], ...] = ("any", "rewrite", "append")
@@ -176,7 +178,7 @@ def test_an_interrupt_while_it_waits_leaves_nothing(place: Place, monkeypatch: p
     def interrupt(_clock: object, _seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tablectl.leases.clock.SystemClock.sleep", interrupt)
+    monkeypatch.setattr(clock_module.SystemClock, "sleep", interrupt)
     with pytest.raises(KeyboardInterrupt), tablectl.guard(None, str(place)):
         pytest.fail("it went through")
     assert place.guards == {}
@@ -252,7 +254,7 @@ def test_a_store_that_hangs_holds_the_write_up_in_bounds(
     place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     for patience in ("ANSWER", "SHORT_ANSWER"):
-        monkeypatch.setattr(f"tablectl.writers.keepalive.{patience}", 0.05)
+        monkeypatch.setattr(keepalive_module, patience, 0.05)
     answers = threading.Event()
     names = DiskRecords.names
 

@@ -11,6 +11,7 @@ import pytest
 
 from tablectl.leases.guards import GuardRecord, newest_beats
 from tablectl.model.errors import WindowError
+from tablectl.writers import keepalive as keepalive_module
 from tablectl.writers.gate_entry import StoredGuard
 from tablectl.writers.keepalive import GuardThread
 from tests.leases.lease_fakes import Fault, MemoryRecords
@@ -74,7 +75,7 @@ def test_a_panic_of_a_library_ends_neither_the_thread_nor_the_write() -> None:
 def test_a_store_that_hangs_is_waited_for_in_bounds_and_cleaned_up_when_it_answers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tablectl.writers.keepalive.ANSWER", 0.05)
+    monkeypatch.setattr(keepalive_module, "ANSWER", 0.05)
     store = MemoryRecords()
     guard = stored(store)
     answers = threading.Event()
@@ -88,11 +89,11 @@ def test_a_store_that_hangs_is_waited_for_in_bounds_and_cleaned_up_when_it_answe
     with pytest.raises(WindowError, match=r"did not answer within 0.05 s"):
         attendant.ask(guard.read_gate)
     attendant.fail("it hangs")
-    monkeypatch.setattr("tablectl.writers.keepalive.SHORT_ANSWER", 0.01)
+    monkeypatch.setattr(keepalive_module, "SHORT_ANSWER", 0.01)
     with pytest.raises(WindowError, match=r"did not answer within 0.01 s"):
         attendant.ask(guard.withdraw)
     answers.set()
-    monkeypatch.setattr("tablectl.writers.keepalive.SHORT_ANSWER", 60.0)
+    monkeypatch.setattr(keepalive_module, "SHORT_ANSWER", 60.0)
     assert attendant.ask(lambda: store.kept) == {}
     attendant.dismiss()
 

@@ -13,6 +13,7 @@ import tablectl
 from tablectl.leases.guards import newest_beats
 from tablectl.leases.lease_log import Gate
 from tablectl.storage.records import open_records
+from tablectl.writers import keepalive as keepalive_module
 from tests.s3 import S3Server
 from tests.writers.conftest import lease_of
 
@@ -122,8 +123,8 @@ def test_a_store_that_never_answers_delays_a_write_in_bounds(
     orders: str, silent: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", silent)
-    monkeypatch.setattr("tablectl.writers.keepalive.ANSWER", 0.5)
-    monkeypatch.setattr("tablectl.writers.keepalive.SHORT_ANSWER", 0.1)
+    monkeypatch.setattr(keepalive_module, "ANSWER", 0.5)
+    monkeypatch.setattr(keepalive_module, "SHORT_ANSWER", 0.1)
     began = time.monotonic()
     with tablectl.guard(None, orders):
         entered = time.monotonic()

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tablectl.applying import drain as drain_module
 from tablectl.applying.run_report import RunOutcome
 from tablectl.leases.guards import GuardMode
 from tablectl.leases.lease_log import LeaseRecord
@@ -109,5 +110,5 @@ def test_otherwise_some_schedule_harms_the_writer(
 
 
 def test_an_apply_that_does_not_drain_harms_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tablectl.applying.drain.newest_beats", lambda _store: {})
+    monkeypatch.setattr(drain_module, "newest_beats", lambda _store: {})
     assert any(ran.harmed for ran in schedules(GuardMode.APPEND, _CLOSED))

@@ -16,6 +16,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from tablectl.leases.guards import GuardMode
+from tablectl.writers import dataframe_writes as dataframe_writes_module
 from tablectl.writers import session as patching
 from tablectl.writers import session_guards
 from tablectl.writers.gate_entry import GuardTimeout
@@ -194,7 +195,7 @@ def test_statements(
     statement: str,
     modes: list[GuardMode],
 ) -> None:
-    monkeypatch.setattr("tablectl.writers.dataframe_writes.locate", _by_name)
+    monkeypatch.setattr(dataframe_writes_module, "locate", _by_name)
     monkeypatch.setattr(session_guards, "locate", _by_name)
     ran: list[str] = []
     cls = module(kind).SparkSession
