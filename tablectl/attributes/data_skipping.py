@@ -104,13 +104,13 @@ def _problems(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator
             )
         below = [(leaf, field) for leaf, field in live.schema.leaves() if leaf[: len(found[0])] == found[0]]
         for leaf, field in below:
-            if not has_order(field):
+            if leaf == found[0] and not has_order(field):  # Delta passes over such fields of a struct
                 reason = f"Delta keeps no statistics of {column_text(leaf)}, which is of type {field.type}"
-                fix = "name columns of a number, date, timestamp or string type, and of a struct only such fields"
+                fix = "name columns of a number, date, timestamp or string type"
                 yield reason, fix, "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE"
             if fold_column(leaf) in seen:
                 reason = f"{column_text(leaf)} is named twice: by itself and by its struct"
-                yield reason, "name one of them", "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS"
+                yield reason, "name one of them", ""
             seen.add(fold_column(leaf))
     yield from _clustering(live, target)
 

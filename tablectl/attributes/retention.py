@@ -66,10 +66,12 @@ class Retention(Attribute):
         """
         after = {key: target.property(live, name) or _DEFAULTS[key] for key, name in _KEYS.items()}
         log, files = _micros(after["log"]), _micros(after["deleted_files"])
-        if log is None or files is None or log >= files:
-            return None
         other = "deleted_files" if change.key == "log" else "log"
         planned = f"{self.name}.{other}" in target.changes
+        if log is None or files is None:
+            return None
+        if log >= files:
+            return None if planned or change.after == DEFAULT else _set_alone(change, other)
         return Refusal(
             change=change.id,
             reason=f"the log would be kept for {span_text(after['log'])} and deleted files for "
@@ -95,6 +97,19 @@ class Retention(Attribute):
         """The properties."""
         items = declared.items() if isinstance(declared, Mapping) else ()
         return {_KEYS[key]: None if value == DEFAULT else value for key, value in items}
+
+
+def _set_alone(change: Change, other: str) -> Refusal | None:
+    """Delta compares a key that is set alone with the default of the other one, and not with its live value."""
+    alone = {change.key: _micros(change.after), other: _micros(_DEFAULTS[other])}
+    if (alone["log"] or 0) >= (alone["deleted_files"] or 0):
+        return None
+    return Refusal(
+        change=change.id,
+        reason=f"Delta compares `{change.key}` set alone with the default of `{other}`, {span_text(_DEFAULTS[other])}, "
+        "and not with the table's value",
+        fix="set both properties yourself in one ALTER TABLE, after which this policy holds",
+    )
 
 
 def _micros(value: Value) -> int | None:

@@ -15,7 +15,7 @@ Provider = Callable[[], Any]
 """A credential provider in obstore's form. obstore calls it again before the credentials expire."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TemporaryCredentials:
     """Credentials for the storage of one table."""
 

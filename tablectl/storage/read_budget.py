@@ -27,7 +27,7 @@ class OversizeError(LiveError):
     """A file of the log, or all that are needed together, exceed a limit."""
 
 
-@dataclass(slots=True)
+@dataclass
 class ReadBudget:
     """What one read of a table took so far. A file that is read twice counts once. Threads may share it."""
 

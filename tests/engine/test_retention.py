@@ -21,7 +21,8 @@ _SETTINGS = (
     {"deleted_files": "interval 31 days"},
     {"log": "interval 5 days", "deleted_files": "interval 6 days"},
     {"log": "2 weeks", "deleted_files": "14 days"},
-    {"deleted_files": "interval 15 days"},
+    {"log": "interval 60 days", "deleted_files": "interval 20 days"},
+    {"deleted_files": "interval 40 days"},
     {"log": "interval 60 days", "deleted_files": "interval 15 days"},
 )
 

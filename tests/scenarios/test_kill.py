@@ -57,25 +57,6 @@ tablectl.apply(Path("p.json"), control=Control(notify=notify))
 """
 
 
-KILLED_AFTER_FIRST_COMMIT = """
-import os, sys, threading, time
-from pathlib import Path
-import tablectl
-from tablectl.workflow import Control
-
-first = Path(sys.argv[1]) / "_delta_log" / f"{int(sys.argv[2]):020d}.json"
-
-def watch():
-    while not first.exists():
-        time.sleep(0.002)
-    os._exit(9)
-
-threading.Thread(target=watch, daemon=True).start()
-tablectl.apply(Path("p.json"), control=Control(notify=lambda event: None))
-"""
-"""The statement that made the commit makes others, in a server that goes on without its client."""
-
-
 class PassingClock:
     """Real time plus all that was slept: a dead holder is waited out at once, a live one as ever."""
 
@@ -173,33 +154,3 @@ def test_a_rewrite_killed_around_its_commit_loses_no_row(
     assert live.partition_columns == ("day",)
     assert "of the sale" in live.schema.text
     assert spark.sql(f"SELECT count(*), sum(id) FROM delta.`{table}`").first() == (90, sum(range(90)))
-
-
-def test_a_statement_of_several_commits_whose_client_was_killed_is_not_done_a_second_time(
-    spark: Any,
-    connect_url: str,
-    cli: Callable[..., Any],
-    policies: Callable[[str], None],
-    log: Callable[[Path], list[dict[str, Any]]],
-    tmp_path: Path,
-) -> None:
-    """Row tracking: a protocol, a backfill, a property. The server goes on with them; the next run ends that first."""
-    table = tmp_path / "t"
-    spark.sql(f"CREATE TABLE delta.`{table}` USING delta AS SELECT id FROM range(0, 90, 1, 1)")
-    policies(f"  delta.`{table}`: {{row_tracking: enabled}}\n")
-    settings = f"engine: {{remote: '{connect_url}'}}\nwindow: {{ttl: 10}}\n"
-    (tmp_path / "tablectl.yaml").write_text(settings, encoding="utf-8")
-    assert cli("plan", "--out", "p.json").code == 0
-    script = [sys.executable, "-c", KILLED_AFTER_FIRST_COMMIT, str(table), "1"]
-    killed = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
-    assert killed.returncode == 9, killed.stderr
-
-    command = [sys.executable, "-m", "tablectl", "apply", "p.json", "--yes"]
-    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
-
-    assert again.returncode == 0, again.stdout + again.stderr
-    made = operations(log(table)[1:])
-    assert [made.count(each) for each in ("UPGRADE PROTOCOL", "SET TBLPROPERTIES")] == [1, 1], made
-    states = [json.dumps(commit["metaData"], sort_keys=True) for commit in log(table) if "metaData" in commit]
-    assert len(states) == len(set(states)), "a metadata commit that changes nothing"
-    assert cli("plan", "--detailed-exitcode").code == 0

@@ -94,3 +94,18 @@ def test_the_writers_set_needs_no_library_but_obstore() -> None:
 def test_the_parents_of_the_writers_set_import_nothing() -> None:
     for parent in ("tablectl.delta", "tablectl.engine", "tablectl.model"):
         assert not list(_imports(parent))
+
+
+_AFTER_3_9 = {"ParamSpec", "Self", "TypeAlias", "assert_never", "StrEnum", "UTC"}
+
+
+def test_the_set_runs_on_python_3_9() -> None:
+    """Jobs bring their own Python. ``tests/packaging`` runs the set on every Python that the machine has."""
+    for module in _writers_set() - {"tablectl.compat"}:
+        tree = ast.parse(_file(module).read_text(), feature_version=(3, 9))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "dataclass":
+                assert {"slots", "kw_only"}.isdisjoint(each.arg for each in node.keywords), module
+            if isinstance(node, ast.ImportFrom) and node.module in {"typing", "enum", "datetime"}:
+                late = _AFTER_3_9 & {each.name for each in node.names}
+                assert not late, f"{module}: take {late} from tablectl.compat"
