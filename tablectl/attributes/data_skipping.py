@@ -110,7 +110,7 @@ def _problems(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator
                 yield reason, fix, "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE"
             if fold_column(leaf) in seen:
                 reason = f"{column_text(leaf)} is named twice: by itself and by its struct"
-                yield reason, "name one of them", ""
+                yield reason, "name one of them", "DELTA_DUPLICATE_DATA_SKIPPING_COLUMNS"
             seen.add(fold_column(leaf))
     yield from _clustering(live, target)
 
