@@ -63,7 +63,7 @@ def _forget(_guards: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DrainOptions:
-    """Whom a drain waits for, and how it ends."""
+    """The writers that a drain waits for, and how it ends."""
 
     ignored: Collection[str] = ()
     """The ids of guards to skip."""

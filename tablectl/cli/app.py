@@ -483,7 +483,7 @@ def runs(
     format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
 ) -> int:
-    """List earlier applies from the tables' logs: when, by whom, which plan, which commits.
+    """List earlier applies from the tables' logs: time, user, plan and commits.
 
     Example: tablectl runs --select 'lake.sales.*' --days 30
     """

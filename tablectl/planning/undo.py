@@ -30,7 +30,7 @@ class ValueUndo:
 
     @property
     def conflicts(self) -> bool:
-        """Whether the value was changed after the run, so that an undo would discard somebody's change."""
+        """Whether the value was changed after the run, so that an undo would discard another writer's change."""
         return not self.undone and not _agrees(self.change, self.found, self.change.after)
 
 

@@ -41,7 +41,7 @@ class Provenance(StrEnum):
     """Why a table is not as declared."""
 
     CHANGED = "changed by others"
-    """Somebody changed it after the last apply."""
+    """Another writer changed it after the last apply."""
     PENDING = "not applied yet"
     """The policy changed after the last apply, or that apply did not include it."""
     NEVER = "never applied"
@@ -53,7 +53,7 @@ class Provenance(StrEnum):
 
     @property
     def tone(self) -> Tone:
-        """The colour: only what somebody changed is alarming."""
+        """The colour: only what another writer changed is alarming."""
         return {"changed by others": "bad", "never applied": "quiet"}.get(self.value, "pending")  # type: ignore[return-value]
 
 

@@ -18,10 +18,12 @@ _SOURCES = Path(tablectl.__file__).parent
 _RECORDS = {"delta/client_families.py", "delta/dialects.py"}
 _OTHER_MEANINGS = {
     ("engine/spark.py", "delta-spark"),
+    ("cli/doctor.py", "delta-spark"),
     ("catalogs/opening.py", "databricks"),
+    ("writers/spark_methods.py", "databricks"),
     ("policies/catalog_config.py", "databricks"),
 }
-"""The name of the Python package, and a way to log in to a catalog."""
+"""Names of Python packages, and a way to log in to a catalog."""
 _NAMES = {*(each.name for each in FAMILIES), *(each.name for each in DIALECTS)}
 
 
