@@ -1,0 +1,243 @@
+"""Jobs that know nothing of guards, in sessions that are guarded: what each write is guarded as, and a race."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tablectl
+from tablectl.leases.guards import GuardMode
+from tablectl.writers import session as patching
+from tablectl.writers import session_guards
+from tablectl.writers.options import GuardOptions
+from tablectl.writers.session_guards import SETTING
+from tablectl.writers.spark_methods import PATCHES
+from tests.interleaving import TIMEOUT, Writer
+from tests.scenarios.test_guarded_writers import Apply, Lake, append, append_batch, merge, update
+
+pytestmark = pytest.mark.spark
+
+_CLASSES = (
+    *("DataFrameWriter", "DataFrameWriterV2", "MergeIntoWriter", "SparkSession", "DataStreamWriter", "DeltaTable"),
+    *("DeltaMergeBuilder", "DeltaOptimizeBuilder", "DeltaTableBuilder"),
+)
+
+
+@pytest.fixture(autouse=True)
+def put_back(spark: Any) -> Iterator[None]:
+    """The methods of PySpark as they were."""
+    modules = [importlib.import_module(name) for name in PATCHES]
+    classes = {vars(module)[name] for module in modules for name in _CLASSES if name in vars(module)}
+    before = {each: dict(vars(each)) for each in classes}
+    yield
+    sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, patching._Finder)]
+    for each, members in before.items():
+        for name, member in members.items():
+            if vars(each)[name] is not member:
+                setattr(each, name, member)
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, GuardMode]]:
+    """The guards that are entered: the last folder of the table, and the mode."""
+    found: list[tuple[str, GuardMode]] = []
+
+    class Noted:
+        def __init__(self, _spark: Any, terms: GuardOptions) -> None:
+            self.terms = terms
+
+        def __enter__(self) -> None:
+            assert self.terms.target.location is not None
+            found.append((self.terms.target.location.rstrip("/").rsplit("/", 1)[-1], self.terms.mode))
+
+        def __exit__(self, *_error: object) -> None:
+            pass
+
+    monkeypatch.setattr(session_guards, "Guard", Noted)
+    return found
+
+
+@pytest.fixture
+def lake(spark: Any, tmp_path: Path) -> Lake:
+    made = Lake(spark, tmp_path)
+    made.make()
+    made.declare("\n    properties: {delta.logRetentionDuration: interval 60 days}\n")
+    return made
+
+
+def writes(session: Any, place: str, other: str) -> list[tuple[str, Callable[[], object], str]]:
+    """What jobs do, and the mode of its guard; empty for none. The table has the columns ``id`` and ``v``."""
+    table, frame = f"delta.`{place}`", session.range(1).selectExpr("id", "id AS v")
+    own = session.read.format("delta").load(place)
+    foreign = session.read.format("delta").load(other)
+    frame.createOrReplaceTempView("new_rows")
+    delta = importlib.import_module("delta.tables").DeltaTable.forPath(session, place)
+
+    def merge_handle() -> object:
+        return delta.alias("t").merge(frame.alias("s"), "t.id = s.id").whenMatchedUpdate(set={"v": "s.v"}).execute()
+
+    return [
+        ("append", lambda: frame.write.format("delta").mode("append").save(place), "append"),
+        ("append by argument", lambda: frame.write.save(place, format="delta", mode="append"), "append"),
+        ("append of another table", lambda: foreign.write.format("delta").mode("append").save(place), "append"),
+        ("append of itself", lambda: own.write.format("delta").mode("append").save(place), "rewrite"),
+        (
+            "append that merges schemas",
+            lambda: frame.write.format("delta").mode("append").option("mergeSchema", True).save(place),
+            "any",
+        ),
+        ("overwrite", lambda: frame.write.format("delta").mode("overwrite").save(place), "any"),
+        ("insertInto", lambda: frame.write.insertInto(table), "append"),
+        ("insertInto that overwrites", lambda: frame.write.insertInto(table, overwrite=True), "any"),
+        ("v2 append", lambda: frame.writeTo(table).append(), "append"),
+        ("v2 overwritePartitions", lambda: frame.writeTo(table).overwritePartitions(), "any"),
+        ("insert of values", lambda: session.sql(f"INSERT INTO {table} VALUES (7, 7)"), "append"),
+        (
+            "insert of another table",
+            lambda: session.sql(f"INSERT INTO {table} SELECT * FROM delta.`{other}`"),
+            "append",
+        ),
+        ("insert of itself", lambda: session.sql(f"INSERT INTO {table} SELECT * FROM {table} WHERE id = 1"), "rewrite"),
+        ("insert of a view", lambda: session.sql(f"INSERT INTO {table} SELECT * FROM new_rows"), "rewrite"),
+        ("update", lambda: session.sql(f"UPDATE {table} SET v = 1 WHERE id = 1"), "rewrite"),
+        ("merge of handles", merge_handle, "rewrite"),
+        ("delete by handle", lambda: delta.delete("id = 2"), "rewrite"),
+        ("optimize by handle", lambda: delta.optimize().executeCompaction(), "rewrite"),
+        ("ddl", lambda: session.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('x' = 'y')"), "any"),
+        ("csv", lambda: frame.write.mode("overwrite").csv(f"{place}-csv"), ""),
+        ("query", lambda: session.sql(f"SELECT * FROM {table}").count(), ""),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["classic", "connect"])
+def test_each_write_is_guarded_as_what_it_does(
+    spark: Any, connect_url: str, lake: Lake, seen: list[tuple[str, GuardMode]], kind: str
+) -> None:
+    pytest.importorskip("sqlglot")
+    other = f"{lake.place}-other"
+    spark.range(2).selectExpr("id", "id AS v").write.format("delta").save(other)
+    if kind == "classic":
+        session: Any = spark.newSession()
+    else:
+        session = (
+            importlib.import_module("pyspark.sql.connect.session").SparkSession.builder.remote(connect_url).create()
+        )
+    tablectl.guard_session(session)
+    found, expected = {}, {}
+    for name, write, mode in writes(session, lake.place, other):
+        seen.clear()
+        write()
+        found[name] = [str(each) for _, each in seen]
+        expected[name] = [mode] if mode else []
+        assert all(table == "orders" for table, _ in seen)
+    assert found == expected
+    session.conf.set("spark.databricks.delta.schema.autoMerge.enabled", "true")
+    seen.clear()
+    session.sql(f"INSERT INTO delta.`{lake.place}` VALUES (7, 7)")
+    assert [str(mode) for _, mode in seen] == ["any"]
+    session.conf.set(SETTING, "off")
+    seen.clear()
+    session.sql(f"INSERT INTO delta.`{lake.place}` VALUES (7, 7)")
+    assert seen == []
+
+
+JOBS: dict[str, Callable[[Any, str], object]] = {
+    "insert": append,
+    "update": update,
+    "merge": merge,
+    "save": lambda session, place: append_batch(session.sql("SELECT 9L AS id"), place),
+}
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_an_apply_waits_for_the_write_of_an_unedited_job(lake: Lake, name: str) -> None:
+    def job(session: Any) -> object:
+        tablectl.guard_session(session, name="nightly")
+        return JOBS[name](session, lake.place)
+
+    with Writer(lake.spark, job) as writer:
+        writer.wait_inside()
+        apply = Apply(lake)
+        apply.wait_for("draining")
+        ended = writer.release()
+        report = apply.report()
+    assert ended.error is None
+    assert report.exit_code == 0, report
+    assert lake.operations()[-1] == "SET TBLPROPERTIES"
+    (trace,) = (Path(lake.place) / "_tablectl" / "writers").iterdir()
+    assert json.loads(trace.read_text())["writer"].startswith("nightly, ")
+
+
+def test_a_handle_of_an_earlier_time_is_made_again_inside_the_guard(lake: Lake) -> None:
+    """A job that keeps its ``DeltaTable`` fails after some changes (``test_guarded_writers``); in a guarded session it
+    does not.
+    """
+    from delta.tables import DeltaTable
+
+    lake.spark.sql(f"INSERT INTO delta.`{lake.place}` SELECT /*+ COALESCE(1) */ 7, id FROM range(2)")
+    session = lake.spark.newSession()
+    tablectl.guard_session(session)
+    before = DeltaTable.forPath(session, lake.place)
+    lake.declare("\n    deletion_vectors: enabled\n")
+    assert Apply(lake).report().exit_code == 0
+    before.update("id = 7 AND v = 1", {"v": "90"})
+    assert 90 in lake.rows().values()
+
+
+class Loop:
+    """A job that runs again and again in a guarded session, until it is stopped."""
+
+    def __init__(self, session: Any, job: Callable[[Any], None]) -> None:
+        tablectl.guard_session(session)
+        self.failures: list[str] = []
+        self.runs = 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(session, job), daemon=True)
+        self._thread.start()
+
+    def _run(self, session: Any, job: Callable[[Any], None]) -> None:
+        while not self._over.is_set():
+            try:
+                job(session)
+                self.runs += 1
+            except Exception as error:  # noqa: BLE001  # what the test counts
+                self.failures.append(f"{job.__name__}: {error}"[:300])
+
+    def stop(self) -> None:
+        self._over.set()
+        self._thread.join(TIMEOUT)
+
+
+def test_unedited_jobs_race_with_applies_and_none_fails(lake: Lake) -> None:
+    """Each job writes partitions of its own, so that only an apply could fail it."""
+
+    def merges(session: Any) -> None:
+        session.sql(
+            f"MERGE INTO delta.`{lake.place}` t USING (SELECT 3 AS id, 90 AS v) s ON t.id = s.id AND t.id = 3 "
+            "WHEN MATCHED THEN UPDATE SET v = s.v"
+        )
+
+    def saves(session: Any) -> None:
+        session.sql("SELECT 8L AS id, 80L AS v").write.format("delta").mode("append").save(lake.place)
+
+    def inserts(session: Any) -> None:
+        session.sql(f"INSERT INTO delta.`{lake.place}` VALUES (9, 90)")
+
+    jobs = [Loop(lake.spark.newSession(), job) for job in (merges, saves, inserts)]
+    try:
+        for days in range(61, 67):
+            lake.declare(f"\n    properties: {{delta.logRetentionDuration: interval {days} days}}\n")
+            assert Apply(lake).report().exit_code == 0
+    finally:
+        for each in jobs:
+            each.stop()
+    assert [failure for each in jobs for failure in each.failures] == []
+    assert all(each.runs > 0 for each in jobs)
+    assert lake.operations().count("SET TBLPROPERTIES") == 6
