@@ -41,12 +41,17 @@ class Pairs:
 
     def __init__(self, spark: Any, folder: Path) -> None:
         self._spark, self._folder = spark, folder
+
+    def create(self) -> Pairs:
+        """The table of the pairs."""
+        folder = self._folder
         self._spark.sql(
             f"CREATE TABLE delta.`{folder}/t` (id BIGINT, p STRING, d DATE, v BIGINT) USING delta PARTITIONED BY (p, d)"
         )
         rows = "(1, 'a', DATE '2026-01-01', 1), (2, 'a', DATE '2026-01-01', 2), (3, 'b', DATE '2026-01-02', 3), "
         rows += "(4, 'b', DATE '2026-01-02', 4), (5, NULL, DATE '2026-01-03', 5)"
         self._spark.sql(f"INSERT INTO delta.`{folder}/t` SELECT /*+ COALESCE(1) */ * FROM VALUES {rows}")
+        return self
 
     def check(self, place: Path, current: str, committed: str) -> tuple[ConflictResult, str]:
         """What is said of the loser, and the condition with which it ended; they must agree."""
@@ -71,7 +76,7 @@ class Pairs:
 
 @pytest.fixture(scope="module")
 def pairs(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Pairs:
-    return Pairs(spark, tmp_path_factory.mktemp("pairs"))
+    return Pairs(spark, tmp_path_factory.mktemp("pairs")).create()
 
 
 def merge(on: str, clauses: str = _MATCHED, source: str = _SOURCE) -> str:
@@ -149,6 +154,51 @@ _MORE = [
         "",
     ),
 ]
+
+
+_NARROWED = [
+    ("INSERT INTO $t SELECT hold(id), p, d, v FROM (SELECT * FROM $t) WHERE p = 'a'", _APPEND_B, _MAY, ""),
+    ("INSERT INTO $t WITH c AS (SELECT * FROM $t) SELECT hold(id), p, d, v FROM c WHERE p = 'a'", _APPEND_B, _MAY, ""),
+    ("INSERT INTO $t SELECT hold(max(id)), p, d, 1L FROM $t GROUP BY p, d HAVING p = 'a'", _APPEND_B, _MAY, ""),
+    ("INSERT INTO $t SELECT hold(id), p, d, v FROM $t VERSION AS OF 1", _APPEND_B, _COMMITS, ""),
+]
+"""Queries of the table itself that register less than they name."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("current", "committed", "said", "happened"), _NARROWED)
+def test_a_query_that_spark_narrows(
+    pairs: Pairs, tmp_path: Path, current: str, committed: str, said: ConflictResult, happened: str
+) -> None:
+    assert pairs.check(tmp_path, current, committed) == (said, happened)
+
+
+@pytest.fixture(scope="module")
+def events(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Pairs:
+    """A table partitioned by a column that Delta computes."""
+    folder = tmp_path_factory.mktemp("events")
+    spark.sql(
+        f"CREATE TABLE delta.`{folder}/t` (id BIGINT, at TIMESTAMP, d DATE GENERATED ALWAYS AS (CAST(at AS DATE))) "
+        "USING delta PARTITIONED BY (d)"
+    )
+    for day in (1, 2):
+        spark.sql(f"INSERT INTO delta.`{folder}/t` (id, at) VALUES ({day}, TIMESTAMP '2026-01-0{day} 09:00:00')")
+    return Pairs(spark, folder)
+
+
+_MOVES = "UPDATE $t SET at = TIMESTAMP '2026-01-01 10:00:00' WHERE d = DATE '2026-01-02'"
+_MERGES = (
+    "MERGE INTO $t t USING (SELECT 2L AS id, TIMESTAMP '2026-01-01 10:00:00' AS at) s "
+    "ON t.id = s.id AND t.d = DATE '2026-01-02' WHEN MATCHED THEN UPDATE SET t.at = s.at"
+)
+
+
+@pytest.mark.parametrize("committed", [_MOVES, _MERGES])
+def test_assigning_a_base_column_moves_a_row_to_another_partition(
+    events: Pairs, tmp_path: Path, committed: str
+) -> None:
+    current = "UPDATE $t SET id = hold(id) WHERE d = DATE '2026-01-01'"
+    assert events.check(tmp_path, current, committed) == (_MAY, _CA)
 
 
 @pytest.mark.parametrize(("current", "committed", "said", "happened"), _QUICK)
