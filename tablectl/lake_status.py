@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from tablectl.applying.stamp import read_stamp
 from tablectl.attributes.policy import attribute
+from tablectl.delta import keys
 from tablectl.delta.clients import LockedOut, judge
 from tablectl.delta.names import canonical_location, column_text
 from tablectl.delta.protocol import Protocol
@@ -27,8 +28,6 @@ from tablectl.reports.status import STATES, LakeStatus, TableStatus
 from tablectl.selection import LocatedTable, Selection, depth_for, locate
 
 _OLDEST = Protocol(1, 1)
-_LOG = "delta.logRetentionDuration"
-_FILES = "delta.deletedFileRetentionDuration"
 _DEFAULT_LOG = "30 days (default)"
 _DEFAULT_FILES = "1 week (default)"
 
@@ -212,8 +211,8 @@ def _facts(live: LiveTable, applied: Commit | None) -> TableStatus:
         file_bytes=live.bytes // live.files if live.bytes is not None and live.files else None,
         vectors=live.vectors,
         unclustered_bytes=_unclustered(live),
-        log_retention=live.property(_LOG) or _DEFAULT_LOG,
-        file_retention=live.property(_FILES) or _DEFAULT_FILES,
+        log_retention=live.property(keys.LOG_RETENTION) or _DEFAULT_LOG,
+        file_retention=live.property(keys.DELETED_FILE_RETENTION) or _DEFAULT_FILES,
     )
 
 

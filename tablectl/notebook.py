@@ -52,8 +52,9 @@ def fragment(result: Result) -> str:
     return fragment_html(_document(result))
 
 
-def save(result: Result, path: Path) -> None:
+def save(result: Result, where: str | Path) -> None:
     """Write a report. A plan as JSON is the plan file itself, with all its values."""
+    path = Path(where)
     form = format_of(path.name)
     if form is None:
         raise UsageError(f"{path} has no known format", f"use a name that ends in {SUFFIXES}")

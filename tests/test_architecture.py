@@ -47,7 +47,7 @@ def _importers(module: str) -> set[str]:
         ("delta", {"engine"}),
         ("py4j", {"engine"}),
         ("yaml", {"policies"}),
-        ("pyarrow", {"log"}),
+        ("pyarrow", {"log", "cli"}),
         ("typer", {"cli"}),
         ("rich", {"cli"}),
         ("obstore", {"storage"}),

@@ -9,7 +9,7 @@ from tablectl.model.errors import TablectlError, UsageError, one_line
 from tablectl.model.plain import plain
 from tablectl.reports.status import LakeStatus
 
-_INSTALL = "install the extra: pip install 'tablectl[status]'"
+_INSTALL = "install tablectl with the extra `status` (docs/install.md)"
 
 
 def parquet_bytes(status: LakeStatus) -> bytes:

@@ -6,7 +6,7 @@ Results are records below the reports, so the methods look up ``tablectl.noteboo
 from __future__ import annotations
 
 from importlib import import_module
-from pathlib import Path
+from typing import Any
 
 
 class Showable:
@@ -22,12 +22,12 @@ class Showable:
         """The report as a page of its own."""
         return _call("report", self, "html")
 
-    def save(self, path: str | Path) -> None:
-        """Write a report; the name sets its format: ``.txt``, ``.json``, ``.md``, ``.sarif``, ``.xml``, ``.html``.
+    def save(self, path: Any) -> None:
+        """Write a report. Its name sets the format: ``.txt``, ``.json``, ``.md``, ``.sarif``, ``.xml``, ``.html``.
 
         A plan saved as ``.json`` is a plan file, which ``apply`` takes. Raises ``UsageError`` for another name.
         """
-        import_module("tablectl.notebook").save(self, Path(path))
+        import_module("tablectl.notebook").save(self, path)
 
     def _repr_html_(self) -> str:
         """The summary that a notebook shows."""

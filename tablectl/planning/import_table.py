@@ -8,6 +8,7 @@ from types import MappingProxyType
 from tablectl.attributes.policy import ATTRIBUTES, OWNED, why_refused
 from tablectl.attributes.properties import Properties
 from tablectl.attributes.value_types import ValueType
+from tablectl.delta import keys
 from tablectl.delta.names import DEFAULT_CATALOG, NameSyntaxError
 from tablectl.delta.properties import canonical_key, find_known
 from tablectl.model.plan import Value
@@ -29,8 +30,8 @@ _OF_CATALOG: Mapping[tuple[str, str], str] = MappingProxyType(
         ("deletion_vectors", ""): "enabled",
         ("row_tracking", ""): "enabled",
         ("column_mapping", ""): "name",
-        (Properties.name, "delta.checkpointPolicy"): "v2",
-        (Properties.name, "delta.enableInCommitTimestamps"): "true",
+        (Properties.name, keys.CHECKPOINT_POLICY): "v2",
+        (Properties.name, keys.IN_COMMIT_TIMESTAMPS): "true",
         (Properties.name, "delta.randomizeFilePrefixes"): "true",
         (Properties.name, "delta.checkpoint.writeStatsAsJson"): "true",
         (Properties.name, "delta.checkpoint.writeStatsAsStruct"): "true",

@@ -7,15 +7,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from tablectl.delta import keys
 from tablectl.delta.databricks_runtimes import Capability, Runtime, can, capability
 from tablectl.model.plan import Refusal, Statement, TablePlan
 
 _BY_PROPERTY = {
-    ("delta.enabledeletionvectors", "true"): ("deletion_vectors", "enable"),
-    ("delta.enablerowtracking", "true"): ("row_tracking", "enable"),
-    ("delta.columnmapping.mode", "name"): ("column_mapping", "enable"),
-    ("delta.enabletypewidening", "true"): ("type_widening", "enable"),
-    ("delta.enableincommittimestamps", "true"): ("in_commit_timestamps", "enable"),
+    (key.lower(), value): known
+    for (key, value), known in {
+        (keys.DELETION_VECTORS, "true"): ("deletion_vectors", "enable"),
+        (keys.ROW_TRACKING, "true"): ("row_tracking", "enable"),
+        (keys.COLUMN_MAPPING, "name"): ("column_mapping", "enable"),
+        ("delta.enableTypeWidening", "true"): ("type_widening", "enable"),
+        (keys.IN_COMMIT_TIMESTAMPS, "true"): ("in_commit_timestamps", "enable"),
+    }.items()
 }
 
 

@@ -34,7 +34,9 @@ LOCKOUT = "P004"
 """The code of the finding that a client which writes the table is locked out."""
 _NEEDS = ("P001", "P002")
 """The codes of the findings that clients need a newer protocol."""
-_RISKS = ("P003", "P005", "P006")
+_RISKS = ("P003", "P005")
+_BREAKS = "P006"
+"""The code of the finding that a writer which names partition columns fails on every run."""
 _TABLE = "\0table\0"
 _AMOUNT = re.compile(r"\b[0-9][0-9.,]*(?= ?(?:B|kB|MB|GB|TB|PB|%|bytes?|files?|vectors?|rows?|deletion|commits?)\b)")
 _PATH = re.compile(r"\S*/\S*")
@@ -250,11 +252,16 @@ def _effects(tables: Sequence[TablePlan]) -> list[Effect]:
     findings = shown_findings(first)
     found = _rewrite_effects(tables)
     found += [Effect(f"locks out a writer: {each.message}", "bad") for each in findings if each.code == LOCKOUT]
+    found += [
+        Effect(f"breaks a writer: {each.message} ({_BREAKS})", "bad") for each in findings if each.code == _BREAKS
+    ]
     if any("every" in each.readers for each in first.statements):
-        found.append(Effect("every stream that reads the table stops", "bad"))
-    if lost := _lost(first):
-        found.append(Effect(f"cannot be undone: {lost}", "pending"))
+        found.append(Effect("every stream that reads the table stops and must be started again", "bad"))
+    found.append(_undo(first))
     found += [Effect(each.message, "pending") for each in findings if each.code in _NEEDS]
+    codes = {each.code for each in findings}
+    if codes.intersection(_NEEDS) and not codes.intersection((LOCKOUT, "P003")):
+        found.append(Effect(_writers(first), "good"))
     found += [Effect(f"{each.code}: {each.message}", "pending") for each in findings if each.code in _RISKS]
     phase = _phase(first.statements)
     found.append(Effect(PHASE_EFFECTS[phase], "good" if phase is Phase.FREE else "pending"))
@@ -263,6 +270,22 @@ def _effects(tables: Sequence[TablePlan]) -> list[Effect]:
     if any(each.due is not None for each in first.statements):
         found.append(Effect("ends with a later apply, when history is old enough", "pending"))
     return found
+
+
+def _undo(table: TablePlan) -> Effect:
+    """Whether a rollback restores the table."""
+    if lost := _lost(table):
+        return Effect(f"cannot be undone: {lost}", "pending")
+    if any(each.rewrite and each.rewrite.everything for each in table.statements):
+        return Effect("can be undone by another rewrite of all data", "pending")
+    return Effect("can be undone", "good")
+
+
+def _writers(table: TablePlan) -> str:
+    """Which writers of the log support what the plan adds. Readers leave no trace in a log."""
+    known = [each.text() for each in table.basis.client_list()]
+    named = f"the writers in the log, {', '.join(dict.fromkeys(known))}," if known else "the writers in the log"
+    return f"{named} support it; readers leave no trace there"
 
 
 def _streams(table: TablePlan) -> str:

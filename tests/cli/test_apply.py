@@ -106,7 +106,7 @@ def test_the_same_apply_again_makes_no_commit(cli: Cli, lake: Repository, fake_s
     commits = [len(log(lake, table).commits) for table in "abcd"]
     result = cli("apply", "p.json")
     assert result.code == 0
-    assert "= 3 tables  unchanged, no commit needed" in result.out
+    assert result.out.count("unchanged, no commit needed") == 3
     assert [len(log(lake, table).commits) for table in "abcd"] == commits
     assert fake_spark.engines[1].sent == []
 
@@ -275,7 +275,7 @@ def test_outside_the_calendar_nothing_runs_but_by_an_override(
     result = cli("apply", "--yes", "--select", "*/d", "--override", "the year is closing")
     assert result.code == 0
     assert [stamp["override"] for stamp in log(lake, "d").stamps] == ["the year is closing"]
-    assert "override calendar: the year is closing" in result.out
+    assert "calendar: the year is closing" in result.out
 
 
 def test_rules_by_tag_hold_for_a_saved_plan(cli: Cli, lake: Repository, fake_spark: FakeSpark) -> None:

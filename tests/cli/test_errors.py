@@ -150,7 +150,7 @@ def test_a_run_without_commits_whose_report_cannot_be_made_is_an_error(
 def test_ctrl_c_while_a_report_is_written_is_no_run_without_commits(
     cli: Cli, one: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*_: Any) -> str:
+    def interrupted(*_: Any, **__: Any) -> str:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(apply, "render_run", interrupted)

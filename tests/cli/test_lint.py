@@ -124,7 +124,7 @@ def test_a_code_is_explained(cli: Cli, settled: Repository) -> None:
     assert json.loads(cli("explain", "P001", "--format", "json").out)["here"] == "ignored"
     wrong = cli("explain", "L099")
     assert (wrong.code, wrong.out) == (64, "")
-    assert "did you mean L009?" in wrong.err
+    assert "did you mean L019?" in wrong.err
 
 
 def test_a_client_in_a_policy(cli: Cli, repo: Repository) -> None:

@@ -189,6 +189,7 @@ def test_paper(running: Browser, plan_file: Path) -> None:
 @pytest.mark.parametrize("kind", ["plan", "run"])
 def test_a_screen_reader(running: Browser, plan_file: Path, run_file: Path, kind: str) -> None:
     page = Page.open(running, {"plan": plan_file, "run": run_file}[kind])
+    page.value("document.querySelectorAll('details').forEach(each => { each.open = true })")
     nodes = page.call("Accessibility.getFullAXTree")["nodes"]
     found: dict[str, list[str]] = {}
     for node in nodes:
