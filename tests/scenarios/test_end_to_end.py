@@ -220,7 +220,7 @@ def test_write_serializable_is_refused_in_words_unless_the_table_has_it(
     policies(f"\n  delta.`{table}`:\n    isolation: WriteSerializable\n")
     refused = cli("plan")
     assert refused.code == 3
-    said = refused.out.replace("\n             ", " ")
+    said = " ".join(refused.out.split())
     assert "open-source Delta can set only the isolation level Serializable" in said
 
     from deltalake import DeltaTable
@@ -311,7 +311,7 @@ def test_one_table_under_two_paths_is_planned_under_neither(
 """)
     planned = cli("plan")
     assert planned.code == 1
-    assert planned.out.count("name this table twice") == 2
+    assert planned.out.count("name this table twice") == 1
 
 
 def test_a_statement_keeps_the_phase_that_was_reviewed(
