@@ -29,7 +29,7 @@ variables: {{LAKE: {lake}}}
 
 _NEXT = """The tables are as declared; what is left is the one refusal. To go on:
   cd {root}
-  tablectl plan                                          # reads the logs, starts no Spark
+  tablectl plan                              # reads the logs, starts no Spark
   tablectl explain 'delta.`{lake}/orders`'
   tablectl conflicts 'delta.`{lake}/orders`'
 Then edit policies/lake.yaml, plan again, and `tablectl apply`.

@@ -86,7 +86,7 @@ def test_a_pattern_takes_every_delta_table_of_a_schema_and_a_new_one_with_the_ne
   sales.nix*: {isolation: Serializable}
   nix.*: {isolation: Serializable}
 """)
-    planned = cli("plan", "--out", "p.json")
+    planned = cli("plan", "--out", "p.json", "--verbose")
     assert planned.code == 1
     assert "tables.yaml:7: sales.nix* matches no table" in planned.err
     assert "the schema spark_catalog.nix does not exist" in planned.out
