@@ -118,6 +118,8 @@ class Actor:
         self._offset = offset
         self._stops = stops
         self._killed = False
+        self.unnoticed = False
+        """Whether it does something that no other actor decides by: then it does not stand still."""
         self._go, self._stood = threading.Semaphore(0), threading.Semaphore(0)
         self._thread = threading.current_thread()
         world.actors.append(self)
@@ -155,7 +157,7 @@ class Actor:
             return
         if self._killed:
             raise Killed
-        if at == "sleep" or self._stops(at):
+        if at == "sleep" or (self._stops(at) and not self.unnoticed):
             self.at = at
             self._stood.release()
             self._go.acquire()
@@ -230,6 +232,14 @@ class TimedGuard(StoredGuard):
         self.actor = actor
         self.holds_until = 0.0
         self.put_at = 0.0
+
+    def wait_here(self) -> None:
+        """No apply decides by the record of a waiting writer, so it makes no further schedules."""
+        self.actor.unnoticed = True
+        try:
+            super().wait_here()
+        finally:
+            self.actor.unnoticed = False
 
     def put(self) -> None:
         sent = self.actor.monotonic()
