@@ -21,7 +21,7 @@ from tablectl.delta.schema import Field, Schema
 from tablectl.model.errors import InputError
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.table import LiveTable
-from tablectl.planning.plan_file import dump_plan, load_plan
+from tablectl.planning.plan_file import FORMAT, dump_plan, load_plan
 from tablectl.planning.plan_table import plan_table
 from tablectl.policies.policy_document import read_specs
 from tablectl.policies.value_reader import ValueReader
@@ -110,7 +110,7 @@ def _plan(size: int) -> Plan:
     one = plan_table(Policy(isolation="Serializable", properties={"owner.team": "web"}), live, "oss")
     assert isinstance(one, TablePlan)
     tables = tuple(replace(one, name=f"lake.s.t{each:06d}", location=f"/lake/t{each:06d}") for each in range(size))
-    return Plan(format=1, tool="0", dialect="oss", policies="0" * 64, tables=tables)
+    return Plan(format=FORMAT, tool="0", dialect="oss", policies="0" * 64, tables=tables)
 
 
 def _report(form: ReportFormat, size: int) -> Callable[[], object]:

@@ -96,7 +96,7 @@ def test_a_store_that_replaces_records_is_found(cli: Cli, lake: Repository, monk
 
 
 def test_a_clock_that_is_behind(cli: Cli, lake: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tablectl.cli.doctor.time.time", lambda: 0.0)
+    monkeypatch.setattr(doctor.time, "time", lambda: 0.0)
     found = checks(cli)["clock"]
     assert found["health"] == "fail"
     assert "NTP" in found["fix"]
