@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ def test_a_store_that_replaces_records_is_found(cli: Cli, lake: Repository, monk
 
 
 def test_a_clock_that_is_behind(cli: Cli, lake: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor.time, "time", lambda: 0.0)
+    monkeypatch.setattr(time, "time", lambda: 0.0)
     found = checks(cli)["clock"]
     assert found["health"] == "fail"
     assert "NTP" in found["fix"]
