@@ -12,6 +12,7 @@ import tablectl
 from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import RunOutcome, RunReport
 from tablectl.engine import spark as engine_module
+from tablectl.engine.port import MaySend, always
 from tablectl.engine.spark import SparkEngine
 from tablectl.model.errors import EngineError
 from tablectl.workflow import Control
@@ -130,9 +131,9 @@ def test_somebody_elses_change_of_the_key_at_the_last_moment_is_reported(lake: L
 def test_a_lost_answer_is_found_in_the_log(lake: Lake, monkeypatch: pytest.MonkeyPatch, landed: bool) -> None:
     execute = SparkEngine.execute
 
-    def loses(self: SparkEngine, sql: str, tag: str = "") -> None:
+    def loses(self: SparkEngine, sql: str, tag: str = "", may_send: MaySend = always) -> None:
         if landed:
-            execute(self, sql, tag)
+            execute(self, sql, tag, may_send)
         raise EngineError("the connection was reset", unanswered=True)
 
     monkeypatch.setattr(engine_module.SparkEngine, "execute", loses)
