@@ -22,6 +22,7 @@ from tests.ci.hand import Hand
 __all__ = ["github"]
 
 pytestmark = pytest.mark.spark
+SOURCE = f"git+https://github.com/acme/tablectl@{'a' * 40}"
 
 HEAD, MERGED = "a" * 40, "c" * 40
 
@@ -44,7 +45,7 @@ def test_from_an_empty_folder_to_drift_and_back(  # noqa: PLR0915  # a story
     monkeypatch.chdir(folder)
 
     # init: a repository in an empty folder, which says what comes next.
-    assert "tablectl import TABLES… --output policies/tables.yaml --force" in cli("init").out
+    assert "tablectl import TABLES… --output policies/tables.yaml --force" in cli("init", "--source", SOURCE).out
     policies = folder / "policies" / "tables.yaml"
 
     # import: what the tables are. Planning that changes nothing.
