@@ -21,7 +21,7 @@ from tests.ci.hand import Hand
 
 __all__ = ["github"]
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]  # to be brought up to date with the reports
 SOURCE = f"git+https://github.com/acme/tablectl@{'a' * 40}"
 
 HEAD, MERGED = "a" * 40, "c" * 40
