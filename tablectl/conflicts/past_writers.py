@@ -1,7 +1,7 @@
 """The writers of a table's history as transactions, and what commits are expected to cost them.
 
-Which of them fail follows from the conflict rules, as for a phase (``phases``); when and how long they write follows
-from their commits.
+Which of them fail follows from the conflict rules, as for a phase (``statement_phases``); when and how long they write
+follows from their commits.
 """
 
 from __future__ import annotations

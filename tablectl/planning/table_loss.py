@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tablectl.attributes.basis import basis_of
+from tablectl.attributes.plan_basis import basis_of
 from tablectl.attributes.policy import Policy
 from tablectl.conflicts.past_writers import PastWriters, loss_of, past_writers
-from tablectl.conflicts.phases import phase_of
+from tablectl.conflicts.statement_phases import phase_of
 from tablectl.model.expected_loss import DAYS, LEAST_WRITES, quietest_hour
 from tablectl.model.plan import Change, Phase
 from tablectl.model.table import LiveTable
 from tablectl.model.table_loss import StatementLoss, TableLoss, failed_writes, lost_seconds
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
-from tablectl.planning.actions import actions_for, refusals_for
-from tablectl.planning.derived import DerivedTable
+from tablectl.planning.change_actions import actions_for, refusals_for
+from tablectl.planning.derive_statements import DerivedTable
 from tablectl.planning.diff import diff
 from tablectl.planning.order import commits_by_statement
 
