@@ -43,6 +43,8 @@ class Layout:
     """Whether the table does not have them yet: then the literals of a write tell its partition."""
     known: tuple[Partition, ...] = ((),)
     """The partitions that past writes touched."""
+    explicit: frozenset[str] = frozenset()
+    """Jobs whose conditions are taken to name the partitions that they touch."""
 
     @staticmethod
     def of(columns: Sequence[str], jobs: Jobs) -> Layout:
@@ -116,12 +118,17 @@ class ConflictLoss:
 
     def times(self, factor: float) -> ConflictLoss:
         """The loss, corrected by a measured number of failures."""
-        pairs = (PairLoss(each.failing, each.committing, each.failed * factor, each.seconds * factor) for each in self.pairs)
+        pairs = (
+            PairLoss(each.failing, each.committing, each.failed * factor, each.seconds * factor) for each in self.pairs
+        )
         return ConflictLoss(tuple(pairs), self.conflicting)
 
 
 def conflict_loss(jobs: Jobs, layout: Layout, context: ConflictContext) -> ConflictLoss:
-    """The expected loss of a week. ``context`` gives the table's settings; each write has the rules of its own client."""
+    """The expected loss of a week.
+
+    ``context`` gives the settings of the table. Each write follows the rules of its own client.
+    """
     chosen = jobs.jobs[:_MOST_JOBS]
     hours = _Hours.of(jobs.period)
     rates = [hours.rates([write.end for write in job.writes]) for job in chosen]
@@ -196,7 +203,8 @@ def _share(failing: Job, committing: Job, layout: Layout, context: ConflictConte
     if failing is committing and not failing.overlaps_itself:
         return 0.0
     outcomes: Mapping[ConflictResult, float] = {ConflictResult.COMMITS: 0.0, ConflictResult.FAILS: 1.0}
-    all_current = [current_of(each, layout, context) for each in failing.writes[:_SAMPLE]]
+    named = failing.name in layout.explicit
+    all_current = [current_of(each, layout, context, named=named) for each in failing.writes[:_SAMPLE]]
     all_committed = [committed_of(each, layout) for each in committing.writes[:_SAMPLE]]
     found = [outcomes.get(_result(one, other), _HALF) for other in all_current for one in all_committed]
     return sum(found) / len(found)
@@ -220,14 +228,16 @@ def committed_of(write: Write, layout: Layout) -> CommittedTransaction:
     )
 
 
-def current_of(write: Write, layout: Layout, context: ConflictContext) -> CurrentTransaction:
-    """A past write as the current transaction, with the rules of its own client."""
+def current_of(write: Write, layout: Layout, context: ConflictContext, *, named: bool = False) -> CurrentTransaction:
+    """A past write as the current transaction, with the rules of its own client. With ``named``, its condition names
+    the partitions that it touched.
+    """
     return CurrentTransaction(
         kind=write.kind,
         client=write.commit.client,
         level=context.level,
         partitioned=bool(layout.columns),
-        reads=_reads(write, layout),
+        reads=_reads(write, layout, named=named),
         adds=write.files.added_files > 0,
         removes=tuple(f"{each}" for each in layout.touched(write, write.files.removed)),
         data_change=write.kind not in {Kind.OPTIMIZE, Kind.REORG},
@@ -235,11 +245,11 @@ def current_of(write: Write, layout: Layout, context: ConflictContext) -> Curren
     )
 
 
-def _reads(write: Write, layout: Layout) -> Reads:
+def _reads(write: Write, layout: Layout, *, named: bool) -> Reads:
     if write.kind in _APPENDS:
         return NOTHING
     if write.kind in _WHOLE:
         return Reads(partitions=None, files=tuple(f"{each}" for each in layout.known))
     touched = layout.touched(write, write.files.removed)
-    admitted = touched if write.kind is Kind.OPTIMIZE else layout.admitted(write)
+    admitted = touched if named or write.kind is Kind.OPTIMIZE else layout.admitted(write)
     return Reads(partitions=admitted if layout.columns else None, files=tuple(f"{each}" for each in touched))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tablectl.advice.predicates import Condition, read_predicate
 from tablectl.conflicts.past_writers import is_write, kind_of, known_period, write_seconds
@@ -65,7 +66,7 @@ class Job:
         versions = sorted((each.commit for each in self.writes), key=lambda each: each.version)
         return any(
             later.read_version is not None and later.read_version < earlier.version
-            for earlier, later in zip(versions, versions[1:], strict=False)
+            for earlier, later in pairwise(versions)
         )
 
     @property

@@ -78,4 +78,4 @@ class LakeAdvice(ReportMethods):
 
 def confidence_of(observations: int) -> Confidence:
     """The confidence that a number of writes allows."""
-    return "high" if observations >= 300 else "medium" if observations >= 100 else "low"  # noqa: PLR2004
+    return "high" if observations >= 300 else "medium" if observations >= 100 else "low"

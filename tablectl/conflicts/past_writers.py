@@ -185,7 +185,12 @@ def _durations(measured: Sequence[float | None], bounds: Sequence[float | None])
 
 def _measured(commit: Commit) -> float | None:
     """The duration that a commit records, in seconds; ``None`` if it records none that is possible."""
-    text = commit.metrics.get("executionTimeMs", "") or commit.metrics.get("execution_time_ms", "")
+    return metric_seconds(commit, "executionTimeMs") or metric_seconds(commit, "execution_time_ms")
+
+
+def metric_seconds(commit: Commit, name: str) -> float | None:
+    """A metric of a commit in milliseconds, in seconds; ``None`` if it is not a possible duration above zero."""
+    text = commit.metrics.get(name, "")
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(round(LONGEST_WRITE * 1000)))):
         return None
     seconds = int(text) / 1000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+
 from tablectl.conflicts.past_writers import known_period
 from tablectl.log.catalog_managed import open_log
 from tablectl.log.commits import CommitSyntaxError, ParsedCommit
