@@ -14,9 +14,9 @@ from tablectl.log.commit_files import read_past_commits
 from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import ReadRequest, read_many
 from tablectl.model.errors import LiveError, one_line
-from tablectl.model.patterns import escape_glob
 from tablectl.model.table import Depth, LiveTable, WriteHistory
 from tablectl.model.text import natural_key
+from tablectl.policies.effective_policy import spec_for
 from tablectl.policies.new_policy_file import TableEntry, write_entry, write_policies
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_text import table_key
@@ -46,15 +46,8 @@ def collect_advice(
 
     A table that cannot be read is an entry with its error. Raises as ``locate``.
     """
-    found = locate(others, Selection(), project.open_catalog, project.stores) if others else None
-    if found is not None:
-        selection = Selection(tuple(escape_glob(spec.name.text) for spec, _ in found.tables))
-    managed = locate(specs, selection, project.open_catalog, project.stores) if found is None or found.tables else found
-    placed = list(managed.tables)
-    if found is not None:
-        by_key = {spec.name.key: spec for spec, _ in managed.tables}
-        placed = [(by_key.get(spec.name.key, spec), where) for spec, where in found.tables]
-    failures, unmatched = (found or managed).failures, (found or managed).unmatched
+    found = locate(others or specs, Selection() if others else selection, project.open_catalog, project.stores)
+    placed = [(spec_for(specs, spec.name) or spec, where) for spec, where in found.tables] if others else found.tables
 
     def one(each: tuple[TableSpec, str]) -> TableAdvice:
         return _table(project, *each, options)
@@ -65,8 +58,8 @@ def collect_advice(
         tables.append(table)
     return LakeAdvice(
         tuple(sorted(tables, key=lambda each: natural_key(each.table))),
-        failures,
-        unmatched,
+        found.failures,
+        found.unmatched,
     )
 
 

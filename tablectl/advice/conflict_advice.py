@@ -78,7 +78,7 @@ def conflict_advice(facts: TableFacts) -> tuple[list[Advice], list[str]]:
         return [], _untold(facts, jobs, model)
     makers = (_partition, _explicit, _isolation, _row_level, _blind)
     given = [advice for make in makers for advice in make(found) if enough(advice.amount, jobs)]
-    return given, []
+    return given or [_apart(found)], []
 
 
 def _untold(facts: TableFacts, jobs: Jobs, model: ConflictLoss) -> list[str]:
@@ -107,15 +107,33 @@ def _factor(facts: TableFacts, jobs: Jobs, model: ConflictLoss) -> float:
 
 def _evidence(found: _Found) -> Iterator[str]:
     jobs, unnamed = found.jobs, found.facts.past.unnamed
-    for pair in found.base.pairs[:_PAIRS]:
-        other = "itself" if pair.committing == pair.failing else pair.committing
-        yield f"{pair.failing} fails because of {other}: {pair.failed:.1f} times a week, {pair.seconds:,.0f} s of work"
+    for name in list(dict.fromkeys(pair.failing for pair in found.base.pairs))[:_PAIRS]:
+        pairs = [pair for pair in found.base.pairs if pair.failing == name]
+        others = ["itself" if pair.committing == name else pair.committing for pair in pairs]
+        more = f" and {len(others) - _PAIRS} more" if len(others) > _PAIRS else ""
+        failed, seconds = sum(pair.failed for pair in pairs), sum(pair.seconds for pair in pairs)
+        yield (
+            f"{name}: {failed:,.1f} failed writes a week, {seconds:,.0f} s of work, "
+            f"because of {'; '.join(others[:_PAIRS])}{more}"
+        )
     days = jobs.period.seconds / 86_400
     yield f"{jobs.writes:,} writes by {len(jobs.jobs)} job{'s' * (len(jobs.jobs) != 1)} in {days:.1f} days"
     if unnamed is not None:
         yield f"{unnamed.files:,} data files that no commit names, {size_text(unnamed.bytes)}"
     else:
         yield "computed from writes that succeeded: --list-files also counts what failed writes left behind"
+
+
+def _apart(found: _Found) -> Advice:
+    """What is left if no setting of the table ends the conflicts."""
+    names = dict.fromkeys(name for pair in found.base.pairs[:_PAIRS] for name in (pair.failing, pair.committing))
+    return found.advice(
+        "A01",
+        "run these jobs one after the other: no setting of the table ends their conflicts",
+        found.base.seconds,
+        do=f"schedule apart, or in one workflow: {'; '.join(names)}",
+        cost=("each waits for the others",),
+    )
 
 
 def _partition(found: _Found) -> Iterator[Advice]:
@@ -143,7 +161,7 @@ def _partition(found: _Found) -> Iterator[Advice]:
 def _partitioned(found: _Found, column: str, count: int, saved: float) -> Advice:
     live = found.facts.live
     size = (live.bytes or 0) // count
-    cost = [f"rewrites {size_text(live.bytes)}"] if live.bytes else []
+    cost = list[str]()
     if live.bytes and size < _SMALL_PARTITION:
         cost.append(f"partitions of about {size_text(size)}, which means small files")
     if live.clustering:

@@ -141,12 +141,15 @@ def _small_files(facts: TableFacts) -> Iterator[Advice]:
 
 def _most_files(facts: TableFacts) -> Job | None:
     """The job that adds the most small files."""
-    counts = {
-        job: sum(w.files.added_files for w in job.writes if w.files.added_bytes < w.files.added_files * _SMALL)
-        for job in (facts.jobs.jobs if facts.jobs else ())
-    }
-    best = max(counts, key=lambda job: counts[job], default=None)
-    return best if best is not None and counts[best] else None
+    jobs = facts.jobs.jobs if facts.jobs else ()
+    best = max(jobs, key=_small_added, default=None)
+    return best if best is not None and _small_added(best) else None
+
+
+def _small_added(job: Job) -> int:
+    """The number of files of a job's writes whose files were small."""
+    files = (write.files for write in job.writes)
+    return sum(each.added_files for each in files if each.added_bytes < each.added_files * _SMALL)
 
 
 def _vectors(facts: TableFacts) -> Iterator[Advice]:
@@ -190,7 +193,7 @@ def _partitions(facts: TableFacts) -> Iterator[Advice]:
         ),
         benefit="bytes",
         amount=live.bytes or 0,
-        cost=(f"rewrites {size_text(live.bytes or 0)}", "statements that name partitions must change"),
+        cost=("statements that name partitions must change",),
         observations=layout.partitions,
         confidence="high",
         computed="the sizes of the partitions in the current version; the conflicts of past writes do not increase",

@@ -19,11 +19,11 @@ def advice_document(advice: LakeAdvice) -> Document:
     total = sum(len(each.advice) for each in advice.tables)
     given = [each for each in advice.tables if each.advice or each.untold or each.error]
     unread = sum(bool(each.error) for each in advice.tables) + len(advice.failures)
-    parts = [f"{total or 'no'} advice for {plural(len(advice.tables), 'table')}"]
+    parts = [f"{plural(total, 'recommendation') if total else 'no recommendation'} for {plural(len(advice.tables), 'table')}"]
     if unread:
         verdict = PlanVerdict("bad", "Not all tables can be read", tuple(parts))
     elif total:
-        verdict = PlanVerdict("pending", "Advice", tuple(parts))
+        verdict = PlanVerdict("pending", "Recommendations", tuple(parts))
     else:
         verdict = PlanVerdict("good", "Nothing to advise", tuple(parts))
     rows = tuple(_row(each, one, card) for card, each in enumerate(given) for one in each.advice)
@@ -59,7 +59,7 @@ def _card(table: TableAdvice) -> Card:
     since = f" since {time_text(table.since)}" if table.since else ""
     return Card(
         (table.table,),
-        f"{count} advice" if count else "cannot tell",
+        plural(count, "recommendation") if count else "cannot tell",
         "pending" if count else "quiet",
         "*" if count else "?",
         brief=tuple(_blocks(table, f"from {plural(table.commits, 'commit')}{since}")),
