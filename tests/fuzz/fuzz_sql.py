@@ -271,4 +271,8 @@ def _attempt() -> Callable[[Random], str]:
     return lambda random: parses(random, _own_session())
 
 
-SUBJECTS = (Subject("sql", "each text is one statement of its kind, with the exact names and values", _attempt(), 0),)
+SUBJECTS = (
+    Subject(
+        "sql", "each text is one statement of its kind, with the exact names and values", _attempt(), 0, _own_session
+    ),
+)
