@@ -7,9 +7,10 @@ import os
 from pathlib import Path
 
 from tablectl.applying.run_report import RunReport
+from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import TablectlError, UsageError
-from tablectl.model.inert import inert
-from tablectl.model.plain import plain
+from tablectl.model.json_form import json_form
+from tablectl.model.output_escapes import escape_output
 from tablectl.model.plan import Plan
 from tablectl.planning.drift import Drift
 from tablectl.planning.plan_file import dump_plan
@@ -35,7 +36,7 @@ _WHERE = "<code>save</code> writes all of it to a page."
 
 def report(result: Result, form: str) -> str:
     """A result as a report in a format. Raises ``UsageError`` for a format that it does not have."""
-    wanted, mask, style, context = ReportFormat(form), _mask(), Style(), Context()
+    wanted, mask, style, context = ReportFormat(form), _mask(), Style(), Context(now=SystemClock().utc())
     match result:
         case Plan():
             return render_plan(result, wanted, style, mask, context)
@@ -61,7 +62,7 @@ def save(result: Result, where: str | Path) -> None:
     if isinstance(result, Plan) and form is ReportFormat.JSON:
         data = dump_plan(result)
     else:
-        data = inert(report(result, form)).encode(errors="backslashreplace")
+        data = escape_output(report(result, form)).encode(errors="backslashreplace")
     try:
         path.write_bytes(data)
     except OSError as error:
@@ -69,7 +70,7 @@ def save(result: Result, where: str | Path) -> None:
 
 
 def _document(result: Result) -> Document:
-    mask, context = _mask(), Context()
+    mask, context = _mask(), Context(now=SystemClock().utc())
     match result:
         case Plan():
             return plan_document(mask.plan(result), context)
@@ -92,7 +93,7 @@ def _status(status: LakeStatus, form: ReportFormat, mask: Mask) -> str:
         case ReportFormat.HTML:
             return document_html(document, Context())
         case ReportFormat.JSON:
-            return json.dumps(plain(shown), indent=1) + "\n"
+            return json.dumps(json_form(shown), indent=1) + "\n"
         case _:
             raise UsageError(f"a status has no format {form}", "its formats are text, json, markdown, html")
 
