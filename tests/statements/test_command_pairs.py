@@ -12,10 +12,10 @@ from tablectl.delta.names import parse_table
 from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Field, Schema
 from tablectl.model.operations import ClusterBy
-from tablectl.statements.compare import StatementTable
 from tablectl.statements.pair import PairOutcome, StatementPair, between
 from tablectl.statements.parse import parse_statement
 from tablectl.statements.suggestions import Suggestions, suggest
+from tablectl.statements.target import StatementTable
 
 _PARTITIONED = StatementTable(
     name=parse_table("lake.orders"),
