@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from tablectl.applying.run_report import RunReport
+from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import TablectlError, UsageError
 from tablectl.model.json_form import json_form
 from tablectl.model.output_escapes import escape_output
@@ -35,7 +36,7 @@ _WHERE = "<code>save</code> writes all of it to a page."
 
 def report(result: Result, form: str) -> str:
     """A result as a report in a format. Raises ``UsageError`` for a format that it does not have."""
-    wanted, mask, style, context = ReportFormat(form), _mask(), Style(), Context()
+    wanted, mask, style, context = ReportFormat(form), _mask(), Style(), Context(now=SystemClock().utc())
     match result:
         case Plan():
             return render_plan(result, wanted, style, mask, context)
@@ -69,7 +70,7 @@ def save(result: Result, where: str | Path) -> None:
 
 
 def _document(result: Result) -> Document:
-    mask, context = _mask(), Context()
+    mask, context = _mask(), Context(now=SystemClock().utc())
     match result:
         case Plan():
             return plan_document(mask.plan(result), context)

@@ -650,6 +650,13 @@ def conflicts(
             autocompletion=complete.clients,
         ),
     ] = None,
+    auto_compact: Annotated[
+        bool | None,
+        typer.Option(
+            "--auto-compact/--no-auto-compact",
+            help="Whether sessions set spark.databricks.delta.autoCompact.enabled; default: the table's property.",
+        ),
+    ] = None,
     var: VarOpt = None,
     env: EnvOpt = None,
     format: TableFormatOpt = ReportFormat.TEXT,  # noqa: A002
@@ -663,7 +670,7 @@ def conflicts(
     from tablectl.cli.conflicts import conflicts_command  # noqa: PLC0415
 
     request = replace(_request(paths, var, env, remote), no_cache=no_cache)
-    options = ConflictOptions(tuple(client or ()), operation or "", everything, between)
+    options = ConflictOptions(tuple(client or ()), operation or "", everything, between, auto_compact)
     return conflicts_command(table, request, ctx.obj, format, options)
 
 

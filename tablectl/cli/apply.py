@@ -104,8 +104,9 @@ def _tell(report: RunReport, out: Output) -> None:
 
 
 def _agreed(plan: Plan, out: Output, form: ReportFormat, mask: Mask, request: CommandRequest, *, yes: bool) -> bool:
+    context = Context(now=SystemClock().utc())
     if form is ReportFormat.TEXT:
-        out.result(render_plan(plan, form, out.style, mask, Context(), verbose=request.verbose) + "\n")
+        out.result(render_plan(plan, form, out.style, mask, context, verbose=request.verbose) + "\n")
     if yes or not any(table.applies for table in plan.tables):
         return True
     if not out.interactive:
@@ -114,7 +115,7 @@ def _agreed(plan: Plan, out: Output, form: ReportFormat, mask: Mask, request: Co
             "add --yes, or save a plan with `tablectl plan --out FILE` and apply that",
         )
     if form is not ReportFormat.TEXT:
-        out.note(render_plan(plan, ReportFormat.TEXT, Style(), mask, Context()))
+        out.note(render_plan(plan, ReportFormat.TEXT, Style(), mask, context))
     return out.ask("Apply these changes?")
 
 

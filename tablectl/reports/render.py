@@ -30,7 +30,7 @@ def render_plan(
     if form is ReportFormat.TEXT:
         from tablectl.reports.plan_text import plan_text  # noqa: PLC0415  # see above
 
-        return plan_text(masked, style, verbose=verbose)
+        return plan_text(masked, style, verbose=verbose, now=context.now)
     if form is ReportFormat.JSON and masked == plan:
         return dump_plan(plan).decode()
     about = replace(context, digest=digest_of(plan))  # a digest of all its bytes: only for reports that show it
