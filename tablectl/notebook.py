@@ -7,9 +7,10 @@ import os
 from pathlib import Path
 
 from tablectl.applying.run_report import RunReport
+from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import TablectlError, UsageError
-from tablectl.model.inert import inert
-from tablectl.model.plain import plain
+from tablectl.model.json_form import json_form
+from tablectl.model.output_escapes import escape_output
 from tablectl.model.plan import Plan
 from tablectl.planning.drift import Drift
 from tablectl.planning.plan_file import dump_plan
@@ -37,13 +38,13 @@ _WHERE = "<code>save</code> writes all of it to a page."
 def report(result: Result, form: str) -> str:
     """A result as a report in a format. Raises ``UsageError`` for a format that it does not have.
 
-    Scripts print it, also in CI, so it is inert as the output of commands is.
+    Scripts print it, also in CI, so it is escaped as the output of commands is.
     """
-    return inert(_report(result, ReportFormat(form)))
+    return escape_output(_report(result, ReportFormat(form)))
 
 
 def _report(result: Result, wanted: ReportFormat) -> str:
-    mask, style, context = _mask(), Style(), Context()
+    mask, style, context = _mask(), Style(), Context(now=SystemClock().utc())
     match result:
         case Plan():
             return render_plan(result, wanted, style, mask, context)
@@ -57,7 +58,7 @@ def _report(result: Result, wanted: ReportFormat) -> str:
 
 def fragment(result: Result) -> str:
     """The verdict and the table of a result, for a notebook's cell."""
-    return inert(fragment_html(_document(result)))
+    return escape_output(fragment_html(_document(result)))
 
 
 def save(result: Result, where: str | Path) -> None:
@@ -75,7 +76,7 @@ def save(result: Result, where: str | Path) -> None:
 
 
 def _document(result: Result) -> Document:
-    mask, context = _mask(), Context()
+    mask, context = _mask(), Context(now=SystemClock().utc())
     match result:
         case Plan():
             return plan_document(mask.plan(result), context)
@@ -98,7 +99,7 @@ def _status(status: LakeStatus, form: ReportFormat, mask: Mask) -> str:
         case ReportFormat.HTML:
             return document_html(document, Context())
         case ReportFormat.JSON:
-            return json.dumps(shown, default=plain, indent=1) + "\n"
+            return json.dumps(shown, default=json_form, indent=1) + "\n"
         case _:
             raise UsageError(f"a status has no format {form}", "its formats are text, json, markdown, html")
 

@@ -27,7 +27,7 @@ class DataSkipping(Attribute):
     """The attribute ``data_skipping``."""
 
     name = "data_skipping"
-    shape = ValueType(
+    value_type = ValueType(
         name=name,
         description="Columns with statistics, by which scans skip files; a struct stands for all its fields. "
         "`default`: the first columns of the schema.",

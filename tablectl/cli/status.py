@@ -14,7 +14,7 @@ from tablectl.cli.request import CommandRequest
 from tablectl.cli.status_rows import append_rows, parquet_bytes
 from tablectl.lake_status import StatusDepth, collect_status
 from tablectl.model.errors import ExitCode
-from tablectl.model.plain import plain
+from tablectl.model.json_form import json_form
 from tablectl.policies.requested_tables import requested_tables, whole_catalog
 from tablectl.reports.document import Document
 from tablectl.reports.document_html import document_html
@@ -76,7 +76,7 @@ def status_command(request: CommandRequest, out: Output, reports: ReportFiles, a
 def _rendered(status: LakeStatus, document: Document, form: ReportFormat, style: Style) -> str:
     match form:
         case ReportFormat.JSON:
-            return json.dumps(status, default=plain, indent=1) + "\n"
+            return json.dumps(status, default=json_form, indent=1) + "\n"
         case ReportFormat.MARKDOWN:
             return document_markdown(document, "<!-- tablectl status -->", _WHERE)
         case _:
