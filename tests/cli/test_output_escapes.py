@@ -7,15 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tablectl.leases.lease_log import dump_record, record_name
-from tests.leases.test_lease_log import record
 
 import tablectl
+from tablectl.leases.lease_records import dump_record, record_name
 from tablectl.leases.owner import Owner
 from tablectl.model.errors import EngineError
 from tests.cli.conftest import Cli, FakeSpark, Repository, Result
 from tests.cli.log_lake import Logged, append, create
 from tests.cli.test_drift import rewrite
+from tests.leases.test_lease_records import record
 from tests.output_commands import obeyed
 
 EVIL = "##[error]x ##vso[task.x]y\n::error file=a::boo\x9b31m\u202e\x1b[2J ##teamcity[z]"
