@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from tablectl.cli.output import Output, check_writable, write_file
+from tablectl.cli.output import Output
 from tablectl.cli.plan_reports import context_here, selection_of
 from tablectl.cli.report_files import ReportFiles
 from tablectl.cli.request import CommandRequest
@@ -20,6 +20,7 @@ from tablectl.reports.document_markdown import document_markdown
 from tablectl.reports.document_text import document_text
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.style import Style
+from tablectl.written_files import check_writable, write_file
 
 _WHERE = "<code>tablectl advise --report FILE.html</code> writes all of it."
 

@@ -601,11 +601,11 @@ def explain(
         from tablectl.cli.explain_tool_term import explain_tool_term_command  # noqa: PLC0415
 
         return explain_tool_term_command(own, ctx.obj, format)
+    from tablectl.attributes.policy import VALUE_TYPES  # noqa: PLC0415
     from tablectl.conflicts.glossary import find_term, looks_like_a_term  # noqa: PLC0415
-    from tablectl.policies.attribute_types import SHAPES  # noqa: PLC0415
 
     # An identifier has two parts or more, so a single word is none.
-    word = "." not in what and what not in SHAPES
+    word = "." not in what and what not in VALUE_TYPES
     if table is not None or word or find_term(what) or looks_like_a_term(what):
         from tablectl.cli.explain_term import explain_word_command  # noqa: PLC0415
 
@@ -650,6 +650,13 @@ def conflicts(
             autocompletion=complete.clients,
         ),
     ] = None,
+    auto_compact: Annotated[
+        bool | None,
+        typer.Option(
+            "--auto-compact/--no-auto-compact",
+            help="Whether sessions set spark.databricks.delta.autoCompact.enabled; default: the table's property.",
+        ),
+    ] = None,
     var: VarOpt = None,
     env: EnvOpt = None,
     format: TableFormatOpt = ReportFormat.TEXT,  # noqa: A002
@@ -663,7 +670,7 @@ def conflicts(
     from tablectl.cli.conflicts import conflicts_command  # noqa: PLC0415
 
     request = replace(_request(paths, var, env, remote), no_cache=no_cache)
-    options = ConflictOptions(tuple(client or ()), operation or "", everything, between)
+    options = ConflictOptions(tuple(client or ()), operation or "", everything, between, auto_compact)
     return conflicts_command(table, request, ctx.obj, format, options)
 
 
