@@ -19,7 +19,9 @@ def advice_document(advice: LakeAdvice) -> Document:
     total = sum(len(each.advice) for each in advice.tables)
     given = [each for each in advice.tables if each.advice or each.untold or each.error]
     unread = sum(bool(each.error) for each in advice.tables) + len(advice.failures)
-    parts = [f"{plural(total, 'recommendation') if total else 'no recommendation'} for {plural(len(advice.tables), 'table')}"]
+    parts = [
+        f"{plural(total, 'recommendation') if total else 'no recommendation'} for {plural(len(advice.tables), 'table')}"
+    ]
     if unread:
         verdict = PlanVerdict("bad", "Not all tables can be read", tuple(parts))
     elif total:
