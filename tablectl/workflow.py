@@ -22,8 +22,8 @@ from tablectl.applying.run import Schedule, run_plan
 from tablectl.applying.run_report import RunReport
 from tablectl.applying.stamp import LONGEST_REASON, Stamp, read_stamp
 from tablectl.approval import Approval, check_declared
+from tablectl.conflicts.context import NO_ASSUMPTION, Assumption
 from tablectl.delta.names import NameSyntaxError, TableName, canonical_location, parse_table
-from tablectl.delta.protocol import Client
 from tablectl.engine.port import Engine, MaySend, always
 from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import Clock, SystemClock
@@ -292,17 +292,17 @@ def _read_as(
 
 
 def read_conflicts(
-    project: Project, name: TableName, spec: TableSpec | None, clients: Sequence[tuple[Client, bool | None]] = ()
+    project: Project, name: TableName, spec: TableSpec | None, assumption: Assumption = NO_ASSUMPTION
 ) -> ConflictReport:
-    """Conflicts between writers of one table, with or without a policy. ``clients`` as in ``conflict_report``.
+    """Conflicts between writers of one table, with or without a policy.
 
     Raises ``LiveError`` if the table cannot be read.
     """
     live = project.read(name, spec)
     if spec is None:
-        return conflict_report(live, None, project.dialect, clients)
+        return conflict_report(live, None, project.dialect, assumption)
     # The table's size was not read: it matters for the rewrite, but not for conflicts.
-    return conflict_report(live, spec.policy, project.dialect, clients, replace(spec.options, max_bytes=None))
+    return conflict_report(live, spec.policy, project.dialect, assumption, replace(spec.options, max_bytes=None))
 
 
 @dataclass(frozen=True, slots=True)
