@@ -313,8 +313,9 @@ def _case(case: Case, outcomes: Sequence[str | None]) -> str:
 def _delta_rs_races() -> Iterator[str]:
     found = races_measured()
     yield f"\n### delta-rs\n\n{len(RACES)} races of `deltalake` {found['deltalake']}, on {found['day']}."
-    yield "Two handles of one process: one commits while the other, on the older version, runs in a thread. The table"
-    yield "is partitioned by `p`, with the values `a` and `b`. Where the write in flight committed, its place is empty.\n"
+    yield "Two handles of one process: one commits while the other, on the older version, runs in a thread."
+    yield "The table is partitioned by `p`, with the values `a` and `b`. Where the write in flight committed, its place"
+    yield "is empty.\n"
     yield "| in flight | commits in between | Serializable | WriteSerializable |\n|---|---|---|---|"
     for current, committed in product(CURRENT, COMMITTED):
         races = (Race(current, committed, level) for level in list(Level)[:2])
