@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tablectl.policies.config_keys import ConfigSection, text, word
+from tablectl.policies.fields import Section, Text, Word
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ACCOUNT = re.compile(r"[0-9]{12}")
@@ -91,29 +91,34 @@ def why_no_catalog(name: str) -> str:
     return "" if name and name.isprintable() and "." not in name else "is not the name of a catalog"
 
 
-CATALOG = ConfigSection(
-    CatalogConfig,
-    {
-        "type": word("spark", "unity", "glue"),
-        "url": text(_line),
-        "name": text(_line),
-        "login": word("token", "databricks"),
-        "token_variable": text(_variable),
-        "profile": text(_line),
-        "region": text(_region),
-        "account": text(_account),
-        "credentials": word("vended", "environment"),
-    },
-    {
-        "type": "`spark` asks the engine, `unity` the REST API of Unity Catalog, `glue` AWS Glue.",
-        "url": "The address of the REST API; for `glue`, an endpoint that is not that of the region.",
-        "name": "The catalog's name on its server, if it is not the key of this entry.",
-        "login": "`databricks` is the unified authentication of databricks-sdk.",
-        "token_variable": "The environment variable that holds the token.",
-        "profile": "A profile of ~/.databrickscfg for `login: databricks`, of ~/.aws for `glue`.",
-        "region": "The region of AWS Glue; default: that of the environment or the profile.",
-        "account": "The AWS account whose catalog is read; default: that of the login. YAML needs quotes around it.",
-        "credentials": "Whose credentials read the storage.",
+CATALOG = Section(
+    make=CatalogConfig,
+    keys={
+        "type": Word(
+            words=("spark", "unity", "glue"),
+            description="`spark` asks the engine, `unity` the REST API of Unity Catalog, `glue` AWS Glue.",
+        ),
+        "url": Text(
+            parse=_line,
+            description="The address of the REST API; for `glue`, an endpoint that is not that of the region.",
+        ),
+        "name": Text(parse=_line, description="The catalog's name on its server, if it is not the key of this entry."),
+        "login": Word(
+            words=("token", "databricks"),
+            description="`databricks` is the unified authentication of databricks-sdk.",
+        ),
+        "token_variable": Text(parse=_variable, description="The environment variable that holds the token."),
+        "profile": Text(
+            parse=_line, description="A profile of ~/.databrickscfg for `login: databricks`, of ~/.aws for `glue`."
+        ),
+        "region": Text(
+            parse=_region, description="The region of AWS Glue; default: that of the environment or the profile."
+        ),
+        "account": Text(
+            parse=_account,
+            description="The AWS account whose catalog is read, in quotes; default: that of the login.",
+        ),
+        "credentials": Word(words=("vended", "environment"), description="Whose credentials read the storage."),
     },
     required=("type",),
     short="type",
