@@ -792,15 +792,41 @@ def init(
             help="Where CI installs tablectl from: git+https://HOST/PATH@COMMIT, or a folder with its two wheels.",
         ),
     ] = None,
+    catalog: Annotated[
+        str | None,
+        typer.Option(
+            "--catalog",
+            metavar="[hive|glue|unity|none]",
+            help="Where names of tables are looked up; none: tables by path only.",
+        ),
+    ] = None,
+    catalog_url: Annotated[
+        str,
+        typer.Option(
+            "--catalog-url",
+            metavar="URL",
+            help="Of a Hive metastore (thrift://… or jdbc:…) or a Unity Catalog (https://…).",
+        ),
+    ] = "",
+    catalog_name: Annotated[
+        str,
+        typer.Option("--catalog-name", metavar="NAME", help="The catalog's name in policies. Default: lake."),
+    ] = "",
+    catalog_driver: Annotated[
+        Path | None,
+        typer.Option("--catalog-driver", metavar="JAR", help="The JDBC driver of a Hive metastore's database."),
+    ] = None,
 ) -> int:
     """Start a repository: configuration, policies, a CI workflow, a pre-commit hook. Existing files are kept.
 
-    Example: tablectl init lake-policies 'lake.sales.*'
+    Example: tablectl init lake-policies 'sales.*' --catalog hive --catalog-url thrift://metastore:9083
     """
+    from tablectl.cli.catalog_choice import catalog_choice  # noqa: PLC0415
     from tablectl.cli.init import InitOptions, init_command  # noqa: PLC0415
 
     request = _request(None, var, env, remote)
-    options = InitOptions(ci, None if source is None else _source(source))
+    chosen = catalog_choice(catalog, catalog_url, catalog_name, catalog_driver)
+    options = InitOptions(ci, None if source is None else _source(source), chosen)
     return init_command(directory, tuple(tables or ()), request, ctx.obj, format, options)
 
 
