@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -102,9 +102,9 @@ def test_tables_that_cannot_be_read_for_one_reason_are_one_group() -> None:
 
 def test_ten_thousand_tables_take_seconds(table_planned: Planned) -> None:
     plan = fleet(table_planned, 10_000, 40)
-    started = perf_counter()
+    started = process_time()
     plan_groups(plan)
-    assert perf_counter() - started < 20
+    assert process_time() - started < 20
 
 
 @given(st.lists(st.integers(0, 10**30), min_size=2, max_size=6))

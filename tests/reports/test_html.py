@@ -8,7 +8,7 @@ from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
 from itertools import pairwise
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -166,8 +166,8 @@ def test_nothing_of_others_means_anything(plan: Plan, run_report: RunReport, tex
 
 
 def test_ten_thousand_changes(plan: Plan) -> None:
-    started = perf_counter()
+    started = process_time()
     page = plan_html(many(plan, 10_000), Context())
-    assert perf_counter() - started < 30
+    assert process_time() - started < 30
     assert page.count("<article") == 2, "equal changes are one group"
     assert len(page) < 2_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from time import perf_counter
+from time import process_time
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -103,6 +103,6 @@ def test_any_text_of_a_run_makes_xml(text: str) -> None:
 
 
 def test_ten_thousand_changes(plan: Plan) -> None:
-    started = perf_counter()
+    started = process_time()
     assert len(results(plan_junit(many(plan, 1_700), Context()))) == 1_703
-    assert perf_counter() - started < 30
+    assert process_time() - started < 30

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import pytest
@@ -173,9 +173,9 @@ def test_an_error_of_lint_is_told_once(plan: Plan) -> None:
 
 
 def test_more_than_any_reader_takes(plan: Plan) -> None:
-    started = perf_counter()
+    started = process_time()
     text = plan_sarif(many(plan, 12_000), Context())
-    assert perf_counter() - started < 30
+    assert process_time() - started < 30
     run = json.loads(text)["runs"][0]
     assert len(run["results"]) == MOST
     assert run["results"][0]["level"] == "error"

@@ -90,9 +90,9 @@ def test_names_that_mean_the_table(written: str) -> None:
 
 def test_a_script_of_a_megabyte_is_refused_before_it_is_parsed() -> None:
     script = "DELETE FROM s.t WHERE p = 'a';\n" * 33_000
-    began = time.monotonic()
+    began = time.process_time()
     assert f"at most {LONGEST:,} are read" in refusal(script)
-    assert time.monotonic() - began < 1
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,9 @@ def test_nesting_without_end_is_refused(condition: str) -> None:
     ],
 )
 def test_long_conditions_take_bounded_time(condition: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     commits(f"DELETE FROM s.t WHERE {condition}")
-    assert time.monotonic() - began < 15
+    assert time.process_time() - began < 15
 
 
 _MERGE = """
