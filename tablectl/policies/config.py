@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tablectl.delta.credentials import find_credentials
 from tablectl.delta.databricks_runtimes import Runtime, parse_runtime
 from tablectl.delta.dialects import DEFAULT_DIALECT, DIALECTS
 from tablectl.delta.names import DEFAULT_CATALOG, is_absolute, is_environment
@@ -192,6 +193,8 @@ def _remote(given: str) -> str:
 def _place(given: str) -> str:
     if not is_absolute(_clean(given)):
         raise ValueError("needs an absolute path or a URI, such as s3://lake/tablectl")
+    if find_credentials(given):
+        raise ValueError("needs a place without credentials, which belong in the environment")
     return given
 
 
