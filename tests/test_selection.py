@@ -134,7 +134,7 @@ def test_ten_thousand_globs_are_not_compared_with_ten_thousand_tables(monkeypatc
     assert len(Selection(excluded=globs[1:]).of(tables)) == 1
     patterns = [CatalogPattern("lake", f"s{number:05}", "*") for number in range(10_000)]
     assert len(Selection(tuple(f"LAKE.s{number:05}.*" for number in range(5_000))).concerned(patterns)) == 5_000
-    assert compared < 100_000
+    assert compared < 1_000_000
 
 
 # Places
