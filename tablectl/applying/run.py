@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from tablectl.applying.context import RunContext, StopTableError
 from tablectl.applying.events import RunEvent, Tally
 from tablectl.applying.owed_hooks import OwedHookTable, run_owed_hooks
-from tablectl.applying.preflight import check_commits
+from tablectl.applying.preflight import check_commits, check_scheme
 from tablectl.applying.record_rights import check_rights
 from tablectl.applying.retry import RETRIED, LeaseWait, judge, next_try
 from tablectl.applying.returning_writers import watch
@@ -99,6 +99,7 @@ def _check_commits(window: RunContext, tables: Sequence[TablePlan]) -> tuple[dic
     warn = False
     for table in tables:
         try:
+            check_scheme(window.engine, table.location)
             warn |= check_commits(window.engine, table.location, exclusive=window.terms.exclusive_commits)
         except StopTableError as end:
             barred[table.name] = _plain(table, end.outcome, end.message, end.hint)

@@ -360,10 +360,15 @@ class FakeEngine:
     interrupted: list[tuple[str, str]] = field(default_factory=list)
     tags: list[str] = field(default_factory=list)
     stores: dict[str, str] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
+    """Schemes that it has no file system for."""
     loses: int = 0
     """Rows that an overwrite does not write again."""
     empty_texts: int = 0
     asked: list[str] = field(default_factory=list)
+
+    def opens(self, scheme: str) -> bool | None:
+        return scheme not in self.unknown
 
     def log_store(self, scheme: str) -> str:
         return self.stores.get(scheme, "")
