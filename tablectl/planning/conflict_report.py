@@ -53,7 +53,7 @@ def conflict_report(
 
     Each client comes with whether it has Photon; ``None`` if unknown.
     """
-    changes = diff(policy, live) if policy else ()
+    changes = diff(policy, live, dialect) if policy else ()
     basis = basis_of(live, options)
     refused = tuple(refusal.change for refusal in refusals_for(changes, live, dialect, options))
     expected = clients or [(client, None) for client in ExpectedWriters.of(basis, dialect).clients]

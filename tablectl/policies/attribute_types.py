@@ -20,6 +20,3 @@ CONTRADICTIONS = tuple(
 
 EXCLUSIVE = ("clustering", "partitioning")
 """At most one of these attributes can list columns."""
-
-LATER_WORDS = frozenset({("clustering", "auto")})
-"""Values that are planned but not implemented."""

@@ -8,7 +8,7 @@ from functools import partial
 
 from tablectl.attributes.value_types import ValueType
 from tablectl.delta.names import column_text, fold_column, parse_column
-from tablectl.policies.attribute_types import LATER_WORDS, SHAPES
+from tablectl.policies.attribute_types import SHAPES
 from tablectl.policies.identifiers import read_column
 from tablectl.policies.properties import read_properties
 from tablectl.policies.suggestions import did_you_mean, shown
@@ -64,10 +64,7 @@ def _read_word(scalar: Scalar, shape: ValueType, reading: ValueReader) -> str | 
     word = reading.expand(scalar)
     if word is None or word in shape.words:
         return word
-    if (shape.name, word) in LATER_WORDS:
-        hint = f"for now `{shape.name}` {shape.takes}"
-        reading.report(scalar.source, f"`{shape.name}: {word}` is not supported yet", hint)
-    elif shape.columns and scalar.tag == "str" and word.casefold() not in shape.words:
+    if shape.columns and scalar.tag == "str" and word.casefold() not in shape.words:
         short = len(word) <= 60 and word.isprintable()
         hint = f"did you mean [{word}]?" if short else f"for example {shape.example}"
         reading.report(scalar.source, f"`{shape.name}` {shape.takes}, and {shown(word)} is neither", hint)

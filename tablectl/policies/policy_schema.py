@@ -119,7 +119,12 @@ def _attribute(shape: ValueType) -> Schema:
             for each in shape.fields
         }
         return {**about, "type": "object", "properties": fields, "additionalProperties": False}
-    words: Schema = {"enum": list(shape.words)}
+    words: Schema = {
+        "enum": [
+            *shape.words,
+            *({"true": True, "false": False}[each] for each in shape.words if each in {"true", "false"}),
+        ]
+    }
     choices = [_columns(shape), words, _VARIABLE] if shape.columns else [words, _VARIABLE]
     return {**about, "anyOf": choices}
 

@@ -347,6 +347,7 @@ def statement_facts(statement: Statement) -> list[tuple[str, str]]:
         ("why", statement.reason),
         ("implies", ", ".join(statement.implies)),
         ("impact", statement.fails),
+        ("evidence", statement.evidence),
         ("stale handles", statement.stale_handles),
         ("commits", commits_text(statement.commits) if len(statement.commits) > 1 else ""),
         ("cost", rewrite_text(statement.rewrite) if statement.rewrite else ""),

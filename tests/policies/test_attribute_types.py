@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tablectl.attributes.policy import ATTRIBUTES
-from tablectl.policies.attribute_types import EXCLUSIVE, LATER_WORDS, SHAPES
+from tablectl.policies.attribute_types import EXCLUSIVE, SHAPES
 
 
 def test_every_field_has_a_shape() -> None:
@@ -14,11 +14,10 @@ def test_every_field_has_a_shape() -> None:
 
 def test_what_they_take() -> None:
     assert SHAPES["isolation"].takes == "takes one of Serializable, WriteSerializable, default"
-    assert SHAPES["clustering"].takes == "takes a list of columns or `none`"
+    assert SHAPES["clustering"].takes == "takes a list of columns or `none` or `auto`"
     assert SHAPES["properties"].takes == "takes a map of keys to texts"
     assert SHAPES["isolation"].example == "`isolation: Serializable`"
 
 
-def test_the_lists_name_what_exists_and_what_does_not_yet() -> None:
+def test_only_attributes_exclude_each_other() -> None:
     assert set(EXCLUSIVE) <= set(SHAPES)
-    assert all(word not in SHAPES[name].words for name, word in LATER_WORDS)
