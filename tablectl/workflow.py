@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from threading import Event
 from typing import Any
 from uuid import uuid4
@@ -42,8 +43,9 @@ from tablectl.planning.lint import Linted, LintedTable, lint
 from tablectl.planning.lint_rules.linted_state import table_subject
 from tablectl.planning.plan_file import FORMAT, digest_of
 from tablectl.planning.plan_table import plan_table
+from tablectl.planning.table_loss import fails_writers
 from tablectl.planning.writer_dependence import writers_matter
-from tablectl.policies.policy_file import TableEntry, write_policies
+from tablectl.policies.new_policy_file import TableEntry, write_policies
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.project import Project
@@ -55,6 +57,9 @@ from tablectl.version import __version__
 
 _ALL_COMMITS = 100_000
 """The maximum number of commits to search for our own, as a bound for extreme logs."""
+
+MOST_WITH_LOSSES = 100
+"""If more tables are selected, the commits of 30 days are not read only to tell what a statement costs the writers."""
 
 OnRead = Callable[[int, int], None]
 """Progress callback: the number of tables that were read, and the number of all tables."""
@@ -78,7 +83,9 @@ def make_plan(project: Project, specs: Specs, selection: Selection, on_read: OnR
     failures = list(located.failures)
     tables: list[TablePlan] = []
     unchanged: list[str] = []
-    for spec, live in _read_as(project, located, lambda spec: _depth(project, spec), on_read, failures):
+    tells_losses = len(located.tables) <= MOST_WITH_LOSSES
+    depths = partial(_depth, project, tells_losses=tells_losses)
+    for spec, live in _read_as(project, located, depths, on_read, failures):
         known = spec.options, project.config.severities, project.runtime
         table = plan_table(spec.policy, live, project.dialect, *known)
         if table:
@@ -229,16 +236,21 @@ def _unmasked(entry: TableEntry, mask: Mask) -> TableEntry:
     )
 
 
-def _depth(project: Project, spec: TableSpec) -> Callable[[LiveTable], Depth]:
-    """How deep to read a table to plan it: its write history, too, if the plan depends on who writes it."""
+def _depth(project: Project, spec: TableSpec, *, tells_losses: bool) -> Callable[[LiveTable], Depth]:
+    """How deep to read a table to plan it: its write history, too, if the plan depends on who writes it, or if it tells
+    what its statements cost the writers.
+    """
     depth, dialect = depth_for(spec, LOOK_BACK), project.dialect
 
     def writers(live: LiveTable) -> bool:
         return writers_matter(spec.policy, live, dialect, spec.options)
 
+    def losses(live: LiveTable) -> bool:
+        return fails_writers(spec.policy, live, dialect, spec.options)
+
     def with_writers(live: LiveTable) -> Depth:
         found = depth(live)
-        return replace(found, writers=writers) if found.look_back else found
+        return replace(found, writers=writers, losses=losses if tells_losses else None) if found.look_back else found
 
     return with_writers
 

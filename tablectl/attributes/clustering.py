@@ -44,7 +44,7 @@ class Clustering(Attribute):
     """The attribute ``clustering``."""
 
     name = "clustering"
-    shape = ValueType(
+    value_type = ValueType(
         name=name,
         description="Liquid clustering columns, in order; nested as a.b, a literal dot in backticks. "
         "`auto`: Databricks chooses them.",
@@ -52,6 +52,7 @@ class Clustering(Attribute):
         columns=True,
         most_columns=4,
     )
+    exclusive_with = "partitioning"
     keys = (keys.CLUSTERING_COLUMNS, keys.CLUSTER_BY_AUTO)
 
     def read(self, live: LiveTable, key: str) -> Value:

@@ -29,7 +29,7 @@ class Managed(Attribute):
     """The attribute ``managed``."""
 
     name = "managed"
-    shape = ValueType(
+    value_type = ValueType(
         name=name,
         description="Databricks only. `true`: Unity Catalog owns the table's storage. `false`: the table is external.",
         words=get_args(ManagedValue),

@@ -34,7 +34,7 @@ class PredictiveOptimization(Attribute):
     """The attribute ``predictive_optimization``."""
 
     name = "predictive_optimization"
-    shape = ValueType(
+    value_type = ValueType(
         name=name,
         description="Databricks only. `enabled`: Databricks maintains the table by itself. `disabled`: it does not. "
         "`inherit`: as the schema says.",

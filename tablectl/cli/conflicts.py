@@ -45,18 +45,18 @@ def _between_command(
     # These load sqlglot, which takes longer than the rest of a short command.
     from tablectl.reports.pair_json import between_json  # noqa: PLC0415
     from tablectl.reports.pair_text import between_text  # noqa: PLC0415
-    from tablectl.statements.compare import compare_statements  # noqa: PLC0415
+    from tablectl.statements.compare import Assumption, compare_statements  # noqa: PLC0415
 
     logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns about statements that are refused anyway
     if options.operation or options.everything:
         raise UsageError("--between cannot be combined with --operation or --all", "leave them out")
-    asked = [client(each) for each in options.clients]
+    assumption = Assumption(tuple(client(each) for each in options.clients), options.auto_compact)
     assert options.between is not None
     with request.open(out) as project:
         name, spec = project.find(table, request.paths)
         live = project.read(name, spec)
     declared = spec.options if spec else NO_OPTIONS
-    found = compare_statements(live, *options.between, project.dialect, asked, declared)
+    found = compare_statements(live, *options.between, project.dialect, assumption, declared)
     if form is ReportFormat.JSON:
         out.json_result(between_json(found))
     else:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from tablectl.attributes.policy import OWNED_KEYS, declarable_keys
+from tablectl.attributes.policy import OWNED_KEYS, VALUE_TYPES, declarable_keys
 from tablectl.cli.output import Output
 from tablectl.cli.request import CommandRequest
 from tablectl.delta.dialects import dialect_of
 from tablectl.model.errors import ExitCode, UsageError
-from tablectl.policies.attribute_types import SHAPES
 from tablectl.policies.effective_policy import Explanation, explain
 from tablectl.policies.suggestions import nearest
 from tablectl.project import Project
@@ -43,7 +42,7 @@ def _needs(found: Explanation, project: Project) -> dict[str, tuple[RuntimeNeed,
     needs: dict[str, tuple[RuntimeNeed, ...]] = {}
     for each, value in given.items():
         name, _, key = each.partition(".")
-        if name in SHAPES:
+        if name in VALUE_TYPES:
             known = needs_of_value(name, key, value, truncates=truncates)
             needs[each] = tuple(RuntimeNeed.of(one, project.runtime) for one in known)
     return needs

@@ -63,7 +63,7 @@ class BreakOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class ApplyOptions:
+class ApplyCommandOptions:
     """The options of ``apply``."""
 
     yes: bool = False
@@ -79,7 +79,7 @@ class ApplyOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class DriftOptions:
+class DriftCommandOptions:
     """The options of ``drift``."""
 
     look_back: int
@@ -173,6 +173,8 @@ class ConflictOptions:
     everything: bool = False
     between: tuple[str, str] | None = None
     """Two statements to compare, instead of the matrix."""
+    auto_compact: bool | None = None
+    """The sessions' ``spark.databricks.delta.autoCompact.enabled``; ``None`` if they do not set it."""
 
 
 _CLIENT = re.compile(r"([a-z-]+)(?:[ /:-]*(\d{1,4}(?:\.\d{1,4}){0,2})(?:\.x)?)?(?:[ -]+(photon))?\Z")

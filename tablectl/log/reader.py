@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from tablectl.delta.names import TableName
+from tablectl.log.catalog_managed import CatalogLog, differences, managed_live_table, open_log
 from tablectl.log.history import History
 from tablectl.log.listing import Segment
-from tablectl.log.managed import CatalogLog, differences, managed_live_table, open_log
 from tablectl.log.open_version import commits_between, read_twice, with_version
 from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.state import State, find_state
 from tablectl.log.table_facts import check_properties, check_protocol, frozen, read_clustering, read_schema
 from tablectl.log.truncation import find_truncation
-from tablectl.log.write_history import CommitCache, NoCache, with_write_history
+from tablectl.log.write_history import CommitCache, NoCache, read_write_history
 from tablectl.model.errors import LiveError
 from tablectl.model.managed_table import CatalogEntry, ManagedTable
 from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
@@ -283,5 +283,7 @@ def _deepened(table: LiveTable, depth: Depth, history: History, cache: CommitCac
     if depth.look_back:
         table = replace(table, history=tuple(each.commit for each in history.recent(depth.look_back)))
     if depth.writers and depth.writers(table):
-        return with_write_history(table, history, cache)
+        return replace(table, writes=read_write_history(table, history, cache))
+    if depth.losses and depth.losses(table):
+        return replace(table, past=read_write_history(table, history, cache))
     return table

@@ -49,6 +49,10 @@ class Kind(StrEnum):
     REPLACE_TABLE = "REPLACE TABLE"
     RESTORE = "RESTORE"
     CLONE = "CLONE"
+    VACUUM = "VACUUM"
+    """An empty commit that records the begin or the end of a VACUUM."""
+    COPY_INTO = "COPY INTO"
+    """An append of files, on Databricks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,9 @@ class MetadataChange:
     schema: Literal["same", "mapping", "other"] = "same"
     """``mapping``: only the column mapping of top-level fields is new."""
     beyond: bool = False
-    """Whether the table's id, name, description or partition columns differ."""
+    """Whether the table's id, name or partition columns differ."""
+    described: bool = False
+    """Whether the table's description differs."""
     tag: Literal["", "identity", "row tracking"] = ""
     """Delta's tag on the commit: only identity high-water marks moved, or only row tracking was enabled."""
 

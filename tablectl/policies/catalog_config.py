@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tablectl.policies.config_keys import ConfigSection, text, word
+from tablectl.policies.fields import Section, Text, Word
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TOKEN = "UNITY_CATALOG_TOKEN"  # noqa: S105  # the name of a variable
@@ -58,25 +58,21 @@ def why_no_catalog(name: str) -> str:
     return "" if name and name.isprintable() and "." not in name else "is not the name of a catalog"
 
 
-CATALOG = ConfigSection(
-    CatalogConfig,
-    {
-        "type": word("spark", "unity"),
-        "url": text(_line),
-        "name": text(_line),
-        "login": word("token", "databricks"),
-        "token_variable": text(_variable),
-        "profile": text(_line),
-        "credentials": word("vended", "environment"),
-    },
-    {
-        "type": "`spark` asks the engine, `unity` the REST API of Unity Catalog.",
-        "url": "The address of the REST API.",
-        "name": "The catalog's name on its server, if it is not the key of this entry.",
-        "login": "`databricks` is the unified authentication of databricks-sdk.",
-        "token_variable": "The environment variable that holds the token.",
-        "profile": "A profile of ~/.databrickscfg, for `login: databricks`.",
-        "credentials": "Whose credentials read the storage.",
+CATALOG = Section(
+    make=CatalogConfig,
+    keys={
+        "type": Word(
+            words=("spark", "unity"), description="`spark` asks the engine, `unity` the REST API of Unity Catalog."
+        ),
+        "url": Text(parse=_line, description="The address of the REST API."),
+        "name": Text(parse=_line, description="The catalog's name on its server, if it is not the key of this entry."),
+        "login": Word(
+            words=("token", "databricks"),
+            description="`databricks` is the unified authentication of databricks-sdk.",
+        ),
+        "token_variable": Text(parse=_variable, description="The environment variable that holds the token."),
+        "profile": Text(parse=_line, description="A profile of ~/.databrickscfg, for `login: databricks`."),
+        "credentials": Word(words=("vended", "environment"), description="Whose credentials read the storage."),
     },
     required=("type",),
     short="type",

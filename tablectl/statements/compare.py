@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tablectl.attributes.basis import basis_of
+from tablectl.attributes.plan_basis import basis_of
 from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.expected_writers import ExpectedWriters
 from tablectl.conflicts.rules.delta_spark import RELEASES
@@ -14,8 +14,9 @@ from tablectl.delta.protocol import Client
 from tablectl.model.plan import Basis
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
+from tablectl.statements.errors import StatementError
 from tablectl.statements.pair import StatementPair, between
-from tablectl.statements.parse import ParsedStatement, StatementError, parse_statement
+from tablectl.statements.parse import ParsedStatement, parse_statement
 from tablectl.statements.suggestions import Suggestions, suggest
 from tablectl.statements.target import StatementTable
 
@@ -27,6 +28,19 @@ class ClientComparison:
     clients: tuple[Client, ...]
     pair: StatementPair
     ways: Suggestions
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """What to assume about the sessions that run the statements."""
+
+    clients: tuple[tuple[Client, bool | None], ...] = ()
+    """The clients, each with whether it has Photon, ``None`` if unknown; empty for those of the history and policy."""
+    auto_compact: bool | None = None
+    """``spark.databricks.delta.autoCompact.enabled``; ``None`` if the sessions do not set it."""
+
+
+NO_ASSUMPTION = Assumption()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +65,21 @@ def compare_statements(
     first: str,
     second: str,
     dialect: str,
-    clients: Sequence[tuple[Client, bool | None]] = (),
+    assumption: Assumption = NO_ASSUMPTION,
     options: TableOptions = NO_OPTIONS,
 ) -> Comparison:
-    """Compare two SQL statements on a live table, for the named clients, else for those expected from its history
-    and declared in its policy's ``options``.
+    """Compare two SQL statements on a live table, for the clients of the ``assumption``, else for those expected from
+    its history and declared in its policy's ``options``.
 
-    Each named client comes with whether it has Photon, ``None`` if unknown. Raises ``StatementError`` if a text is not
-    one statement that writes this table, or if a named client does not run SQL.
+    Raises ``StatementError`` if a text is not one statement that writes this table, or if a named client does not run
+    SQL.
     """
     subject = StatementTable.of(live)
     statements = (_parsed(first, "first"), _parsed(second, "second"))
-    expected, assumed = _expected(basis_of(live, options), dialect, clients)
+    expected, assumed = _expected(basis_of(live, options), dialect, assumption.clients)
     views: list[ClientComparison] = []
     for client, photon in expected:
-        setting = ConflictContext.of(live, client, photon=photon)
+        setting = ConflictContext.of(live, client, photon=photon, auto_compact=assumption.auto_compact)
         pair = between(*statements, subject, setting)
         view = ClientComparison((client,), pair, suggest(*statements, subject, setting))
         same = next((each for each in views if _alike(each, view)), None)

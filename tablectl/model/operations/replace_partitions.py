@@ -9,7 +9,7 @@ from typing import ClassVar
 from tablectl.delta import keys
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.names import ColumnPath, TableName
-from tablectl.model.code import Code
+from tablectl.model.code_block import Code
 from tablectl.model.commits import CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import PARTITIONS, Operation, TableState, alter
 from tablectl.model.operations.cluster_by import clustering_sql, new_features

@@ -339,7 +339,7 @@ def test_optimize_is_left_to_predictive_optimization(live: Live) -> None:
 
 def test_what_waits_for_a_managed_table_is_told(live: Live) -> None:
     external = live(entry=CatalogEntry(managed=False, optimization="inherit"))
-    policy = {"managed": "true", "clustering": "auto", "predictive_optimization": "enabled"}
+    policy: dict[str, Any] = {"managed": "true", "clustering": "auto", "predictive_optimization": "enabled"}
     message = "after the table has moved, the next plan makes the change of predictive_optimization and clustering"
     assert on_databricks(external, **policy) == {"D005": message}
     assert on_databricks(external, managed="true") == {}
