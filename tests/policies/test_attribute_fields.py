@@ -19,6 +19,8 @@ Wrong = Callable[..., list[str]]
         ("isolation: ${LEVEL}", "isolation", "Serializable"),
         ("deletion_vectors: purged", "deletion_vectors", "purged"),
         ("clustering: none", "clustering", "none"),
+        ("clustering: auto", "clustering", "auto"),
+        ("managed: true", "managed", "true"),
         ("clustering: [a, B.c, '`d.e`', \"`f`\"]", "clustering", ("a", "B.c", "`d.e`", "f")),
         ('clustering: [42, true, "no"]', "clustering", ("42", "true", "no")),
         ('clustering: ["${LEVEL}", "s.${DOTTED}"]', "clustering", ("Serializable", "`s`.`x.y``z`")),
