@@ -164,7 +164,7 @@ def test_a_plan_shows_what_another_dialect_would_mean(repo: Repository, cli: Cli
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ("{type: hive}", "`catalogs.lake.type` needs"),
+        ("{type: hive}", "is not a value of `catalogs.lake.type`"),
         ("{type: unity}", "needs `url`"),
         ("{type: unity, url: 'https://u:p@x'}", "user or a password"),
         ("{type: unity, url: 'https://x', token: abc}", "unknown key"),
