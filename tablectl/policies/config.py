@@ -31,6 +31,7 @@ from tablectl.policies.config_keys import (
     Takes,
     duration,
     flag,
+    number,
     read_section,
     text,
     variables_of,
@@ -92,6 +93,8 @@ class WindowConfig:
     """Seconds after which a command is stopped and counts as failed."""
     together: tuple[str, ...] = ()
     """Names (globs) and tags of tables that share one window."""
+    quiet: float = 0.1
+    """The expected number of failed writes below which a moment is quiet, for ``--when quiet``."""
     allow: tuple[Rule, ...] = ()
     deny: tuple[Rule, ...] = ()
 
@@ -301,6 +304,7 @@ _KEYS: Mapping[str, Takes] = {
             "after": ListOf(Command()),
             "hook_timeout": whole(1, 3600),
             "together": ListOf(text(_clean)),
+            "quiet": number(0.001, 1_000_000),
             "allow": ListOf(_RULE),
             "deny": ListOf(_RULE),
         },
@@ -312,6 +316,7 @@ _KEYS: Mapping[str, Takes] = {
             "after": "Commands that run when the gate is open again.",
             "hook_timeout": "Seconds after which a command is stopped and counts as failed.",
             "together": "Names (globs) and tags of tables that share one window.",
+            "quiet": "The expected number of failed writes below which a moment is quiet, for `--when quiet`.",
             "allow": "Periods in which a window may open; default: always.",
             "deny": "Periods in which no window may open.",
         },

@@ -19,6 +19,7 @@ from tablectl.policies.suggestions import did_you_mean, nearest, shown
 from tablectl.policies.yaml_nodes import SourceFile
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _PASSWORD = re.compile(r"//[^/@]*:[^/@]*@")
 _DURATION = re.compile(r"(?:(?P<days>[0-9]{1,4})d)? ?(?:(?P<hours>[0-9]{1,4})h)? ?(?:(?P<minutes>[0-9]{1,5})m)?")
 
@@ -132,6 +133,20 @@ def whole(least: int, most: int) -> ConfigValue:
         return number
 
     return ConfigValue("a whole number", parse, {"type": "integer", "minimum": least, "maximum": most})
+
+
+def number(least: float, most: float) -> ConfigValue:
+    """A number within inclusive bounds, with or without decimals."""
+
+    def parse(given: str) -> float:
+        if _NUMBER.fullmatch(given) is None:
+            raise ValueError("needs a number")
+        found = float(given)
+        if not least <= found <= most:
+            raise ValueError(f"needs a number from {least:g} to {most:g}")
+        return found
+
+    return ConfigValue("a number", parse, {"type": "number", "minimum": least, "maximum": most})
 
 
 def duration(most: timedelta) -> ConfigValue:
