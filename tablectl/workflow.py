@@ -23,8 +23,9 @@ from tablectl.applying.run import Schedule, run_plan
 from tablectl.applying.run_report import RunReport
 from tablectl.applying.stamp import LONGEST_REASON, Stamp, read_stamp
 from tablectl.approval import Approval, check_declared
+from tablectl.conflicts.context import NO_ASSUMPTION, Assumption
+from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import NameSyntaxError, TableName, canonical_location, parse_table
-from tablectl.delta.protocol import Client
 from tablectl.engine.port import Engine, MaySend, always
 from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import Clock, SystemClock
@@ -46,7 +47,7 @@ from tablectl.planning.plan_table import plan_table
 from tablectl.planning.runtime_refusals import for_runtime
 from tablectl.planning.table_loss import fails_writers
 from tablectl.planning.writer_dependence import writers_matter
-from tablectl.policies.config_keys import duration
+from tablectl.policies.fields import duration
 from tablectl.policies.new_policy_file import TableEntry, write_policies
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
@@ -297,17 +298,17 @@ def _read_as(
 
 
 def read_conflicts(
-    project: Project, name: TableName, spec: TableSpec | None, clients: Sequence[tuple[Client, bool | None]] = ()
+    project: Project, name: TableName, spec: TableSpec | None, assumption: Assumption = NO_ASSUMPTION
 ) -> ConflictReport:
-    """Conflicts between writers of one table, with or without a policy. ``clients`` as in ``conflict_report``.
+    """Conflicts between writers of one table, with or without a policy.
 
     Raises ``LiveError`` if the table cannot be read.
     """
     live = project.read(name, spec)
     if spec is None:
-        return conflict_report(live, None, project.dialect, clients)
+        return conflict_report(live, None, project.dialect, assumption)
     # The table's size was not read: it matters for the rewrite, but not for conflicts.
-    return conflict_report(live, spec.policy, project.dialect, clients, replace(spec.options, max_bytes=None))
+    return conflict_report(live, spec.policy, project.dialect, assumption, replace(spec.options, max_bytes=None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,7 +395,7 @@ def run(project: Project, plan: Plan, control: Control, approve: Approve = appro
                 "set engine.dialect in tablectl.yaml and plan again",
             )
         context = replace(_context(project, engine, stamp, control), approve=approve)
-        return run_plan(context, _schedule(project, stamp), plan, tuple(_places(asked, engine)))
+        return run_plan(context, _schedule(project, stamp), plan, tuple(_places(asked, context)))
     finally:
         engine.close()
 
@@ -408,10 +409,10 @@ def approval_of(project: Project, plan: Plan, specs: Specs | None, max_bytes: in
     return Approval(plan.dialect, tables, project.config.severities, project.stores, max_bytes)
 
 
-def _places(tables: Iterable[TableName], engine: Engine) -> Iterator[OwedHookTable]:
+def _places(tables: Iterable[TableName], context: RunContext) -> Iterator[OwedHookTable]:
     for table in tables:
         with suppress(LiveError, EngineError):  # these tables were not requested by name
-            yield OwedHookTable(table.text, table.parts[0] if table.is_path else engine.location(table))
+            yield OwedHookTable(table.text, table.parts[0] if table.is_path else context.where(table))
 
 
 def _context(project: Project, engine: Engine, stamp: Stamp, control: Control) -> RunContext:
@@ -436,7 +437,20 @@ def _context(project: Project, engine: Engine, stamp: Stamp, control: Control) -
         notify=control.notify,
         budget=config.window.ttl / 4,
         terms=terms,
+        resolve=partial(_resolve, project, engine),
+        resolves=partial(_resolves, project, engine),
     )
+
+
+def _resolves(project: Project, engine: Engine, table: TableName) -> bool:
+    """Whether the engine need not know a table's catalog: then statements name the table by its location."""
+    catalogs = project.catalogs
+    return catalogs is not None and catalogs.resolves(table) and dialect_of(engine.dialect).path_names
+
+
+def _resolve(project: Project, engine: Engine, table: TableName) -> str | None:
+    catalogs = project.catalogs
+    return catalogs.location(table) if catalogs is not None and _resolves(project, engine, table) else None
 
 
 def _schedule(project: Project, stamp: Stamp) -> Schedule:

@@ -352,7 +352,7 @@ class TableFailure:
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Plan(ReportMethods):
     """Everything that one apply may do. ``plan_file`` converts it to bytes and back."""
 
