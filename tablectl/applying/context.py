@@ -45,6 +45,16 @@ class LiveReader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class QuietTerms:
+    """What ``--when quiet`` asks for."""
+
+    within: float
+    """Seconds from the start of the run in which a table must be started."""
+    limit: float = 0.1
+    """The expected number of failed writes below which a moment is quiet."""
+
+
+@dataclass(frozen=True, slots=True)
 class WindowSettings:
     """How a run treats the writers of its tables."""
 
@@ -56,6 +66,8 @@ class WindowSettings:
     """Commands that run once the gate is open again, on every exit path."""
     run_hook: RunHook = run_nothing
     calendar: Calendar = ALWAYS
+    quiet: QuietTerms | None = None
+    """When each table may start; ``None`` to start at once."""
     exclusive_commits: bool = False
     """Whether the configuration states that concurrent commits of several drivers exclude each other."""
     wait: float = 0.0

@@ -16,7 +16,16 @@ from tablectl.delta.schema import Field, Schema
 from tablectl.engine.port import MaySend, always
 from tablectl.model.errors import EngineError, LiveError
 from tablectl.model.managed_table import CatalogEntry
-from tablectl.model.table import WITH_HISTORY, ClusteringState, Commit, Depth, FileGroup, HistoryTruncation, LiveTable
+from tablectl.model.table import (
+    WITH_HISTORY,
+    ClusteringState,
+    Commit,
+    Depth,
+    FileGroup,
+    HistoryTruncation,
+    LiveTable,
+    WriteHistory,
+)
 from tests.look_back import with_look_back
 
 # A parser of the statements
@@ -337,6 +346,8 @@ class FakeLake:
             known = depth.counts or table.checksums or not live.protocol.has("deletionVectors")
             live = live if known else replace(live, vectors=None)
             live = replace(live, marks=live.marks if depth.marks else None, optimize=depth.marks or "never")
+            if depth.losses and depth.losses(live):
+                live = replace(live, past=WriteHistory(tuple(reversed(table.history))))
             return replace(live, truncation=table.truncation(live) if depth.truncation else None)
 
     @staticmethod
