@@ -29,7 +29,7 @@ from tablectl.applying.statement import may_renew
 from tablectl.applying.together import Together
 from tablectl.delta.names import canonical_location, matches
 from tablectl.leases.acquire import Blocked, Claim, Sighting, acquire_all
-from tablectl.leases.clock import StoppedError
+from tablectl.leases.clock import StoppedError, milliseconds
 from tablectl.leases.lease import Lease, Renewer
 from tablectl.model.errors import EngineError, PlanFileError, WindowError
 from tablectl.model.plan import Plan, TablePlan
@@ -64,6 +64,7 @@ def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequ
 
     ``unchanged`` are tables without changes, on which a run that died may owe after-hooks.
     """
+    at, began = milliseconds(window.clock.utc()), window.clock.monotonic()
     planned = [table for table in plan.tables if table.applies]
     _check_places(planned)
     barred, notes = _check_commits(window, planned)
@@ -88,6 +89,8 @@ def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequ
         proceed=window.stamp.proceed,
         override=window.stamp.override,
         notes=notes,
+        at=at,
+        took_ms=round((window.clock.monotonic() - began) * 1000),
     )
 
 
@@ -180,14 +183,23 @@ class _Task:
     """The results of earlier attempts."""
     step_of_wait: str = ""
     """The step in the events of its current wait."""
+    began: float | None = None
+    """When its first step began."""
 
     def step(self) -> Runs | Later[Runs]:
         """Go as far as possible now. An unexpected error becomes the outcome of these tables only."""
+        if self.began is None:
+            self.began = self.window.clock.monotonic()
         try:
-            return self._step()
+            end = self._step()
         except Exception as error:  # noqa: BLE001  # see above
             runs = [_plain(table, RunOutcome.FAILED, *unexpected(table.name, error)) for table in self.tables]
-            return self._merged(runs)
+            end = self._merged(runs)
+        return replace(end, result=self._timed(end.result)) if isinstance(end, Later) else self._timed(end)
+
+    def _timed(self, runs: Runs) -> Runs:
+        took = round((self.window.clock.monotonic() - (self.began or 0.0)) * 1000)
+        return {name: replace(run, took_ms=took) for name, run in runs.items()}
 
     def plain(self, outcome: RunOutcome, message: str, hint: str) -> Runs:
         """One outcome for all of its tables."""

@@ -21,9 +21,10 @@ from tablectl.model.plan import Plan
 from tablectl.policies.spec import Specs
 from tablectl.project import Project
 from tablectl.reports.context import Context
+from tablectl.reports.documents import document_of_plan, document_of_run
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.mask import Mask
-from tablectl.reports.render import render_plan, render_run
+from tablectl.reports.render import render
 from tablectl.reports.style import Style
 from tablectl.reports.wording import outcome_text
 from tablectl.saved_plan import read_plan, required_signers
@@ -60,9 +61,9 @@ def apply_command(
             )
             with _signals(control, out) as install_handlers:
                 report = run(project, plan, replace(control, on_engine=install_handlers), approve)
-    mask, verbose = project.mask, request.verbose
+    document = document_of_run(report, project.mask, context)
     return _reported(
-        report, out, reports, lambda form, style: render_run(report, form, style, mask, context, verbose=verbose)
+        report, out, reports, lambda form, style: render(document, form, style, context, verbose=request.verbose)
     )
 
 
@@ -102,8 +103,9 @@ def _tell(report: RunReport, out: Output) -> None:
 
 
 def _agreed(plan: Plan, out: Output, form: ReportFormat, mask: Mask, request: CommandRequest, *, yes: bool) -> bool:
+    document = document_of_plan(plan, mask, Context())
     if form is ReportFormat.TEXT:
-        out.result(render_plan(plan, form, out.style, mask, Context(), verbose=request.verbose) + "\n")
+        out.result(render(document, form, out.style, Context(), verbose=request.verbose) + "\n")
     if yes or not any(table.applies for table in plan.tables):
         return True
     if not out.interactive:
@@ -112,7 +114,7 @@ def _agreed(plan: Plan, out: Output, form: ReportFormat, mask: Mask, request: Co
             "add --yes, or save a plan with `tablectl plan --out FILE` and apply that",
         )
     if form is not ReportFormat.TEXT:
-        out.note(render_plan(plan, ReportFormat.TEXT, Style(), mask, Context()))
+        out.note(render(document, ReportFormat.TEXT, Style(), Context()))
     return out.ask("Apply these changes?")
 
 

@@ -46,11 +46,11 @@ _LONGEST = 1_000
 """The maximum length of one text in the table of groups."""
 
 
-def document_markdown(document: Document, foot: str, where: str, limit: int = LIMIT) -> str:
-    """A comment of at most ``limit`` bytes.
-
-    ``foot`` and ``where`` are HTML; ``where`` says where the rest can be read.
-    """
+def document_markdown(document: Document, limit: int = LIMIT) -> str:
+    """A comment of at most ``limit`` bytes, some of which the document's ``comment`` may reserve."""
+    end = document.comment()
+    foot, where = end.foot, end.where
+    limit -= end.reserved
     head = [_verdict(document), *(f"<p>{words(note)}</p>" for note in document.notes)]
     if document.overview:
         head.append(_overview(document.overview, where))

@@ -100,6 +100,12 @@ def _separate(group: Group) -> list[Group]:
     return [one for table in group.tables for one in plan_groups_of(table)]
 
 
+def table_plan_card(table: TablePlan) -> Card:
+    """The part of one table."""
+    (group,) = plan_groups_of(table)
+    return _card(group, Context())
+
+
 def plan_groups_of(table: TablePlan) -> tuple[Group, ...]:
     """The group of one table."""
     alone = Plan(format=1, tool="", dialect="", policies="", tables=(table,))

@@ -15,10 +15,9 @@ from tablectl.model.plan import Plan, Rewrite, TableFailure, TablePlan
 from tablectl.model.text import natural_key
 from tablectl.reports.context import Context
 from tablectl.reports.groups import Weight, failure_groups, plan_groups
-from tablectl.reports.plan_markdown import plan_markdown
-from tablectl.reports.plan_text import plan_text
 from tablectl.reports.style import Style
 from tests.reports.fleet import fleet, renamed
+from tests.reports.rendered import plan_markdown, plan_text
 
 Golden = Callable[[str, str], None]
 Planned = Callable[..., TablePlan]

@@ -16,8 +16,8 @@ from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport, Table
 from tablectl.model.plan import Plan
 from tablectl.model.text import printable
 from tablectl.reports.context import Context
-from tablectl.reports.html import plan_html, run_html
 from tests.reports.hostile import EVIL
+from tests.reports.rendered import plan_html, run_html
 from tests.reports.test_plan_markdown import hostile_plan, many
 
 _VOID = {"meta", "input", "line", "circle"}

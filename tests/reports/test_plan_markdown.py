@@ -18,8 +18,8 @@ from tablectl.model.text import printable
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
 from tablectl.reports.markdown import LIMIT, fence, words
-from tablectl.reports.plan_markdown import plan_markdown
 from tests.reports.hostile import EVIL, TEXTS
+from tests.reports.rendered import plan_markdown
 
 Golden = Callable[[str, str], None]
 OURS = frozenset(
