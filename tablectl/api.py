@@ -16,8 +16,8 @@ from tablectl.model.errors import UsageError
 from tablectl.model.plan import Plan
 from tablectl.planning.conflict_report import ConflictReport
 from tablectl.planning.drift import Drift
-from tablectl.planning.limits import PlanLimits
 from tablectl.planning.lint import Linted
+from tablectl.planning.plan_limits import PlanLimits
 from tablectl.policies.effective_policy import Explanation
 from tablectl.policies.effective_policy import explain as explain_table
 from tablectl.policies.repository import Paths

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tablectl.applying.run_report import RunReport
 from tablectl.model.errors import TablectlError, UsageError
-from tablectl.model.inert import inert
+from tablectl.model.output_escapes import escape_output
 from tablectl.model.plan import Plan
 from tablectl.planning.drift import Drift
 from tablectl.planning.plan_file import digest_of, dump_plan
@@ -51,7 +51,7 @@ def save(result: Result, where: str | Path) -> None:
     if isinstance(result, Plan) and form is ReportFormat.JSON:
         data = dump_plan(result)
     else:
-        data = inert(report(result, form)).encode(errors="backslashreplace")
+        data = escape_output(report(result, form)).encode(errors="backslashreplace")
     try:
         path.write_bytes(data)
     except OSError as error:

@@ -43,7 +43,7 @@ from tablectl.planning.plan_file import FORMAT, digest_of
 from tablectl.planning.plan_table import plan_table
 from tablectl.planning.runtime_refusals import for_runtime
 from tablectl.planning.writer_dependence import writers_matter
-from tablectl.policies.policy_file import TableEntry, write_policies
+from tablectl.policies.new_policy_file import TableEntry, write_policies
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.project import Project

@@ -10,9 +10,9 @@ from typing import Protocol
 from tablectl.applying.events import Notify
 from tablectl.applying.hook_process import RunHook, run_nothing
 from tablectl.applying.run_report import RunOutcome
+from tablectl.applying.shared_window import SharedWindow
 from tablectl.applying.stamp import Stamp
-from tablectl.applying.together import Together
-from tablectl.applying.turns import Turns
+from tablectl.applying.statement_turns import Turns
 from tablectl.delta.names import TableName
 from tablectl.engine.port import Engine
 from tablectl.leases.clock import Clock
@@ -83,7 +83,7 @@ class RunContext:
     terms: WindowSettings = WindowSettings()
     turns: Turns = field(default_factory=Turns)
     """The queue in which closed statements run, per driver."""
-    together: Together | None = None
+    together: SharedWindow | None = None
     """The tables that share one window; ``None`` if each has its own."""
     approve: Approve = approve_all
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from tablectl.applying.context import StopTableError
 from tablectl.applying.run_report import RunOutcome
-from tablectl.attributes.basis import basis_of
+from tablectl.attributes.plan_basis import basis_of
 from tablectl.model.errors import EngineError
 from tablectl.model.plan import Change, Phase, Refusal, Statement, TablePlan, strictest
 from tablectl.model.table import LiveTable
 from tablectl.model.text import time_text
-from tablectl.planning.actions import refusals_for
+from tablectl.planning.change_actions import refusals_for
 from tablectl.planning.change_state import ChangeState, change_state, current, why_stale
-from tablectl.planning.derived import derive_table
+from tablectl.planning.derive_statements import derive_table
 from tablectl.planning.protocol import protocol_refusals
 
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Phase, Refusal, TableFailure
-from tablectl.model.showable import Showable
+from tablectl.model.report_methods import ReportMethods
 
 
 class RunOutcome(StrEnum):
@@ -230,7 +230,7 @@ class TableRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunReport(Showable):
+class RunReport(ReportMethods):
     """The report of a whole run."""
 
     run: str

@@ -26,11 +26,11 @@ from tablectl.cli.formats import (
 from tablectl.cli.output import Output, let_go
 from tablectl.cli.report_files import FILES, ReportFiles
 from tablectl.cli.request import (
-    ApplyOptions,
+    ApplyCommandOptions,
     BreakOptions,
     CommandRequest,
     ConflictOptions,
-    DriftOptions,
+    DriftCommandOptions,
     ImportOptions,
     RunsOptions,
     UndoOptions,
@@ -426,7 +426,7 @@ def apply(
     request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=no_cache, verbose=verbose)
     reports = ReportFiles.of(format, report, saved[0] if saved else None)
     reasons = reason("--proceed", proceed), reason("--override", override)
-    options = ApplyOptions(yes, *reasons, wait, watch, without_policies, require_signature)
+    options = ApplyCommandOptions(yes, *reasons, wait, watch, without_policies, require_signature)
     return apply_command(request, ctx.obj, saved[0] if saved else None, reports, options)
 
 
@@ -461,7 +461,7 @@ def drift(
     if yes and not adopt:
         raise UsageError("--yes needs --adopt", "add --adopt, or leave --yes out")
     request = replace(_request(paths, var, env, remote, (select, tag, exclude)), verbose=verbose)
-    return drift_command(request, ctx.obj, ReportFiles.of(format, report), DriftOptions(look_back, adopt, yes))
+    return drift_command(request, ctx.obj, ReportFiles.of(format, report), DriftCommandOptions(look_back, adopt, yes))
 
 
 @app.command()
@@ -594,13 +594,13 @@ def explain(
         from tablectl.cli.explain import explain_key_command  # noqa: PLC0415
 
         return explain_key_command(what, _request(None, None, env), ctx.obj, format)
-    from tablectl.model.own_words import find_own_word  # noqa: PLC0415
+    from tablectl.model.tool_terms import find_tool_term  # noqa: PLC0415
 
-    own = find_own_word(what) if table is None else None
+    own = find_tool_term(what) if table is None else None
     if own is not None:
-        from tablectl.cli.explain_own_word import explain_own_word_command  # noqa: PLC0415
+        from tablectl.cli.explain_tool_term import explain_tool_term_command  # noqa: PLC0415
 
-        return explain_own_word_command(own, ctx.obj, format)
+        return explain_tool_term_command(own, ctx.obj, format)
     from tablectl.conflicts.glossary import find_term, looks_like_a_term  # noqa: PLC0415
     from tablectl.policies.attribute_types import SHAPES  # noqa: PLC0415
 

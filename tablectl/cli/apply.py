@@ -14,7 +14,7 @@ from tablectl.applying.run_report import RunReport
 from tablectl.cli.output import Output
 from tablectl.cli.plan_reports import check_limits, plan_context, plan_with_progress
 from tablectl.cli.report_files import Render, ReportFiles
-from tablectl.cli.request import ApplyOptions, CommandRequest
+from tablectl.cli.request import ApplyCommandOptions, CommandRequest
 from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
 from tablectl.model.plan import Plan
@@ -32,7 +32,7 @@ from tablectl.workflow import Control, approval_of, run
 
 
 def apply_command(
-    request: CommandRequest, out: Output, saved: Path | None, reports: ReportFiles, options: ApplyOptions
+    request: CommandRequest, out: Output, saved: Path | None, reports: ReportFiles, options: ApplyCommandOptions
 ) -> ExitCode:
     """Plan if no plan is given, ask, run. Returns the exit code."""
     signers = required_signers(saved, ".", required=options.require_signature)
@@ -67,7 +67,9 @@ def apply_command(
     )
 
 
-def _policies_of_plan(project: Project, request: CommandRequest, out: Output, options: ApplyOptions) -> Specs | None:
+def _policies_of_plan(
+    project: Project, request: CommandRequest, out: Output, options: ApplyCommandOptions
+) -> Specs | None:
     """The policies that a saved plan must agree with; ``None`` if the user applies it without policies."""
     if options.without_policies:
         out.note(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tablectl.cli.output import Output, write_file
 from tablectl.cli.request import CommandRequest, ImportOptions
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
-from tablectl.policies.files import shown_path
+from tablectl.policies.find_files import shown_path
 from tablectl.policies.requested_tables import declared_already, requested_tables, whole_catalog
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.style import plural

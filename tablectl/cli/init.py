@@ -14,7 +14,7 @@ from tablectl.cli.request import CommandRequest
 from tablectl.cli.scaffold import CI_FILES, KEPT, POLICIES, scaffold
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
 from tablectl.model.install import CiSystem, InstallSource
-from tablectl.policies.files import shown_path
+from tablectl.policies.find_files import shown_path
 from tablectl.policies.requested_tables import requested_tables
 from tablectl.reports.formats import ReportFormat
 from tablectl.workflow import import_policies

@@ -23,7 +23,7 @@ from tablectl.model.install import (
     wheel_name,
 )
 from tablectl.policies.config import FILE, load_config
-from tablectl.policies.files import shown_path
+from tablectl.policies.find_files import shown_path
 from tablectl.reports.formats import ReportFormat
 from tablectl.version import __version__
 

@@ -1,6 +1,6 @@
 """The output of a command: results on standard output, progress and errors on standard error.
 
-All text passes ``model.inert`` here: foreign names and values cannot be commands of a CI system or a terminal.
+All text passes ``model.output_escapes`` here: foreign names and values cannot be commands of a CI system or a terminal.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tablectl.applying.events import Notify
 from tablectl.cli.display import Lines, Screen, screen
 from tablectl.cli.progress import ProgressLine
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
-from tablectl.model.inert import inert
+from tablectl.model.output_escapes import escape_output
 from tablectl.reports.style import Style, printable_lines
 
 
@@ -54,7 +54,7 @@ class Output:
         closed the pipe.
         """
         try:
-            _write(self._out, inert(text, colour=self._colour(self._out)))
+            _write(self._out, escape_output(text, colour=self._colour(self._out)))
         except BrokenPipeError:
             raise
         except OSError as error:
@@ -121,7 +121,7 @@ class Output:
         return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
     def _say(self, text: str) -> None:
-        _write(self._err, inert(text, colour=self._colour(self._err)))
+        _write(self._err, escape_output(text, colour=self._colour(self._err)))
 
     @property
     def _redraws(self) -> bool:

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic, time
 
-from tablectl.cli.origin import with_origin
 from tablectl.cli.output import Output
 from tablectl.cli.report_files import ReportFiles, below_root
+from tablectl.cli.report_origin import with_origin
 from tablectl.cli.request import CommandRequest
 from tablectl.leases.owner import current_owner
 from tablectl.model.errors import LimitError, TablectlError
 from tablectl.model.plan import Plan
-from tablectl.planning.limits import PlanLimits
 from tablectl.planning.plan_file import digest_of
+from tablectl.planning.plan_limits import PlanLimits
 from tablectl.policies.policy_lines import Sources, policy_lines_of
 from tablectl.policies.spec import Specs
 from tablectl.project import Project

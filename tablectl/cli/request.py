@@ -63,7 +63,7 @@ class BreakOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class ApplyOptions:
+class ApplyCommandOptions:
     """The options of ``apply``."""
 
     yes: bool = False
@@ -79,7 +79,7 @@ class ApplyOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class DriftOptions:
+class DriftCommandOptions:
     """The options of ``drift``."""
 
     look_back: int

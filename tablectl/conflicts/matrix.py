@@ -37,7 +37,7 @@ _MARKS = {"commits": ".", "depends": "~", "cannot tell": "?", "fails": "X"}
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class MatrixCell:
     """The outcome of the current operation after the committed one."""
 
     current: TableOperation
@@ -64,9 +64,9 @@ class Matrix:
     setting: ConflictContext
     all_current: tuple[TableOperation, ...]
     all_committed: tuple[TableOperation, ...]
-    cells: tuple[Cell, ...]
+    cells: tuple[MatrixCell, ...]
 
-    def cell(self, current: str, committed: str) -> Cell:
+    def cell(self, current: str, committed: str) -> MatrixCell:
         """The cell of two keys. Raises ``KeyError`` if the table does not support one of the operations."""
         for each in self.cells:
             if (each.current.key, each.committed.key) == (current, committed):
@@ -82,9 +82,9 @@ def matrix(setting: ConflictContext, groups: Collection[OperationGroup] = tuple(
     return Matrix(setting, all_current, all_committed, cells)
 
 
-def decide_pair(setting: ConflictContext, committed: TableOperation, current: TableOperation) -> Cell:
+def decide_pair(setting: ConflictContext, committed: TableOperation, current: TableOperation) -> MatrixCell:
     """The cell of one pair."""
-    return Cell(
+    return MatrixCell(
         current, committed, _outcome(setting, committed, current, "a"), _outcome(setting, committed, current, "b")
     )
 
@@ -106,11 +106,11 @@ def _made_by(current: TableOperation, setting: ConflictContext) -> bool:
 class MatrixDifference:
     """A cell that differs in another context of the same table; ``None`` on a side that does not support the pair."""
 
-    before: Cell | None
-    after: Cell | None
+    before: MatrixCell | None
+    after: MatrixCell | None
 
     @property
-    def cell(self) -> Cell:
+    def cell(self) -> MatrixCell:
         """Either of the two cells, for its names."""
         cell = self.after or self.before
         assert cell is not None
@@ -126,7 +126,7 @@ def compare(before: Matrix, after: Matrix) -> tuple[tuple[MatrixDifference, ...]
     return different, len(found) - len(different)
 
 
-def _by_pair(cells: Sequence[Cell]) -> dict[tuple[str, str], Cell]:
+def _by_pair(cells: Sequence[MatrixCell]) -> dict[tuple[str, str], MatrixCell]:
     return {(cell.current.key, cell.committed.key): cell for cell in cells}
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from tablectl.compat import Self
 from tablectl.leases.clock import Clock, pause_briefly
-from tablectl.leases.lease_log import (
+from tablectl.leases.lease_records import (
     KEEP,
     MOST_DEAD_GUARDS,
     PATIENCE,

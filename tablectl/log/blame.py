@@ -6,10 +6,10 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
+from tablectl.log.catalog_managed import open_log
 from tablectl.log.commits import ParsedCommit
 from tablectl.log.history import History
 from tablectl.log.listing import GapError, parse_listing, segment
-from tablectl.log.managed import open_log
 from tablectl.log.open_version import ListingGapError, read_twice
 from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import table_of

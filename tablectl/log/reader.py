@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from tablectl.delta.names import TableName
+from tablectl.log.catalog_managed import CatalogLog, differences, managed_live_table, open_log
 from tablectl.log.history import History
 from tablectl.log.listing import Segment
-from tablectl.log.managed import CatalogLog, differences, managed_live_table, open_log
 from tablectl.log.open_version import commits_between, read_twice, with_version
 from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.state import State, find_state

@@ -12,7 +12,7 @@ from tablectl.delta import keys
 from tablectl.delta.names import TableName, parse_table
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.model.lint_rules import Severity
-from tablectl.model.showable import Showable
+from tablectl.model.report_methods import ReportMethods
 from tablectl.model.table import ClusteringState
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.model.writers import NO_EVIDENCE, ClientFact, PartitionWriter, WriterEvidence
@@ -348,7 +348,7 @@ class TableFailure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan(Showable):
+class Plan(ReportMethods):
     """Everything that one apply may do. ``plan_file`` converts it to bytes and back."""
 
     format: int

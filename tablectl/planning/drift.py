@@ -12,7 +12,7 @@ from tablectl.delta.protocol import PROTECTION
 from tablectl.log.blame import BlameQuestion, Origin
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Change, TableFailure, Value
-from tablectl.model.showable import Showable
+from tablectl.model.report_methods import ReportMethods
 from tablectl.model.table import CatalogDifference, Commit, LiveTable
 from tablectl.policies.adopt import AdoptableValue
 from tablectl.policies.spec import TableSpec
@@ -49,7 +49,7 @@ class TableDrift:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drift(Showable):
+class Drift(ReportMethods):
     """The tables that differ from their policies, and since when."""
 
     tables: tuple[TableDrift, ...] = ()

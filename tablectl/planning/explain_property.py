@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tablectl.attributes.policy import OWNED, OWNED_KEYS, attribute, why_refused
-from tablectl.conflicts.phases import PhaseVerdict, phase_of
 from tablectl.conflicts.rules.delta_spark import RELEASES
+from tablectl.conflicts.statement_phases import PhaseVerdict, phase_of
 from tablectl.delta.dialects import DIALECTS
 from tablectl.delta.properties import canonical_key, find_anywhere, find_known, needs_of, why_never_declared
 from tablectl.model.lint_rules import RULES

@@ -15,7 +15,7 @@ from tablectl.model.plan import Value
 from tablectl.model.table import LiveTable
 from tablectl.model.text import LONGEST_VALUE, is_cut
 from tablectl.policies.identifiers import read_column, read_location, why_unusable
-from tablectl.policies.policy_file import Declared, TableEntry
+from tablectl.policies.new_policy_file import Declared, TableEntry
 from tablectl.policies.variables import Variables, escape_variables
 from tablectl.policies.yaml_text import table_key
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tablectl.attributes.base import Action, Step
-from tablectl.conflicts.phases import phase_of
 from tablectl.conflicts.stale_handles import stale_handles
+from tablectl.conflicts.statement_phases import phase_of
 from tablectl.conflicts.streaming_readers import stopped_readers
 from tablectl.delta.names import TableName
 from tablectl.model.commits import Kind

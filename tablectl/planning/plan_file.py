@@ -10,11 +10,11 @@ from tablectl.attributes.features import added_features
 from tablectl.attributes.policy import check_declarable
 from tablectl.delta.names import NameSyntaxError, canonical_location, is_environment
 from tablectl.model.errors import PlanFileError
-from tablectl.model.inert import inert
 from tablectl.model.json_codec import read_record
-from tablectl.model.plain import plain
+from tablectl.model.json_form import json_form
+from tablectl.model.output_escapes import escape_output
 from tablectl.model.plan import Plan, ProtocolFact, TablePlan
-from tablectl.planning.derived import DerivedTable, derive_table
+from tablectl.planning.derive_statements import DerivedTable, derive_table
 from tablectl.planning.plan_table import consent_refusals, derived_findings
 from tablectl.planning.protocol import DERIVED
 from tablectl.version import __version__
@@ -28,9 +28,9 @@ def dump_plan(plan: Plan) -> bytes:
     """The plan file: sorted keys, no time, no host name. Equal plans give equal bytes, and the text is safe to print in
     logs.
     """
-    body = {**plain(plan), "sha256": digest_of(plan)}
-    text = json.dumps(body, default=plain, sort_keys=True, indent=1, ensure_ascii=False)
-    return (inert(text) + "\n").encode()
+    body = {**json_form(plan), "sha256": digest_of(plan)}
+    text = json.dumps(body, default=json_form, sort_keys=True, indent=1, ensure_ascii=False)
+    return (escape_output(text) + "\n").encode()
 
 
 def digest_of(plan: Plan) -> str:
@@ -145,5 +145,5 @@ def _no_constant(text: str) -> Any:
 
 
 def _digest(body: Plan | dict[str, Any]) -> str:
-    canonical = json.dumps(body, default=plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    canonical = json.dumps(body, default=json_form, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(canonical.encode()).hexdigest()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from tablectl.attributes.basis import basis_of
 from tablectl.attributes.features import added_features
+from tablectl.attributes.plan_basis import basis_of
 from tablectl.attributes.policy import Policy
 from tablectl.model.lint_rules import DEFAULT_SEVERITIES, Severities
 from tablectl.model.plan import ProtocolFact, Refusal, TablePlan
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
-from tablectl.planning.actions import actions_for, refusals_for
 from tablectl.planning.catalog_managed import catalog_refusals
-from tablectl.planning.derived import DerivedTable, derive_table, refused_table
+from tablectl.planning.change_actions import actions_for, refusals_for
+from tablectl.planning.derive_statements import DerivedTable, derive_table, refused_table
 from tablectl.planning.diff import diff
 from tablectl.planning.lint import graded, lint, refused_by
 from tablectl.planning.lint_rules.linted_state import RuleFinding, table_subject

@@ -10,7 +10,7 @@ from tablectl.attributes.value_types import ValueType
 from tablectl.delta.names import column_text, fold_column, parse_column
 from tablectl.policies.attribute_types import LATER_WORDS, SHAPES
 from tablectl.policies.identifiers import read_column
-from tablectl.policies.properties import read_properties
+from tablectl.policies.property_values import read_properties
 from tablectl.policies.suggestions import did_you_mean, shown
 from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar, SourceFile, kind_of

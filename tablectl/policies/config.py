@@ -37,7 +37,7 @@ from tablectl.policies.config_keys import (
     whole,
     word,
 )
-from tablectl.policies.files import shown_path
+from tablectl.policies.find_files import shown_path
 from tablectl.policies.identifiers import why_unusable
 from tablectl.policies.suggestions import did_you_mean, nearest, shown
 from tablectl.policies.variables import is_variable

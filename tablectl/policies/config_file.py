@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tablectl.model.errors import Problem
-from tablectl.policies.files import read_bytes, shown_path
+from tablectl.policies.find_files import read_bytes, shown_path
 from tablectl.policies.suggestions import shown
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables

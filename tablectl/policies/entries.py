@@ -15,7 +15,7 @@ from tablectl.policies.attribute_values import read_attribute
 from tablectl.policies.identifiers import read_location
 from tablectl.policies.option_keys import LATER_OPTIONS, OPTIONS
 from tablectl.policies.precedence import Declared
-from tablectl.policies.properties import refused_hint
+from tablectl.policies.property_values import refused_hint
 from tablectl.policies.suggestions import did_you_mean, shown
 from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar, SourceFile, kind_of

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tablectl.conflicts.fixes import BY_APPLY, fixes_for
-from tablectl.conflicts.matrix import Cell as Pair
-from tablectl.conflicts.matrix import CellVerdict, Matrix
+from tablectl.conflicts.matrix import CellVerdict, Matrix, MatrixCell
 from tablectl.conflicts.operations import OperationGroup, TableOperation
 from tablectl.conflicts.row_level import row_levels
 from tablectl.model.text import value_text
@@ -114,7 +113,7 @@ def _grid(found: Matrix) -> Grid:
 
 def _reasons(found: Matrix) -> Iterator[Block]:
     """The pairs that may fail, grouped by reason, with certain failures first."""
-    groups: dict[tuple[CellVerdict, str, str, str, tuple[str, ...]], list[Pair]] = {}
+    groups: dict[tuple[CellVerdict, str, str, str, tuple[str, ...]], list[MatrixCell]] = {}
     for pair in found.cells:
         if pair.verdict is CellVerdict.COMMITS:
             continue
@@ -129,7 +128,7 @@ def _reasons(found: Matrix) -> Iterator[Block]:
         yield Facts((*facts, *(("fix", way) for way in ways)))
 
 
-def _pairs(pairs: Sequence[Pair]) -> Iterator[str]:
+def _pairs(pairs: Sequence[MatrixCell]) -> Iterator[str]:
     """``UPDATE, DELETE if INSERT, MERGE commits first``: operations with the same conflicts together."""
     first: dict[str, list[str]] = {}
     for pair in pairs:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.fixes import fixes_for
-from tablectl.conflicts.matrix import Cell, Matrix, compare
+from tablectl.conflicts.matrix import Matrix, MatrixCell, compare
 from tablectl.conflicts.operations import TableOperation
 from tablectl.conflicts.row_level import RowLevel, row_levels
 from tablectl.conflicts.streaming_readers import ReaderStop, stream_reader
@@ -70,7 +70,7 @@ def _view(view: ContextComparison) -> dict[str, Any]:
     return made
 
 
-def _cell(cell: Cell, setting: ConflictContext) -> dict[str, Any]:
+def _cell(cell: MatrixCell, setting: ConflictContext) -> dict[str, Any]:
     return {
         "current": cell.current.key,
         "committed": cell.committed.key,

@@ -9,7 +9,7 @@ from string import ascii_lowercase
 
 from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.fixes import BY_APPLY, IN_TURN, fixes_for
-from tablectl.conflicts.matrix import Cell, CellVerdict, Matrix, MatrixDifference, compare
+from tablectl.conflicts.matrix import CellVerdict, Matrix, MatrixCell, MatrixDifference, compare
 from tablectl.conflicts.operations import OperationGroup, TableOperation
 from tablectl.conflicts.row_level import row_levels
 from tablectl.conflicts.streaming_readers import ReaderEffect, ReaderStop, stream_reader
@@ -115,7 +115,7 @@ class _Why:
 Listed = Callable[[Sequence[TableOperation]], str]
 
 
-def reason_lines(cells: Iterable[Cell], setting: ConflictContext, listed: Listed, style: Style) -> list[str]:
+def reason_lines(cells: Iterable[MatrixCell], setting: ConflictContext, listed: Listed, style: Style) -> list[str]:
     """The cells in which the current transaction may fail, grouped by reason, with certain failures first."""
     groups: dict[_Why, dict[TableOperation, list[TableOperation]]] = {}
     for cell in cells:
@@ -212,7 +212,7 @@ def _statements(
     return lines
 
 
-def _effects(cells: Sequence[Cell], letters: Mapping[str, str]) -> tuple[str, int, CellVerdict]:
+def _effects(cells: Sequence[MatrixCell], letters: Mapping[str, str]) -> tuple[str, int, CellVerdict]:
     """``all except i j fail: MetadataChangedException``, how many of the cells that are, and the worst verdict."""
     affected = [cell for cell in cells if cell.verdict is not CellVerdict.COMMITS]
     if not affected:
@@ -229,7 +229,7 @@ def _effects(cells: Sequence[Cell], letters: Mapping[str, str]) -> tuple[str, in
     return "; ".join(parts), len(affected), worst
 
 
-def _who(mine: Sequence[Cell], every: Sequence[Cell], letters: Mapping[str, str]) -> str:
+def _who(mine: Sequence[MatrixCell], every: Sequence[MatrixCell], letters: Mapping[str, str]) -> str:
     spared = [letters[cell.current.key] for cell in every if cell not in mine]
     if not spared:
         return "all"

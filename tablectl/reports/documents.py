@@ -14,7 +14,7 @@ from typing import Any
 
 from tablectl.applying.run_report import RunReport
 from tablectl.model.errors import ExitCode
-from tablectl.model.plain import plain
+from tablectl.model.json_form import json_form
 from tablectl.model.plan import Plan
 from tablectl.planning.drift import Drift
 from tablectl.planning.lint import Linted
@@ -73,7 +73,7 @@ def document_of_run(report: RunReport, mask: Mask, context: Context) -> Document
     masked = mask.run(report)
     context = replace(context, plan=mask.plan(context.plan) if context.plan else None)
     programs = ForPrograms(
-        data=lambda: _json({**plain(masked), "exit_code": int(report.exit_code)}),
+        data=lambda: _json({**json_form(masked), "exit_code": int(report.exit_code)}),
         results=lambda: run_results(masked),
         cases=lambda: run_cases(masked),
         failed=report.exit_code is not ExitCode.DONE,
@@ -128,7 +128,7 @@ def document_of_lint(linted: Linted, mask: Mask, context: Context) -> Document:
 def document_of_status(status: LakeStatus, mask: Mask) -> Document:
     """The state of a lake."""
     masked = mask.status(status)
-    programs = ForPrograms(data=lambda: _json(plain(masked), indent=1, sort=False))
+    programs = ForPrograms(data=lambda: _json(json_form(masked), indent=1, sort=False))
     end = CommentEnd("<!-- tablectl status -->", "<code>tablectl status --html FILE</code> writes all rows.")
     return replace(status_document(masked), programs=programs, comment=lambda: end)
 
@@ -136,11 +136,11 @@ def document_of_status(status: LakeStatus, mask: Mask) -> Document:
 def _plan_json(plan: Plan, masked: Plan, mask: Mask) -> str:
     if masked == plan:
         return dump_plan(plan).decode()
-    return _json({**plain(masked), "sha256": digest_of(plan), "masked": mask.patterns}, indent=1)
+    return _json({**json_form(masked), "sha256": digest_of(plan), "masked": mask.patterns}, indent=1)
 
 
 def _json(body: dict[str, Any], indent: int = 2, *, sort: bool = True) -> str:
-    return json.dumps(body, default=plain, indent=indent, sort_keys=sort) + "\n"
+    return json.dumps(body, default=json_form, indent=indent, sort_keys=sort) + "\n"
 
 
 def _plan_foot(plan: Plan, context: Context) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from tablectl.model.inert import inert_markup
+from tablectl.model.output_escapes import escape_markup
 from tablectl.model.text import printable
 from tablectl.reports.context import Context
 from tablectl.reports.document import Case, Document
@@ -41,7 +41,7 @@ def document_junit(document: Document, context: Context) -> str:
     if programs.at:
         suite.attrib["timestamp"] = datetime.fromtimestamp(programs.at // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S+00:00")
     indent(root)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{inert_markup(tostring(root, encoding="unicode"))}\n'
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{escape_markup(tostring(root, encoding="unicode"))}\n'
 
 
 def _element(case: Case, suite: str, context: Context) -> Element:

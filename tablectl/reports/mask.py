@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tablectl.applying.run_report import RunReport, StatementRun, TableRun
-from tablectl.attributes.masked import HIDDEN, MaskedKeys
+from tablectl.attributes.masked_values import HIDDEN, MaskedKeys
 from tablectl.model.lint_rules import RULES as CODES
 from tablectl.model.lint_rules import LintRule
 from tablectl.model.plan import Change, CommitEffect, Finding, Plan, Refusal, Statement, TablePlan, Value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from tablectl.model.code import read_code
+from tablectl.model.code_block import read_code
 from tablectl.model.plan import Change, Phase, Plan, Statement, TablePlan
 from tablectl.model.text import value_text
 from tablectl.reports.context import Context

@@ -11,7 +11,7 @@ import pytest
 
 import tablectl
 from tablectl.attributes.base import Attribute
-from tablectl.attributes.basis import basis_of
+from tablectl.attributes.plan_basis import basis_of
 from tablectl.attributes.policy import ATTRIBUTES, OWNED, OWNED_KEYS, declarable_keys, planned_properties, why_refused
 from tablectl.attributes.policy import Policy as PolicyRecord
 from tablectl.attributes.value_types import Declared

@@ -51,9 +51,7 @@ def checked(text: str, form: str) -> None:
 
 
 @pytest.mark.parametrize(("command", "form"), HAS)
-def test_a_command_has_the_format(
-    command: str, form: str, repo: Repository, cli: Cli, fake_spark: FakeSpark
-) -> None:
+def test_a_command_has_the_format(command: str, form: str, repo: Repository, cli: Cli, fake_spark: FakeSpark) -> None:
     result = cli(*arguments(command, repo, cli), "--format", form)
     assert result.code in {0, 2}, result.err
     checked(result.out, form)

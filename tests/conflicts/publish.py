@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tablectl.conflicts.context import VECTORS, ConflictContext
-from tablectl.conflicts.matrix import Cell, CellVerdict, Matrix, compare, matrix
+from tablectl.conflicts.matrix import CellVerdict, Matrix, MatrixCell, compare, matrix
 from tablectl.conflicts.operations import OPERATIONS, OperationGroup, TableOperation
 from tablectl.conflicts.row_level import STATEMENTS, row_levels
 from tablectl.conflicts.rules.delta_spark import RELEASES
@@ -144,7 +144,7 @@ def _grid(found: Matrix, proven: set[tuple[str, str]]) -> Iterator[str]:
         yield f"{_CODES[row.key]} {row.name.ljust(pad - 3)} {marks}"
 
 
-def _letter(cell: Cell, proven: set[tuple[str, str]]) -> str:
+def _letter(cell: MatrixCell, proven: set[tuple[str, str]]) -> str:
     letter = _LETTERS[cell.verdict]
     return letter.upper() if (cell.current.key, cell.committed.key) in proven else letter
 

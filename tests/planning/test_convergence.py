@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tablectl.attributes.base import Step
-from tablectl.attributes.basis import basis_of
+from tablectl.attributes.plan_basis import basis_of
 from tablectl.attributes.policy import ATTRIBUTES, Policy
 from tablectl.delta import keys
 from tablectl.delta.protocol import Client, Protocol
@@ -29,9 +29,9 @@ from tablectl.model.operations import (
 from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.table import NOTHING_SET, ClusteringState, FileGroup, HistoryTruncation, LiveTable
 from tablectl.model.table_options import TableOptions
-from tablectl.planning.actions import actions_for
+from tablectl.planning.change_actions import actions_for
 from tablectl.planning.change_state import ChangeState, change_state, current
-from tablectl.planning.derived import derive_table
+from tablectl.planning.derive_statements import derive_table
 from tablectl.planning.diff import diff
 from tablectl.planning.plan_table import plan_table
 from tablectl.policies.attribute_types import CONTRADICTIONS

@@ -21,7 +21,7 @@ from tests.ci.hand import Hand
 
 __all__ = ["github"]
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]  # to be brought up to date with the reports
+pytestmark = pytest.mark.spark
 SOURCE = f"git+https://github.com/acme/tablectl@{'a' * 40}"
 
 HEAD, MERGED = "a" * 40, "c" * 40
@@ -96,6 +96,7 @@ def test_from_an_empty_folder_to_drift_and_back(  # noqa: PLR0915  # a story
     ]
     stamps = [json.loads(commit["commitInfo"]["userMetadata"])["tablectl"] for commit in ours]
     assert {stamp["plan"] for stamp in stamps} == {reviewed["sha256"]}
+    (run,) = {stamp["run"][:12] for stamp in stamps}
     assert github.comments[5][1]["body"].startswith("**✅ Apply: Applied and verified** · 2 applied; 3 commits")
     assert job("apply") == 0, "the same job again finds everything done"
     assert len(log(orders)) + len(log(returns)) == 6
@@ -112,9 +113,20 @@ def test_from_an_empty_folder_to_drift_and_back(  # noqa: PLR0915  # a story
     found = {table["name"]: table for table in told.json()["tables"]}
     assert set(found) == {f"delta.`{orders}`", f"delta.`{returns}`"}
     text = " ".join(cli("drift").out.split())
-    assert "changed by others" in text
-    assert "SET TBLPROPERTIES" in text
-    assert f"plan {reviewed['sha256'][:12]}" in text
+    assert (
+        f"~ delta.`{orders}` changed by others version 4"
+        " properties.owner.team declared payments, found logistics policies/tables.yaml:8"
+        " changed by unknown user (Delta Spark 4.4.0) since version 4, "
+    ) in text
+    assert " UTC: SET TBLPROPERTIES; before that it was payments by unknown user (Delta Spark 4.4.0)" in text
+    assert (
+        f"~ delta.`{returns}` changed by others version 2"
+        " isolation declared Serializable, found default policies/tables.yaml:12"
+        " changed by unknown user (Delta Spark 4.4.0) since version 2, "
+    ) in text
+    assert " UTC: UNSET TBLPROPERTIES; before that it was Serializable by unknown user (Delta Spark 4.4.0)" in text
+    assert text.count(f"SET TBLPROPERTIES, by tablectl, run {run}, plan {reviewed['sha256'][:12]}") == 2
+    assert text.endswith("Drift: 2 tables differ in 2 values.")
     assert runner.summary.count("**🟡 Drift: ") == 1
 
     # adopt: the orders are right, so the policy becomes what they are; its comment stays.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tablectl.attributes.basis import basis_of
+from tablectl.attributes.plan_basis import basis_of
 from tablectl.attributes.policy import Policy
 from tablectl.model.operations import SetProperties, UnsetProperties
 from tablectl.model.table import LiveTable
-from tablectl.planning.actions import actions_for, refusals_for
+from tablectl.planning.change_actions import actions_for, refusals_for
 from tablectl.planning.diff import diff
 
 Live = Callable[..., LiveTable]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 
 from tablectl.model.errors import WindowError
+from tablectl.storage.missing_rights import MissingRightError
 from tablectl.storage.records import RecordStore
-from tablectl.storage.rights import MissingRightError
 
 _NO_RECORD = "none"
 """The name of no lease record and of no guard."""

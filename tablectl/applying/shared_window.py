@@ -34,7 +34,7 @@ class WindowStep(IntEnum):
     """The gate is open again, on any exit path."""
 
 
-class Together:
+class SharedWindow:
     """The tables that share one window. Thread-safe; one thread per table."""
 
     def __init__(self, names: Iterable[str]) -> None:

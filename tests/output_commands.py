@@ -1,4 +1,4 @@
-"""What CI systems and terminals would obey in some text: read as they read it, not as ``model.inert`` writes it."""
+"""The commands that CI systems and terminals find in a text, by their own rules."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _CHARACTER = re.compile(f"[{_SENT}]")
 _COLOURED = re.compile(rf"\x1b\[[0-9;]{{1,8}}m()|[{_SENT}]")
 
 
-def inert(text: str, *, colour: bool = False) -> str:
+def escape_output(text: str, *, colour: bool = False) -> str:
     r"""Text or JSON with every active character or marker written as an escape (``\u0023``).
 
     With ``colour`` the colour sequences of ``reports.style`` are kept. Text from outside must then be printable
@@ -38,7 +38,7 @@ def inert(text: str, *, colour: bool = False) -> str:
     return _MARKER.sub(lambda found: found[0][:-1] + _escape(found[0][-1]), text)
 
 
-def inert_markup(text: str) -> str:
+def escape_markup(text: str) -> str:
     """The same for HTML and XML, with character references. Characters that XML cannot represent must be
     removed first.
     """

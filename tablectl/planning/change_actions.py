@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from tablectl.attributes.base import Action, ChangeTarget
-from tablectl.attributes.basis import basis_of
+from tablectl.attributes.plan_basis import basis_of
 from tablectl.attributes.policy import attribute
 from tablectl.model.plan import Basis, Change, Refusal
 from tablectl.model.table import LiveTable

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.applying import together as together_module
+from tablectl.applying import shared_window as together_module
 from tablectl.applying.context import WindowSettings
 from tablectl.applying.run import MOST_TOGETHER
 from tablectl.leases.guards import GuardMode

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tablectl.storage.failures import explain
+from tablectl.storage.missing_rights import MissingRightError, missing_right
 from tablectl.storage.records import open_records
-from tablectl.storage.rights import MissingRightError, missing_right
 
 
 @pytest.mark.parametrize(

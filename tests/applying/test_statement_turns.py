@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from tablectl.applying import turns as turns_module
+from tablectl.applying import statement_turns as turns_module
 from tablectl.applying.context import WindowSettings
 from tablectl.applying.run_report import RunOutcome
-from tablectl.applying.turns import LONGEST_WITH_SHUT_GATE, SHORT_DRAIN, Lane, Turn, Turns, lane_of
+from tablectl.applying.statement_turns import LONGEST_WITH_SHUT_GATE, SHORT_DRAIN, Lane, Turn, Turns, lane_of
 from tablectl.engine.port import MaySend, always
 from tablectl.leases.guards import GuardMode
 from tablectl.model.plan import Statement

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tablectl.delta.names import TableName
-from tablectl.model.code import read_code
+from tablectl.model.code_block import read_code
 from tablectl.model.operations import (
     ClusterBy,
     DropFeature,

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 
-def plain(record: object) -> Any:
+def json_form(record: object) -> Any:
     """The JSON-serializable form of a record (a dataclass) or a time. For the ``default`` argument of
     ``json.dumps``.
     """

@@ -10,7 +10,7 @@ _DATABRICKS = re.compile(r"D([0-9]{1,3})\Z", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class OwnWord:
+class ToolTerm:
     """One word, or a fact by its id."""
 
     name: str
@@ -22,76 +22,76 @@ class OwnWord:
 
 
 _WORDS = (
-    OwnWord("safe", "The phase of statements that no concurrent write conflicts with.", "docs/window.md", ("free",)),
-    OwnWord(
+    ToolTerm("safe", "The phase of statements that no concurrent write conflicts with.", "docs/window.md", ("free",)),
+    ToolTerm(
         "rewrite",
         "The phase of statements that rewrite files: concurrent UPDATE, DELETE and MERGE may fail once. "
         "Appends continue.",
         "docs/window.md",
     ),
-    OwnWord(
+    ToolTerm(
         "blocking",
         "The phase of statements that make every concurrent write fail once. Writers with a guard wait instead.",
         "docs/window.md",
         ("closed",),
     ),
-    OwnWord("full rewrite", "All data of a table is rewritten, for other partition columns.", "docs/reports.md"),
-    OwnWord("lockout", "A client that writes the table can no longer do so after the change.", "docs/reports.md"),
-    OwnWord(
+    ToolTerm("full rewrite", "All data of a table is rewritten, for other partition columns.", "docs/reports.md"),
+    ToolTerm("lockout", "A client that writes the table can no longer do so after the change.", "docs/reports.md"),
+    ToolTerm(
         "irreversible",
         "The change upgrades the protocol or deletes history, so a rollback does not restore everything.",
         "docs/reports.md",
     ),
-    OwnWord(
+    ToolTerm(
         "phase",
         "When a statement runs, and with it which writers must wait: safe, rewrite, blocking.",
         "docs/window.md",
     ),
-    OwnWord(
+    ToolTerm(
         "gate", "Which writes may start during an apply: all, no schema changes, appends only, none.", "docs/window.md"
     ),
-    OwnWord("guard", "A writer's record that it is writing. An apply waits for it.", "docs/guards.md"),
-    OwnWord(
+    ToolTerm("guard", "A writer's record that it is writing. An apply waits for it.", "docs/guards.md"),
+    ToolTerm(
         "lease", "The exclusive right of an apply to change a table, as numbered records.", "docs/object-stores.md"
     ),
-    OwnWord("epoch", "The number of a lease.", "docs/object-stores.md"),
-    OwnWord("drain", "Waiting for the guards of writers that a gate stops.", "docs/window.md"),
-    OwnWord(
+    ToolTerm("epoch", "The number of a lease.", "docs/object-stores.md"),
+    ToolTerm("drain", "Waiting for the guards of writers that a gate stops.", "docs/window.md"),
+    ToolTerm(
         "window", "The time in which an apply changes a table, with everything that protects writers.", "docs/window.md"
     ),
-    OwnWord("hook", "A command of yours before or after the window of a table.", "docs/window.md"),
-    OwnWord("calendar", "The times at which windows may open.", "docs/window.md"),
-    OwnWord("stamp", "Run and plan in the userMetadata of each commit that an apply makes.", "docs/window.md"),
-    OwnWord(
+    ToolTerm("hook", "A command of yours before or after the window of a table.", "docs/window.md"),
+    ToolTerm("calendar", "The times at which windows may open.", "docs/window.md"),
+    ToolTerm("stamp", "Run and plan in the userMetadata of each commit that an apply makes.", "docs/window.md"),
+    ToolTerm(
         "stale",
         "A change whose table has neither the value before it nor the value after it: it changed since the plan. "
         "The table is left alone.",
         "docs/plan-file.md",
     ),
-    OwnWord("pending", "A change whose table still has the value before it.", "docs/plan-file.md"),
-    OwnWord("drift", "Differences between policies and live tables.", "docs/drift-and-import.md"),
-    OwnWord(
+    ToolTerm("pending", "A change whose table still has the value before it.", "docs/plan-file.md"),
+    ToolTerm("drift", "Differences between policies and live tables.", "docs/drift-and-import.md"),
+    ToolTerm(
         "refused", "A change that is not made. Nothing on its table changes; the plan names the fix.", "docs/reports.md"
     ),
-    OwnWord("finding", "A note, warning or error about a table, with a code such as P001.", "docs/README.md"),
+    ToolTerm("finding", "A note, warning or error about a table, with a code such as P001.", "docs/README.md"),
 )
 _BY_NAME = {name: word for word in _WORDS for name in (word.name, *word.also)}
 
 
-def find_own_word(text: str) -> OwnWord | None:
+def find_tool_term(text: str) -> ToolTerm | None:
     """A word in any letter case, or a fact: ``delta-2.2``, ``D37``."""
     folded = " ".join(text.lower().split())
     if folded in _BY_NAME:
         return _BY_NAME[folded]
     if _DELTA.match(text):
         section = text.lower().removeprefix("delta-")
-        return OwnWord(f"delta-{section}", f"Section {section} of the rules of Delta Lake.", "docs/reference/delta.md")
+        return ToolTerm(f"delta-{section}", f"Section {section} of the rules of Delta Lake.", "docs/reference/delta.md")
     if found := _DATABRICKS.match(text):
         fact = f"D{found[1]}"
-        return OwnWord(fact, "A documented fact about Databricks.", f"docs/reference/databricks.md#{fact}")
+        return ToolTerm(fact, "A documented fact about Databricks.", f"docs/reference/databricks.md#{fact}")
     return None
 
 
-def own_words() -> tuple[str, ...]:
+def tool_terms() -> tuple[str, ...]:
     """All words and their other spellings."""
     return tuple(_BY_NAME)

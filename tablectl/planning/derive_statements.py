@@ -11,7 +11,7 @@ from tablectl.attributes.base import Action
 from tablectl.delta.names import TableName
 from tablectl.delta.protocol import Protocol
 from tablectl.model.plan import Basis, Change, Statement
-from tablectl.planning.actions import actions_for
+from tablectl.planning.change_actions import actions_for
 from tablectl.planning.order import order, undo_order
 
 

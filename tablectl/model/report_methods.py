@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 
-class Showable:
+class ReportMethods:
     """A result with reports: a plan, a run, drift, or the status of a lake."""
 
     __slots__ = ()

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablectl.model.inert import inert, inert_markup
-from tests.inert import obeyed
+from tablectl.model.output_escapes import escape_markup, escape_output
+from tests.output_commands import obeyed
 
 
 @pytest.mark.parametrize(
@@ -32,12 +32,12 @@ from tests.inert import obeyed
     ],
 )
 def test_what_would_be_obeyed_is_an_escape(text: str, shown: str) -> None:
-    assert inert(text) == shown
+    assert escape_output(text) == shown
 
 
 def test_colours_of_our_own_stay_where_they_are_taken() -> None:
-    assert inert("\x1b[31;1mx\x1b[0m\x1b[2J", colour=True) == "\x1b[31;1mx\x1b[0m\\u001b[2J"
-    assert inert("\x1b[31mx") == "\\u001b[31mx"
+    assert escape_output("\x1b[31;1mx\x1b[0m\x1b[2J", colour=True) == "\x1b[31;1mx\x1b[0m\\u001b[2J"
+    assert escape_output("\x1b[31mx") == "\\u001b[31mx"
 
 
 _HOSTILE = st.lists(
@@ -52,23 +52,23 @@ _HOSTILE = st.lists(
 @settings(max_examples=500, deadline=None)
 @given(_HOSTILE)
 def test_no_text_is_obeyed(text: str) -> None:
-    assert obeyed(inert(text)) == []
-    assert obeyed(inert(text, colour=True)) == []
+    assert obeyed(escape_output(text)) == []
+    assert obeyed(escape_output(text, colour=True)) == []
 
 
 @settings(max_examples=500, deadline=None)
 @given(_HOSTILE)
 def test_json_says_the_same(text: str) -> None:
     body = json.dumps({text: [text]}, ensure_ascii=False, indent=1)
-    assert json.loads(inert(body)) == json.loads(body)
-    assert obeyed(inert(body)) == []
+    assert json.loads(escape_output(body)) == json.loads(body)
+    assert obeyed(escape_output(body)) == []
 
 
 @settings(max_examples=300, deadline=None)
 @given(_HOSTILE.filter(lambda text: text.replace("\n", "").isprintable() and "&" not in text))
 def test_markup_says_the_same(text: str) -> None:
-    assert unescape(inert_markup(text)) == text
-    assert obeyed(inert_markup(text)) == []
+    assert unescape(escape_markup(text)) == text
+    assert obeyed(escape_markup(text)) == []
 
 
 def test_every_control_and_bidirectional_character_is_one_of_them() -> None:
@@ -78,4 +78,4 @@ def test_every_control_and_bidirectional_character_is_one_of_them() -> None:
         if unicodedata.category(char) in {"Cc", "Cs", "Zl", "Zp"}
         or unicodedata.bidirectional(char) in {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
     ]
-    assert {char for char in sent if re.fullmatch(r"[^\\].*", inert(char), re.DOTALL)} == {"\n", "\t"}
+    assert {char for char in sent if re.fullmatch(r"[^\\].*", escape_output(char), re.DOTALL)} == {"\n", "\t"}

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.conftest import Cli, FakeSpark, Repository, Result
 from tests.cli.log_lake import append, create
 from tests.cli.test_drift import rewrite
-from tests.inert import obeyed
+from tests.output_commands import obeyed
 
 EVIL = "##[error]x ##vso[task.x]y\n::error file=a::boo\x9b31m\u202e\x1b[2J ##teamcity[z]"
 NAME = "##[error]x ::error file=a::boo \x9b31m\u202e ##vso[t]y"

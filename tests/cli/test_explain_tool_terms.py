@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.model.own_words import find_own_word, own_words
+from tablectl.model.tool_terms import find_tool_term, tool_terms
 from tests.cli.conftest import Cli, Repository
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +29,7 @@ def test_a_fact_has_its_page(cli: Cli, repo: Repository, fact: str) -> None:
 
 
 def test_every_page_exists() -> None:
-    for name in (*own_words(), "delta-2.2", "D37"):
-        word = find_own_word(name)
+    for name in (*tool_terms(), "delta-2.2", "D37"):
+        word = find_tool_term(name)
         assert word is not None
         assert (ROOT / word.page.partition("#")[0]).is_file(), word.page

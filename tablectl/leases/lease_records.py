@@ -20,7 +20,7 @@ from typing import Any
 from tablectl.compat import UTC, StrEnum, parse_time
 from tablectl.leases.owner import UNKNOWN_OWNER, Owner
 from tablectl.model.errors import WindowError
-from tablectl.model.plain import plain
+from tablectl.model.json_form import json_form
 from tablectl.storage.records import RecordStore
 
 FORMAT = 1
@@ -312,7 +312,7 @@ def _follows(store: RecordStore, record: LeaseRecord, after: LeaseRecord | None)
 
 def dump_record(record: LeaseRecord) -> bytes:
     """The record as stored."""
-    return json.dumps(record, default=plain, separators=(",", ":"), ensure_ascii=False).encode()
+    return json.dumps(record, default=json_form, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def prune(store: RecordStore, seq: int) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablectl.conflicts.phases import depends_on_writers, forecast, phase_of
+from tablectl.conflicts.statement_phases import depends_on_writers, forecast, phase_of
 from tablectl.conflicts.transactions import Conflict
 from tablectl.model.commits import CommittedTransaction
 from tablectl.model.operations import ClusterBy, Purge, SetProperties, UnsetProperties

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tablectl.cli.output import Output
 from tablectl.model.errors import ExitCode
-from tablectl.model.own_words import OwnWord
+from tablectl.model.tool_terms import ToolTerm
 from tablectl.reports.formats import ReportFormat
 
 
-def explain_own_word_command(word: OwnWord, out: Output, form: ReportFormat) -> ExitCode:
+def explain_tool_term_command(word: ToolTerm, out: Output, form: ReportFormat) -> ExitCode:
     """Explain a word. Returns the exit code."""
     if form is ReportFormat.JSON:
         body = {"word": word.name, "also": list(word.also), "meaning": word.meaning, "page": word.page}

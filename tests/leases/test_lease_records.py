@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tablectl.leases.lease_log import (
+from tablectl.leases.lease_records import (
     KEEP,
     Gate,
     LeaseRecord,
