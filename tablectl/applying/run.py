@@ -16,7 +16,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 
 from tablectl.applying.context import RunContext, StopTableError
-from tablectl.applying.events import RunEvent, Tally
+from tablectl.applying.events import DONE, RELEASED, RunEvent, Tally
 from tablectl.applying.owed_hooks import OwedHookTable, run_owed_hooks
 from tablectl.applying.preflight import check_commits
 from tablectl.applying.record_rights import check_rights
@@ -149,7 +149,7 @@ def _barred_together(schedule: Schedule, tables: Sequence[TablePlan], barred: Ru
 def _run_all(window: RunContext, schedule: Schedule, tables: Sequence[TablePlan]) -> dict[str, TableRun]:
     group = sorted((table for table in tables if shares_window(table, schedule.together)), key=_key)
     alone = [(table,) for table in tables if table not in group]
-    tally = Tally(window.notify)
+    tally = Tally(window.notify, window.clock.monotonic)
     window = replace(window, notify=tally)
     tasks = {_key(some[0]): _Task(window, schedule, some) for some in (tuple(group), *alone) if some}
     rules: Rules[Runs] = Rules(
@@ -195,7 +195,13 @@ class _Task:
         except Exception as error:  # noqa: BLE001  # see above
             runs = [_plain(table, RunOutcome.FAILED, *unexpected(table.name, error)) for table in self.tables]
             end = self._merged(runs)
-        return replace(end, result=self._timed(end.result)) if isinstance(end, Later) else self._timed(end)
+        if isinstance(end, Later):
+            return replace(end, result=self._timed(end.result))
+        for run in end.values():
+            # The work is done: a failing observer cannot change it.
+            with suppress(Exception):
+                self.window.notify(RunEvent(run.name, DONE, str(run.outcome)))
+        return self._timed(end)
 
     def _timed(self, runs: Runs) -> Runs:
         took = round((self.window.clock.monotonic() - (self.began or 0.0)) * 1000)
@@ -234,7 +240,7 @@ class _Task:
         for run in runs:
             # The work is done: a failing observer cannot change it.
             with suppress(Exception):
-                self.window.notify(RunEvent(run.name, "released"))
+                self.window.notify(RunEvent(run.name, RELEASED))
         return self._tried(runs)
 
     def _run(self, stack: ExitStack, leases: Mapping[str, Lease]) -> list[TableRun]:

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -61,9 +62,9 @@ def apply_command(
             )
             with _signals(control, out) as install_handlers:
                 report = run(project, plan, replace(control, on_engine=install_handlers), approve)
-    document = document_of_run(report, project.mask, context)
+    document = cache(partial(document_of_run, report, project.mask, context))
     return _reported(
-        report, out, reports, lambda form, style: render(document, form, style, context, verbose=request.verbose)
+        report, out, reports, lambda form, style: render(document(), form, style, context, verbose=request.verbose)
     )
 
 

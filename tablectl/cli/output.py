@@ -11,6 +11,7 @@ import secrets
 import shutil
 import stat
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,6 +24,9 @@ from tablectl.cli.progress import ProgressLine
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
 from tablectl.model.output_escapes import escape_output
 from tablectl.reports.style import Style, printable_lines
+
+_REMIND = 5.0
+"""Seconds between two looks at whether a log should say how far a run is."""
 
 
 class Output:
@@ -78,7 +82,8 @@ class Output:
     def display(self) -> Iterator[Notify]:
         """The observer of an apply: a display in place on a terminal, else lines."""
         if self._err is None or not self._redraws:
-            yield Lines(self.note)
+            with _reminded(Lines(self.note)) as lines:
+                yield lines
             return
         with screen(self._err, self._environ) as shown:
             self._screen = shown
@@ -134,6 +139,24 @@ class Output:
             and not self._environ.get("NO_COLOR")
             and self._environ.get("TERM") != "dumb"
         )
+
+
+@contextmanager
+def _reminded(lines: Lines) -> Iterator[Lines]:
+    """Asks for the progress now and then: a statement that takes an hour sends no event meanwhile."""
+    over = threading.Event()
+
+    def remind() -> None:
+        while not over.wait(_REMIND):
+            lines.remind()
+
+    thread = threading.Thread(target=remind, name="tablectl-progress", daemon=True)
+    thread.start()
+    try:
+        yield lines
+    finally:
+        over.set()
+        thread.join()
 
 
 def error_json(error: TablectlError, code: ExitCode) -> dict[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 
 from tablectl.cli.output import Output, write_file
@@ -51,8 +52,8 @@ def plan_command(
         # Without the tables, which the report lists anyway: a verdict contains no foreign text.
         refused, _, _ = over.message.partition(": ")
         context, reports = replace(context, refused=refused), reports.without(ReportFormat.JSON)
-    document = document_of_plan(plan, project.mask, context)
-    reports.write(lambda form, style: render(document, form, style, context, verbose=request.verbose), out)
+    document = cache(partial(document_of_plan, plan, project.mask, context))
+    reports.write(lambda form, style: render(document(), form, style, context, verbose=request.verbose), out)
     if over:
         raise over
     if save:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 
 from tablectl.cli.output import Output
@@ -27,8 +28,8 @@ def show_command(path: Path, request: CommandRequest, out: Output, reports: Repo
         if plan.tool != __version__:
             out.note(f"made by tablectl {plan.tool}: its SQL could not be derived again by this version, {__version__}")
         context = plan_context(plan, project, request, out, reports)
-        document = document_of_plan(plan, project.mask, context)
-        reports.write(lambda form, style: render(document, form, style, context, verbose=request.verbose), out)
+        document = cache(partial(document_of_plan, plan, project.mask, context))
+        reports.write(lambda form, style: render(document(), form, style, context, verbose=request.verbose), out)
     return ExitCode.DONE
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from time import time
 
@@ -43,12 +44,12 @@ def status_command(request: CommandRequest, out: Output, reports: ReportFiles, a
         policies = project.any_policies(request.paths)
         status = collect_status(project, policies, others, selection_of(request), options, on_read)
     shown, context = project.mask.status(status), context_here()
-    document = document_of_status(shown, project.mask)
+    document = cache(partial(document_of_status, shown, project.mask))
     if asked.parquet:
         write_file(asked.parquet, parquet_bytes(shown))
         out.note(f"wrote {len(shown.tables)} rows to {asked.parquet}")
     if asked.delta:
         append_rows(shown, asked.delta)
         out.note(f"appended {len(shown.tables)} rows to {asked.delta}")
-    reports.write(lambda form, style: render(document, form, style, context), out)
+    reports.write(lambda form, style: render(document(), form, style, context), out)
     return status.exit_code
