@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -12,8 +13,9 @@ from types import FrameType
 from typing import Any
 
 from tablectl.applying.run_report import RunReport
+from tablectl.cli.notify import send_notification
 from tablectl.cli.output import Output
-from tablectl.cli.plan_reports import check_limits, plan_context, plan_with_progress
+from tablectl.cli.plan_reports import check_limits, context_here, plan_context, plan_with_progress
 from tablectl.cli.report_files import Render, ReportFiles
 from tablectl.cli.request import ApplyCommandOptions, CommandRequest
 from tablectl.leases.clock import SystemClock
@@ -25,6 +27,7 @@ from tablectl.reports.context import Context
 from tablectl.reports.documents import document_of_plan, document_of_run
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.mask import Mask
+from tablectl.reports.notification import error_notification, run_notification
 from tablectl.reports.render import render
 from tablectl.reports.style import Style
 from tablectl.reports.wording import outcome_text
@@ -38,7 +41,7 @@ def apply_command(
     """Plan if no plan is given, ask, run. Returns the exit code."""
     signers = required_signers(saved, ".", required=options.require_signature)
     ready = read_plan(saved, signers=signers) if saved else None
-    with request.open(out, ready) as project:
+    with request.open(out, ready) as project, _failures_told(project, out):
         reports.check()
         if ready is None:
             specs: Specs | None = project.policies(request.paths)
@@ -62,10 +65,26 @@ def apply_command(
             )
             with _signals(control, out) as install_handlers:
                 report = run(project, plan, replace(control, on_engine=install_handlers), approve)
+    told = project.mask.run(report)
     document = cache(partial(document_of_run, report, project.mask, context))
-    return _reported(
-        report, out, reports, lambda form, style: render(document(), form, style, context, verbose=request.verbose)
-    )
+    try:
+        return _reported(
+            report, out, reports, lambda form, style: render(document(), form, style, context, verbose=request.verbose)
+        )
+    finally:
+        send_notification(run_notification(told), project.config, context_here(), out, os.environ)
+
+
+@contextmanager
+def _failures_told(project: Project, out: Output) -> Iterator[None]:
+    """Notifies about an apply that ends without a report. Wrong usage is the business of its user alone."""
+    try:
+        yield
+    except TablectlError as error:
+        if error.exit_code is not ExitCode.USAGE:
+            told = error_notification("Apply", error, project.config.environment)
+            send_notification(told, project.config, context_here(), out, os.environ)
+        raise
 
 
 def _policies_of_plan(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 from tablectl.cli.adoption import agreed, write_adoption
+from tablectl.cli.notify import send_notification
 from tablectl.cli.output import Output
 from tablectl.cli.plan_reports import Started, context_here, selection_of, warn_unmatched
 from tablectl.cli.report_files import ReportFiles
@@ -15,6 +17,7 @@ from tablectl.policies.adopt import Adopter
 from tablectl.reports.documents import document_of_drift
 from tablectl.reports.drift_json import adoption_fact
 from tablectl.reports.formats import ReportFormat
+from tablectl.reports.notification import drift_notification
 from tablectl.reports.render import render
 from tablectl.reports.style import Style
 from tablectl.workflow import find_drift
@@ -38,7 +41,10 @@ def drift_command(request: CommandRequest, out: Output, reports: ReportFiles, op
         return render(document, form, style, context, verbose=request.verbose)
 
     if not options.adopt:
-        reports.write(shown, out)
+        try:
+            reports.write(shown, out)
+        finally:
+            send_notification(drift_notification(mask.drift(found)), project.config, context, out, os.environ)
         return found.exit_code
     adopter = Adopter(project.dialect, project.catalog, project.variables, repository.read)
     asked = wishes(found)

@@ -30,10 +30,14 @@ class StatusRequest:
     look_back: int
     parquet: Path | None
     delta: str | None
+    rows: bool = False
+    """Whether to print the rows as Parquet, in place of a report."""
 
 
 def status_command(request: CommandRequest, out: Output, reports: ReportFiles, asked: StatusRequest) -> ExitCode:
     """Returns the exit code: 1 if a table cannot be read, otherwise 0."""
+    if asked.rows:
+        out.check_binary("--parquet FILE")
     with request.open(out) as project, out.progress() as on_read:
         reports.check()
         if asked.parquet:
@@ -45,6 +49,8 @@ def status_command(request: CommandRequest, out: Output, reports: ReportFiles, a
         status = collect_status(project, policies, others, selection_of(request), options, on_read)
     shown, context = project.mask.status(status), context_here()
     document = cache(partial(document_of_status, shown, project.mask))
+    if asked.rows:
+        out.binary_result(parquet_bytes(shown))
     if asked.parquet:
         write_file(asked.parquet, parquet_bytes(shown))
         out.note(f"wrote {len(shown.tables)} rows to {asked.parquet}")

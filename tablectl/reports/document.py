@@ -156,7 +156,11 @@ class Card:
     """One character for text."""
     noun: str = "table"
     effects: tuple[Cell, ...] = ()
-    """What it does to others, as clauses; the worst first."""
+    """What it does to others, as clauses; the worst first. If there are lasting ones, these are the passing ones."""
+    lasting: tuple[Cell, ...] = ()
+    """What it does to others for good, as clauses; the worst first."""
+    every_name: bool = False
+    """Whether text names each of its tables, up to a limit."""
     brief: tuple[Block, ...] = ()
     """What everybody reads."""
     details: tuple[Block, ...] = ()
@@ -255,13 +259,19 @@ class Document:
     """``Plan``, ``Status`` …"""
     verdict: PlanVerdict
     env: str = ""
-    grave: bool = False
-    """Whether something in it deserves a second look, although nothing failed."""
+    counts: tuple[Cell, ...] = ()
+    """How many tables are in which state, the worst first: a number, a word, and its colour. Takes the place of the
+    verdict's parts where there is room for it.
+    """
     notes: tuple[str, ...] = ()
     """Sentences below the verdict."""
     facts: tuple[tuple[str, Cell], ...] = ()
     """Where the report comes from."""
     overview: Grid | None = None
+    refusal: str = ""
+    """Why all of it is refused, whatever the counts say."""
+    head: tuple[Names, ...] = ()
+    """Names that no reader of a comment may miss; they come right after the overview. Pages have them in the cards."""
     cards: tuple[Card, ...] = ()
     tail: tuple[Block, ...] = ()
     """What comes after the cards, such as tables without changes."""

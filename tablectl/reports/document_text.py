@@ -29,6 +29,9 @@ from tablectl.reports.wording import titled
 
 _COLOURS = {"good": "green", "pending": "yellow", "bad": "red", "quiet": "dim", "": ""}
 _FEW_NAMES = 5
+_EVERY_NAME = 20
+_LABEL = 9
+"""Characters of the longest label of effects."""
 _FEW_COLUMNS = 3
 """Tables with more columns are shown as a list if they are too wide. Those with fewer are cut."""
 
@@ -62,12 +65,14 @@ def card_lines(card: Card, style: Style, *, verbose: bool) -> list[str]:
     state = style.paint(card.state.upper(), colour, "bold") if card.effects else style.paint(card.state, colour)
     lines = [f"{style.paint(card.mark, colour, 'bold')} {style.paint(name, 'bold')}  {state}".rstrip()]
     if len(card.names) > 1:
-        lines += style.prose("", _some(card.names), 1, 0)
+        lines += style.prose("", _some(card.names, _EVERY_NAME if card.every_name else _FEW_NAMES), 1, 0)
     for block in card.brief:
         if not (isinstance(block, Paragraph) and len(card.names) > 1):
             lines += _block(block, style, 4 if not isinstance(block, Paragraph) else 2, verbose=False)
-    for each in card.effects:
-        lines += _clause(each, style)
+    if card.lasting:
+        lines += [*_labelled("stays", card.lasting, style), *_labelled("passing", card.effects, style)]
+    else:
+        lines += [line for each in card.effects for line in _clause(each, style)]
     if verbose:
         for block in card.details:
             lines += _block(block, style, 4, verbose=True)
@@ -76,9 +81,20 @@ def card_lines(card: Card, style: Style, *, verbose: bool) -> list[str]:
     return [line for index, line in enumerate(lines) if line or lines[index - 1]]
 
 
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_FEW_NAMES])
-    return f"{shown} and {len(names) - _FEW_NAMES:,} more" if len(names) > _FEW_NAMES else shown
+def _some(names: Sequence[str], most: int) -> str:
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown
+
+
+def _labelled(label: str, cells: Sequence[Cell], style: Style) -> list[str]:
+    """Clauses below each other, the first next to the label."""
+    lines = []
+    for cell in cells:
+        colour = _COLOURS[cell.tone]
+        text = style.prose(label, cell.text, 2, _LABEL)
+        lines += [style.paint(line, *([colour] if colour not in {"", "green"} else [])) for line in text]
+        label = ""
+    return lines
 
 
 def _clause(cell: Cell, style: Style) -> list[str]:
