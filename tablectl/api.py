@@ -9,6 +9,7 @@ from time import time
 from typing import Any, TypedDict, Unpack
 
 from tablectl.applying.run_report import RunReport
+from tablectl.conflicts.context import Assumption
 from tablectl.delta.protocol import Client
 from tablectl.lake_status import StatusDepth, collect_status
 from tablectl.log.blame import MOST_COMMITS
@@ -322,4 +323,4 @@ def conflict_report(table: str, paths: Paths = None, **options: Unpack[ConflictR
     """
     given = _ConflictReportOptions(**options)
     with given.open() as project:
-        return read_conflicts(project, *project.find(table, paths), given.clients)
+        return read_conflicts(project, *project.find(table, paths), Assumption(tuple(given.clients)))

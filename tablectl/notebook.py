@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from tablectl.applying.run_report import RunReport
+from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import TablectlError, UsageError
 from tablectl.model.output_escapes import escape_output
 from tablectl.model.plan import Plan
@@ -21,6 +22,7 @@ from tablectl.reports.mask import Mask
 from tablectl.reports.render import render
 from tablectl.reports.status import LakeStatus
 from tablectl.reports.style import Style
+from tablectl.written_files import write_file
 
 Result = Plan | RunReport | Drift | LakeStatus
 _OF_STATUS = (ReportFormat.TEXT, ReportFormat.MARKDOWN, ReportFormat.HTML, ReportFormat.JSON)
@@ -28,34 +30,35 @@ _WITH_DIGEST = (ReportFormat.MARKDOWN, ReportFormat.HTML)
 
 
 def report(result: Result, form: str) -> str:
-    """A result as a report in a format. Raises ``UsageError`` for a format that it does not have."""
+    """A result as a report in a format. Raises ``UsageError`` for a format that it does not have.
+
+    Scripts print it, also in CI, so it is escaped as the output of commands is.
+    """
     wanted = ReportFormat(form)
     if isinstance(result, LakeStatus) and wanted not in _OF_STATUS:
         raise UsageError(f"a status has no format {form}", f"its formats are {', '.join(_OF_STATUS)}")
     digest = digest_of(result) if isinstance(result, Plan) and wanted in _WITH_DIGEST else ""
-    context = Context(digest=digest)
-    return render(_document(result, context), wanted, Style(), context)
+    context = Context(digest=digest, now=SystemClock().utc())
+    return escape_output(render(_document(result, context), wanted, Style(), context))
 
 
 def fragment(result: Result) -> str:
     """The verdict and the table of a result, for a notebook's cell."""
-    return fragment_html(_document(result, Context()))
+    return escape_output(fragment_html(_document(result, Context(now=SystemClock().utc()))))
 
 
 def save(result: Result, where: str | Path) -> None:
-    """Write a report. A plan as JSON is the plan file itself, with all its values."""
+    """Write a report. A plan as JSON is the plan file itself, with all its values: others may not read hidden ones."""
     path = Path(where)
     form = format_of(path.name)
     if form is None:
         raise UsageError(f"{path} has no known format", f"use a name that ends in {SUFFIXES}")
+    private = False
     if isinstance(result, Plan) and form is ReportFormat.JSON:
-        data = dump_plan(result)
+        data, private = dump_plan(result), _mask().plan(result) != result
     else:
-        data = escape_output(report(result, form)).encode(errors="backslashreplace")
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise TablectlError(f"{path}: {error.strerror or error}", "choose a place that can be written") from error
+        data = report(result, form).encode(errors="backslashreplace")
+    write_file(path, data, private=private)
 
 
 def _document(result: Result, context: Context) -> Document:

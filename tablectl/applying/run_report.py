@@ -229,7 +229,7 @@ class TableRun:
         return ExitCode.WINDOW if code is ExitCode.DONE and self.owed else code
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RunReport(ReportMethods):
     """The report of a whole run."""
 

@@ -31,7 +31,7 @@ class ColumnMapping(WordAttribute):
     """The attribute ``column_mapping``."""
 
     name = "column_mapping"
-    shape = ValueType(
+    value_type = ValueType(
         name=name,
         description="`name`: columns can be renamed and dropped. `none`: data files have the columns' own names; "
         "removing a mapping rewrites the table, and is refused without `rewrite: allowed`.",

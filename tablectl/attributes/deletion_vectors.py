@@ -38,7 +38,7 @@ class DeletionVectors(WordAttribute):
     """The attribute ``deletion_vectors``."""
 
     name = "deletion_vectors"
-    shape = ValueType(
+    value_type = ValueType(
         name=name,
         description="`enabled`: new deletes may write deletion vectors. `disabled`: no new ones. "
         "`purged`: no new ones, and none left in the current version. `dropped`: readers do not need to support them.",

@@ -40,13 +40,18 @@ class Uniform(WordAttribute):
     """The attribute ``uniform``."""
 
     name = "uniform"
-    shape = ValueType(
+    value_type = ValueType(
         name=name,
         description="`iceberg_v1`, `iceberg_v2`: readable as Iceberg; maps columns by name and turns deletion vectors "
         "off, and V2 rewrites all files. `none`: not readable as Iceberg.",
         words=get_args(UniformValue),
     )
     keys = (keys.UNIFORM_FORMATS, *keys.ICEBERG_COMPATS)
+    contradictions = tuple(
+        (version, *other)
+        for version in ("iceberg_v1", "iceberg_v2")
+        for other in (("deletion_vectors", "enabled"), ("column_mapping", "none"))
+    )
 
     def read(self, live: LiveTable, key: str) -> Value:
         """``iceberg_v1``, ``iceberg_v2``, ``iceberg_v3``, each of them with or without ``begun``, or ``none``."""

@@ -125,9 +125,10 @@ def _tell(report: RunReport, out: Output) -> None:
 
 
 def _agreed(plan: Plan, out: Output, form: ReportFormat, mask: Mask, request: CommandRequest, *, yes: bool) -> bool:
-    document = document_of_plan(plan, mask, Context())
+    context = Context(now=SystemClock().utc())
+    document = document_of_plan(plan, mask, context)
     if form is ReportFormat.TEXT:
-        out.result(render(document, form, out.style, Context(), verbose=request.verbose) + "\n")
+        out.result(render(document, form, out.style, context, verbose=request.verbose) + "\n")
     if yes or not any(table.applies for table in plan.tables):
         return True
     if not out.interactive:
@@ -136,7 +137,7 @@ def _agreed(plan: Plan, out: Output, form: ReportFormat, mask: Mask, request: Co
             "add --yes, or save a plan with `tablectl plan --out FILE` and apply that",
         )
     if form is not ReportFormat.TEXT:
-        out.note(render(document, ReportFormat.TEXT, Style(), Context()))
+        out.note(render(document, ReportFormat.TEXT, Style(), context))
     return out.ask("Apply these changes?")
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
-from tablectl.cli.output import Output, write_file
+from tablectl.cli.output import Output
 from tablectl.cli.plan_reports import Started, limit_exceeded, plan_context, plan_with_progress
 from tablectl.cli.report_files import ReportFiles
 from tablectl.cli.request import CommandRequest
@@ -20,6 +20,7 @@ from tablectl.reports.context import Context
 from tablectl.reports.documents import document_of_plan
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.render import render
+from tablectl.written_files import write_file
 
 _SHOWN = 5
 

@@ -12,6 +12,7 @@ from tablectl.cli.output import Output
 from tablectl.cli.report_files import ReportFiles, below_root
 from tablectl.cli.report_origin import with_origin
 from tablectl.cli.request import CommandRequest
+from tablectl.leases.clock import SystemClock
 from tablectl.leases.owner import current_owner
 from tablectl.model.errors import LimitError, TablectlError
 from tablectl.model.plan import Plan
@@ -85,6 +86,7 @@ def plan_context(
     about: Context = _NOTHING,
 ) -> Context:
     """The context of the reports of a plan, as far as any of them needs it. ``about`` is what is known already."""
+    about = replace(about, now=SystemClock().utc())
     if not reports.names_lines:  # a digest of a large plan takes seconds
         return about
     context = context_here(reports.plan_file, about)

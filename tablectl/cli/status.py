@@ -7,7 +7,7 @@ from functools import cache, partial
 from pathlib import Path
 from time import time
 
-from tablectl.cli.output import Output, check_writable, write_file
+from tablectl.cli.output import Output
 from tablectl.cli.plan_reports import context_here, selection_of
 from tablectl.cli.report_files import ReportFiles
 from tablectl.cli.request import CommandRequest
@@ -17,6 +17,7 @@ from tablectl.model.errors import ExitCode
 from tablectl.policies.requested_tables import requested_tables, whole_catalog
 from tablectl.reports.documents import document_of_status
 from tablectl.reports.render import render
+from tablectl.written_files import check_writable, write_file
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.state import State, find_state
 from tablectl.log.table_facts import check_properties, check_protocol, frozen, read_clustering, read_schema
 from tablectl.log.truncation import find_truncation
-from tablectl.log.write_history import CommitCache, NoCache, with_write_history
+from tablectl.log.write_history import CommitCache, NoCache, read_write_history
 from tablectl.model.errors import LiveError
 from tablectl.model.managed_table import ManagedTable
 from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
@@ -259,5 +259,7 @@ def _deepened(table: LiveTable, depth: Depth, history: History, cache: CommitCac
     if depth.look_back:
         table = replace(table, history=tuple(each.commit for each in history.recent(depth.look_back)))
     if depth.writers and depth.writers(table):
-        return with_write_history(table, history, cache)
+        return replace(table, writes=read_write_history(table, history, cache))
+    if depth.losses and depth.losses(table):
+        return replace(table, past=read_write_history(table, history, cache))
     return table

@@ -48,7 +48,7 @@ class TableDrift:
     """Why the table's history could not be read; empty if it could."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Drift(ReportMethods):
     """The tables that differ from their policies, and since when."""
 
@@ -145,6 +145,6 @@ def wishes(drift: Drift) -> tuple[AdoptableValue, ...]:
 def declarable(name: str, key: str, found: Value) -> Value:
     """A live value. If no policy can declare it, a declarable word that it satisfies."""
     entry = attribute(name)
-    if key or entry.shape.admits(found):
+    if key or entry.value_type.admits(found):
         return found
-    return next((word for word in entry.shape.words if entry.agrees(found, word, "")), found)
+    return next((word for word in entry.value_type.words if entry.agrees(found, word, "")), found)

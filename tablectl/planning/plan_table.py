@@ -17,6 +17,7 @@ from tablectl.planning.lint import graded, lint, refused_by
 from tablectl.planning.lint_rules.linted_state import RuleFinding, table_subject
 from tablectl.planning.partition_writers import partition_findings, partition_refusals
 from tablectl.planning.protocol import protocol_findings, protocol_refusals
+from tablectl.planning.table_loss import table_loss
 
 
 def plan_table(
@@ -59,6 +60,7 @@ def plan_table(
         protocol_after=ProtocolFact.of(derived.after),
         features=added_features(derived.before, derived.after),
         undo=derived.undo(live.name) if derived.statements else (),
+        loss=table_loss(derived, live, dialect),
     )
 
 

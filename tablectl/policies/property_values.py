@@ -1,15 +1,54 @@
-"""Parses the map ``properties``. Checks each key against Delta's list and each value against the key's type."""
+"""The field ``properties``. Checks each key against Delta's list and each value against the key's type."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 from tablectl.attributes.policy import declarable_keys, why_refused
-from tablectl.delta.properties import canonical_key, find_known
+from tablectl.delta.dialects import DIALECTS
+from tablectl.delta.properties import canonical_key, find_anywhere, find_known
+from tablectl.policies.fields import TEXT, Field, FieldName, Schema
 from tablectl.policies.identifiers import why_unusable
 from tablectl.policies.suggestions import cut, nearest, shown
 from tablectl.policies.value_reader import GivenValue, ValueReader
-from tablectl.policies.yaml_nodes import Entry, MapNode, Scalar
+from tablectl.policies.yaml_nodes import Entry, MapNode, Node, Scalar
 
 _EXAMPLE = "`owner.team: payments`, or `null` to unset it"
+_VALUE: Schema = {"type": [*TEXT["type"], "null"]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PropertiesField(Field):
+    """A map of property keys to texts, or to null."""
+
+    @property
+    def takes(self) -> str:  # noqa: D102
+        return "a map of keys to texts"
+
+    def read(self, node: Node, name: FieldName, reading: ValueReader) -> Any | None:
+        """The properties, each with its position."""
+        if isinstance(node, MapNode):
+            return read_properties(node, reading)
+        self.refuse(node, name.of(self), reading)
+        return None
+
+    def form(self, *, variables: bool) -> Schema:  # noqa: D102
+        del variables
+        declarable = sorted({key for dialect in DIALECTS for key in declarable_keys(dialect.name)})
+        return {
+            "type": "object",
+            "properties": {key: _key_schema(key) for key in declarable},
+            "additionalProperties": dict(_VALUE),
+            "examples": [{"delta.checkpointRetentionDuration": "interval 60 days", "owner.team": "payments"}],
+        }
+
+
+def _key_schema(key: str) -> Schema:
+    dialects = [each.name for each in DIALECTS if find_known(key, each.name)]
+    only = f" Only in the {dialects[0]} dialect." if len(dialects) == 1 else ""
+    known = find_anywhere(key)
+    return {**_VALUE, "description": f"{known.description if known else ''}{only}"}
 
 
 def read_properties(node: MapNode, reading: ValueReader) -> dict[str, GivenValue]:

@@ -26,8 +26,8 @@ from tablectl.model.plan import (
     strictest,
 )
 from tablectl.model.table_options import Consent
-from tablectl.model.text import natural_key
-from tablectl.reports.style import plural, size_text
+from tablectl.model.text import natural_key, size_text
+from tablectl.reports.style import plural
 from tablectl.reports.wording import PHASE_EFFECTS, Kind, features_text, shown_findings
 
 _T = TypeVar("_T")

@@ -28,6 +28,7 @@ from tablectl.reports.document import (
     Tone,
 )
 from tablectl.reports.groups import FailureGroup, Group, PolicyConsent, Weight, failure_groups, plan_groups
+from tablectl.reports.loss_text import statement_loss, tables_loss
 from tablectl.reports.style import plural
 from tablectl.reports.wording import (
     PHASE_EFFECTS,
@@ -172,7 +173,7 @@ def name_lines(names: Sequence[str], state: str, tone: Tone) -> Lines:
 
 
 def _row(group: Group, context: Context, index: int) -> Row:
-    stays, passes = _effects(group)
+    stays, passes = _effects(group, context)
     names = name_lines(group.names, group.weight.word, group.weight.kind)
     changes = tuple(_change_lines(group, context))
     if not stays:  # refused: nothing changes, and the reasons are what is to be read
@@ -180,10 +181,11 @@ def _row(group: Group, context: Context, index: int) -> Row:
     return Row((names, changes, stays, passes), index, group.names)
 
 
-def _effects(group: Group) -> tuple[Lines, Lines]:
+def _effects(group: Group, context: Context) -> tuple[Lines, Lines]:
     """The lasting and the passing effects."""
     cells = [(each.lasting, Cell(each.text, tone=each.kind)) for each in group.effects]
-    return tuple(cell for lasting, cell in cells if lasting), tuple(cell for lasting, cell in cells if not lasting)
+    passing = (cell for lasting, cell in cells if not lasting)
+    return tuple(cell for lasting, cell in cells if lasting), (*passing, *_loss(group, context))
 
 
 def _change_lines(group: Group, context: Context) -> Iterator[Cell]:
@@ -217,10 +219,10 @@ def _card(group: Group, context: Context) -> Card:
     )
     about = facts_text(table) if alone else f"{plural(len(group.tables), 'table')} with equal changes"
     refused = group.weight is Weight.REFUSED
-    stays, passes = _effects(group)
+    stays, passes = _effects(group, context)
     permitted = tuple(("consent", _consent(each, group, context)) for each in group.consents)
     details: list[Block] = [] if alone else [*_every_table(group)]
-    details += [] if refused else _statements(table, alone=alone)
+    details += [] if refused else _statements(table, context, alone=alone)
     return Card(
         names=group.names,
         state=group.weight.word,
@@ -250,23 +252,29 @@ def _every_table(group: Group) -> Iterator[Block]:
     yield Fold(f"All {len(group.tables):,} tables", (grid,))
 
 
-def _statements(table: TablePlan, *, alone: bool) -> Iterator[Block]:
+def _loss(group: Group, context: Context) -> Lines:
+    """What the statements of all tables of a group are expected to cost their writers."""
+    text = tables_loss(group.tables, context.now)
+    return (Cell(f"expected loss {text}", tone="pending"),) if text else ()
+
+
+def _statements(table: TablePlan, context: Context, *, alone: bool) -> Iterator[Block]:
     if not alone:
         yield Paragraph("The statements for the first table; the other tables get the same.")
     for phase in Phase:
         statements = [each for each in table.statements if each.phase is phase]
         if statements:
             yield Heading(phase.word.upper(), PHASE_EFFECTS[phase], phase.value)
-            yield from map(_listing, statements)
+            yield from (_listing(table, each, context) for each in statements)
     if len(table.undo) > 1:
         yield Fold("Rollback (run in this order)", (Listing(tuple(map(read_code, table.undo))),))
 
 
-def _listing(statement: Statement) -> Listing:
+def _listing(table: TablePlan, statement: Statement, context: Context) -> Listing:
     note = (("not undone", statement.undo_note),) if statement.undo_note else ()
-    return Listing(
-        (read_code(statement.sql),), tuple(statement_facts(statement)), tuple(map(read_code, statement.undo)), note
-    )
+    loss = statement_loss(table, statement, context.now)
+    facts = (*statement_facts(statement), *([("expected loss", loss)] if loss else []))
+    return Listing((read_code(statement.sql),), facts, tuple(map(read_code, statement.undo)), note)
 
 
 def _after(table: TablePlan, *, alone: bool) -> tuple[Block, ...]:

@@ -35,9 +35,9 @@ _VALUES = {
 
 
 def _declared(entry: Attribute) -> Declared:
-    if entry.shape.fields:
-        return {each.name: each.words[0] for each in entry.shape.fields}
-    return ("id",) if entry.shape.columns else entry.shape.words[0]
+    if entry.value_type.fields:
+        return {each.name: each.words[0] for each in entry.value_type.fields}
+    return ("id",) if entry.value_type.columns else entry.value_type.words[0]
 
 
 def test_every_key_belongs_to_one_attribute() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tablectl.attributes.base import Step
 from tablectl.attributes.plan_basis import basis_of
-from tablectl.attributes.policy import ATTRIBUTES, Policy
+from tablectl.attributes.policy import ATTRIBUTES, CONTRADICTIONS, Policy
 from tablectl.delta import keys
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.model.operations import (
@@ -34,7 +34,6 @@ from tablectl.planning.change_state import ChangeState, change_state, current
 from tablectl.planning.derive_statements import derive_table
 from tablectl.planning.diff import diff
 from tablectl.planning.plan_table import plan_table
-from tablectl.policies.attribute_types import CONTRADICTIONS
 from tests.applying.fake_lake import changed_properties, parse_sql
 
 Live = Callable[..., LiveTable]
@@ -279,7 +278,7 @@ def test_nothing_undeclared_is_touched(live: Live, facts: dict[str, Any], policy
     for entry in ATTRIBUTES:
         implied = upgraded and entry.name in {"column_mapping", "deletion_vectors"}
         if getattr(policy, entry.name) is None and entry.name != "properties" and not implied:
-            for key in (field.name for field in entry.shape.fields) if entry.shape.fields else ("",):
+            for key in (field.name for field in entry.value_type.fields) if entry.value_type.fields else ("",):
                 assert entry.read(after, key) == entry.read(before, key)
     for key in _KEYS:
         if key not in (policy.properties or {}):

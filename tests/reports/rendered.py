@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from tablectl.applying.run_report import RunReport
 from tablectl.model.plan import Plan
 from tablectl.planning.drift import Drift
@@ -40,8 +42,8 @@ def render_drift(
     return render(document_of_drift(drift, _SHOWN, context, adoption), form, style, context, verbose=verbose)
 
 
-def plan_text(plan: Plan, style: Style, *, verbose: bool = False) -> str:
-    return render_plan(plan, ReportFormat.TEXT, style, _SHOWN, Context(), verbose=verbose)
+def plan_text(plan: Plan, style: Style, *, verbose: bool = False, now: datetime | None = None) -> str:
+    return render_plan(plan, ReportFormat.TEXT, style, _SHOWN, Context(now=now), verbose=verbose)
 
 
 def plan_markdown(plan: Plan, context: Context) -> str:

@@ -1,4 +1,4 @@
-"""Reading plain values by a tree of what each key takes."""
+"""Reading plain values by a tree of fields."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from tablectl.model.errors import Problem
-from tablectl.policies.config_keys import ConfigSection, MapOf, read_section, text, variables_of, whole, word
+from tablectl.policies.config_file import as_node
+from tablectl.policies.fields import FieldName, MapOf, Section, Text, Word, environment_variables, whole
+from tablectl.policies.value_reader import ValueReader
+from tablectl.policies.variables import Variables
 from tablectl.policies.yaml_nodes import SourceFile
 
 
@@ -27,22 +30,24 @@ class Outer:
     options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
-OUTER = ConfigSection(
-    Outer,
-    {
-        "name": text(),
-        "place": text(str.upper),
-        "inner": ConfigSection(Inner, {"size": whole(1, 9), "level": word("low", "high")}, later=("depth",)),
-        "options": MapOf(MapOf(text())),
+OUTER = Section(
+    make=Outer,
+    keys={
+        "name": Text(),
+        "place": Text(parse=str.upper),
+        "inner": Section(
+            make=Inner, keys={"size": whole(1, 9), "level": Word(words=("low", "high"))}, later=("depth",)
+        ),
+        "options": MapOf(of=MapOf(of=Text())),
     },
 )
 
 
 def read(values: Mapping[str, Any], **places: SourceFile) -> tuple[object, list[str]]:
     problems: list[Problem] = []
-    found = read_section(
-        OUTER, values, {tuple(name.split("_")): each for name, each in places.items()}, SourceFile("f", 1, 1), problems
-    )
+    positions = {tuple(name.split("_")): each for name, each in places.items()}
+    node = as_node(values, positions, SourceFile("f", 1, 1))
+    found = OUTER.read(node, FieldName(()), ValueReader(Variables(), "", "", problems, literal=True))
     return found, [f"{problem.line}: {problem.message}" for problem in problems]
 
 
@@ -70,10 +75,10 @@ def test_everything_wrong_is_said_and_the_rest_is_read() -> None:
     found, said = read(values)
     assert found == Outer(inner=Inner(level="high"), options={"gs": {}})
     assert said == [
-        "1: `name` needs text, not nothing",
+        "1: `name` has no value",
         '1: `inner.size` needs at least 1, not "0"',
         '1: `options.s3` takes a map, not "x"',
-        "1: `options.gs.a` needs text, not a map",
+        "1: `options.gs.a` takes text, not a map",
         '1: unknown key "nmae"',
     ]
 
@@ -86,9 +91,9 @@ def test_everything_wrong_is_said_and_the_rest_is_read() -> None:
         ({"size": "-" + "9" * 50}, "`inner.size` needs at least 1"),
         ({"size": "1.0"}, '`inner.size` needs a whole number, not "1.0"'),
         ({"size": "１"}, '`inner.size` needs a whole number, not "１"'),
-        ({"size": {}}, "`inner.size` needs a whole number, not a map"),
-        ({"level": "mid"}, "`inner.level` needs 'low' or 'high', not \"mid\""),
-        ({"level": None}, "`inner.level` needs 'low' or 'high', not nothing"),
+        ({"size": {}}, "`inner.size` takes a whole number, not a map"),
+        ({"level": "mid"}, '"mid" is not a value of `inner.level`'),
+        ({"level": None}, "`inner.level` takes one of low, high, not nothing"),
         ({"depth": "1"}, "`inner.depth` is not supported yet"),
         (None, "`inner` takes a map, not nothing"),
     ],
@@ -108,7 +113,7 @@ def test_a_problem_lies_at_the_innermost_place_known() -> None:
 
 
 def test_single_values_have_variables() -> None:
-    assert dict(variables_of(OUTER)) == {
+    assert dict(environment_variables(OUTER)) == {
         "TABLECTL_NAME": ("name",),
         "TABLECTL_PLACE": ("place",),
         "TABLECTL_INNER_SIZE": ("inner", "size"),

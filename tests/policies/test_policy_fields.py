@@ -1,11 +1,11 @@
-"""The keys of a policy beside its attributes."""
+"""The keys of a policy other than its attributes."""
 
 from __future__ import annotations
 
 import pytest
 
 from tablectl.model.table_options import TableOptions
-from tablectl.policies.option_keys import EVERY_OPTION, LATER_OPTIONS, OPTIONS, options_of
+from tablectl.policies.policy_fields import options_of, read_field
 from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.variables import Variables
 from tablectl.policies.yaml_document import parse_document
@@ -13,12 +13,11 @@ from tablectl.policies.yaml_nodes import MapNode
 
 
 def read(text: str) -> tuple[dict[str, GivenValue], list[str]]:
-    """What every option of a map gives, built or not, and the problems."""
+    """The values of a map of options, and the problems."""
     reading = ValueReader(Variables({"SIZE": "2 TB"}, {}), "oss", "spark_catalog", [])
     root = parse_document(text.encode(), "p.yaml", reading.problems)
     assert isinstance(root, MapNode)
-    known = {option.name: option for option in EVERY_OPTION}
-    given = {name: each for entry in root.entries for name, each in known[entry.key].read(entry, reading).items()}
+    given = {name: each for entry in root.entries for name, each in read_field(entry, reading).items()}
     return given, [str(problem) for problem in reading.problems]
 
 
@@ -56,11 +55,6 @@ def test_consents_become_options() -> None:
     assert options_of(given).allow == ("lockout", "partition_writers")
 
 
-def test_what_is_not_built_yet_is_not_among_those_that_hold() -> None:
-    assert LATER_OPTIONS.isdisjoint(OPTIONS)
-    assert {option.name for option in EVERY_OPTION} == LATER_OPTIONS | set(OPTIONS)
-
-
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
@@ -76,7 +70,7 @@ def test_what_is_not_built_yet_is_not_among_those_that_hold() -> None:
         ("allow: lockout", "`allow` takes a list of consents, not text"),
         ("allow: [lockouts]", '"lockouts" is not a consent of `allow`'),
         ("clients: [spark]", "`clients` takes a map of clients to versions, not a list"),
-        ("clients: {Spark 4: '1'}", '"Spark 4" is not a client'),
+        ("clients: {Spark 4: '1'}", "`clients.Spark 4` is not a client"),
         ("clients: {spark: new}", '"new" is not a version'),
     ],
 )

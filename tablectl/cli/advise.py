@@ -1,0 +1,54 @@
+"""``tablectl advise``: what to declare, from the logs of tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tablectl.cli.output import Output
+from tablectl.cli.plan_reports import context_here, selection_of
+from tablectl.cli.report_files import ReportFiles
+from tablectl.cli.request import CommandRequest
+from tablectl.lake_advice import AdviceDepth, collect_advice, policies_text
+from tablectl.model.errors import ExitCode, UsageError
+from tablectl.policies.requested_tables import requested_tables, whole_catalog
+from tablectl.reports.advice_document import document_of_advice
+from tablectl.reports.render import render
+from tablectl.written_files import check_writable, write_file
+
+
+@dataclass(frozen=True, slots=True)
+class AdviseOptions:
+    """The options of ``advise``."""
+
+    tables: tuple[str, ...]
+    """Further tables and patterns, which need no policy."""
+    everything: bool
+    days: int
+    list_files: bool
+    write: Path | None
+    """The policy file to write."""
+
+
+def advise_command(request: CommandRequest, out: Output, reports: ReportFiles, asked: AdviseOptions) -> ExitCode:
+    """Returns the exit code: 1 if a table cannot be read, otherwise 0."""
+    with request.open(out) as project, out.progress() as on_read:
+        reports.check()
+        if asked.write:
+            if asked.write.exists():
+                raise UsageError(f"{asked.write} exists", "name a new file, and move what you want into your policies")
+            check_writable(asked.write)
+        texts = [*asked.tables, *([whole_catalog(project.catalog)] if asked.everything else [])]
+        others = requested_tables(texts, project.catalog, project.variables) if texts else None
+        policies = project.any_policies(request.paths)
+        depth = AdviceDepth(days=asked.days, list_files=asked.list_files)
+        found = collect_advice(project, policies, others, selection_of(request), depth, on_read)
+        text = policies_text(project, found)
+    document, context = document_of_advice(found), context_here()
+    reports.write(lambda form, style: render(document, form, style, context), out)
+    if asked.write and any(each.yaml for each in found.tables):
+        write_file(asked.write, text.encode())
+        out.note(f"wrote {asked.write}: review it, then run `tablectl plan`")
+    elif asked.write:
+        out.note("there is nothing to declare: no file was written")
+    return found.exit_code
