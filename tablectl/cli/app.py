@@ -392,6 +392,18 @@ def apply(
             "--wait", metavar="MINUTES", min=0, help="Retry tables whose window could not be opened, for up to MINUTES."
         ),
     ] = 0,
+    when: Annotated[
+        str | None,
+        typer.Option(
+            "--when",
+            metavar="quiet",
+            help="Start each table at a moment when few writes are expected to fail (`window.quiet`).",
+        ),
+    ] = None,
+    within: Annotated[
+        str | None,
+        typer.Option("--within", metavar="6h", help="How long to wait for that moment: 90m, 6h, 2d. Default: 6h."),
+    ] = None,
     watch: Annotated[
         float,
         typer.Option(
@@ -431,6 +443,7 @@ def apply(
     Example: tablectl apply plans/today.json
     """
     from tablectl.cli.apply import apply_command  # noqa: PLC0415
+    from tablectl.workflow import quiet_within  # noqa: PLC0415
 
     saved = [path for path in targets or [] if path.suffix == ".json"]
     policies = [path for path in targets or [] if path not in saved]
@@ -445,7 +458,8 @@ def apply(
     request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=no_cache, verbose=verbose)
     reports = ReportFiles.of(format, report, saved[0] if saved else None)
     reasons = reason("--proceed", proceed), reason("--override", override)
-    options = ApplyCommandOptions(yes, *reasons, wait, watch, without_policies, require_signature)
+    quiet = quiet_within(when, within)
+    options = ApplyCommandOptions(yes, *reasons, wait, watch, without_policies, require_signature, quiet)
     return apply_command(request, ctx.obj, saved[0] if saved else None, reports, options)
 
 
