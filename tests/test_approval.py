@@ -118,6 +118,7 @@ FORGERIES: list[tuple[str, Callable[[TablePlan], TablePlan], str]] = [
         "`allowed_features`",
     ),
     ("clients", lambda table: _options(table, clients=(("spark", "4.2"),)), "`clients`"),
+    ("allow", lambda table: _options(table, allow=("lockout",)), "`allow`"),
     (
         "a property of its own",
         lambda table: replace(
