@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import tablectl
+from tablectl.applying import statement_turns
 from tablectl.applying.events import RunEvent
 from tablectl.applying.run_report import RunReport
 from tablectl.applying.stamp import read_stamp
@@ -61,8 +62,10 @@ def test_two_applies_of_one_plan_share_the_tables_and_each_commit_is_made_once(s
 
 
 def test_tables_that_share_a_window_are_closed_together_and_changed_one_after_the_other(
-    spark: Any, tmp_path: Path
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # After this time a statement runs concurrently, and how long an ALTER takes depends on the machine.
+    monkeypatch.setattr(statement_turns, "LONGEST_WITH_SHUT_GATE", 300.0)
     folder = lake(spark, tmp_path, "window: {together: [ledger]}\n")
     steps: list[str] = []
     lock = threading.Lock()
