@@ -6,6 +6,7 @@ Precedence, lowest first: the file, the section of an environment, variables ``T
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -187,8 +188,8 @@ def _clean(given: str) -> str:
 
 
 def _remote(given: str) -> str:
-    if not _clean(given).startswith("sc://"):
-        raise ValueError("needs the address of a Spark Connect server, such as sc://host:15002")
+    if not re.fullmatch(r"sc://.+|databricks(://[A-Za-z0-9_. -]+)?", _clean(given), re.DOTALL):
+        raise ValueError("needs the address of a Spark Connect server, such as sc://host:15002, or databricks")
     return given
 
 
@@ -262,7 +263,9 @@ _ENGINE = Section(
         "dialect": Word(words=tuple(each.name for each in DIALECTS), description="The dialect of statements."),
         "runtime": Text(parse=parse_runtime, description="The Databricks Runtime of the engine, such as 15.4."),
         "remote": Text(
-            parse=_remote, description="A Spark Connect server to use instead of a Spark session in this process."
+            parse=_remote,
+            description="A Spark Connect server to use instead of a Spark session in this process; `databricks` or "
+            "`databricks://PROFILE` for Databricks Connect.",
         ),
         "conf": MapOf(of=Text(), description="Spark settings of a session in this process."),
         "exclusive_commits": flag(
