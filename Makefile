@@ -76,6 +76,13 @@ PYTHON312 := python3.12
 test-databricks-connect: java install
 	$(BIN)/python -m tools.databricks_connect --python $(PYTHON312)
 
+# Every form of statement in a Databricks workspace of yours, in a scratch schema; skipped without one (tools/workspace.py).
+WORKSPACE :=
+WORKSPACE_PYTHON := $(BIN)/python
+
+test-workspace: install
+	$(WORKSPACE_PYTHON) -m tools.workspace $(WORKSPACE)
+
 # Applies under faults (kills, pauses, lost connections), then applies that race (docs/benchmarks.md).
 chaos: java install
 	@$(BIN)/python -m chaos $(CHAOS); faults=$$?; $(BIN)/python -m chaos races $(CHAOS); races=$$?; \

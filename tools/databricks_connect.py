@@ -1,6 +1,6 @@
 """Runs tests/databricks_connect with databricks-connect, against a Spark Connect server that this repository starts.
 
-``python -m tools.databricks_connect --python python3.12``: one environment per file ``locks/databricks-connect-*.lock``.
+``python -m tools.databricks_connect --python python3.12``: one environment per ``tests/databricks_connect/*.lock``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from chaos.server import ROOT, Server
 
-_LOCKS = "databricks-connect-*.lock"
+_LOCKS = ROOT / "tests" / "databricks_connect"
 _VENVS = ROOT / ".venv-databricks"
 _NEEDED = (3, 12)
 
@@ -38,7 +38,7 @@ def main() -> int:
                 f"with `make test-databricks-connect PYTHON312=…`."
             )
             return 0
-        environments = [_environment(python, lock) for lock in sorted((ROOT / "locks").glob(_LOCKS))]
+        environments = [_environment(python, lock) for lock in sorted(_LOCKS.glob("*.lock"))]
     with tempfile.TemporaryDirectory(prefix="tablectl-connect-") as folder:
         server = Server(Path(folder), dict(os.environ))
         server.start()
@@ -72,8 +72,9 @@ def _tested(place: Path, url: str) -> int:
     show = "from importlib.metadata import version as v; print('databricks-connect', v('databricks-connect'))"
     subprocess.run([python, "-c", show], check=True)
     environ = {**os.environ, "PYTHONPATH": str(ROOT), "TABLECTL_TEST_CONNECT_URL": url}
-    tests = ["-m", "pytest", "--noconftest", "-p", "no:cacheprovider", "-q", "tests/databricks_connect"]
-    return subprocess.run([python, *tests], cwd=ROOT, env=environ, check=False).returncode
+    tests = ["tests/databricks_connect", "tests/catalogs/test_databricks_sdk.py"]
+    command = [python, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-rs", *tests]
+    return subprocess.run(command, cwd=ROOT, env=environ, check=False).returncode
 
 
 if __name__ == "__main__":
