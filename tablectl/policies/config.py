@@ -21,11 +21,12 @@ from tablectl.model.lint_rules import RULES, LintSetting, Severities
 from tablectl.model.store_options import OPTIONS, SECRETS
 from tablectl.policies.branch import BASE, combined, ignored
 from tablectl.policies.catalog_config import CATALOG, CatalogConfig, why_no_catalog
-from tablectl.policies.config_file import Keys, Places, as_node, read_values
+from tablectl.policies.config_file import Places, as_node, read_values
 from tablectl.policies.fields import (
     Command,
     Field,
     FieldName,
+    Keys,
     LibraryOptions,
     ListOf,
     MapOf,

@@ -15,13 +15,15 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from tablectl.policies.config_file import Keys, key_text
 from tablectl.policies.suggestions import did_you_mean, nearest, shown
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import VARIABLE
 from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar, kind_of
 
 Schema = dict[str, Any]
+
+Keys = tuple[str, ...]
+"""The keys that lead to a value."""
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _PASSWORD = re.compile(r"//[^/@]*:[^/@]*@")
@@ -31,6 +33,12 @@ _FLAG = ("true", "false")
 TEXT: Schema = {"type": ["string", "integer", "boolean"]}
 """The types that count as text. YAML reads a plain 60 or true as these types."""
 WITH_VARIABLE: Schema = {"type": "string", "pattern": VARIABLE}
+
+
+def key_text(keys: Keys) -> str:
+    """The name of a key in messages: ```engine.dialect```."""
+    name = ".".join(keys)
+    return f"`{name}`" if name.isprintable() else shown(name)
 
 
 @dataclass(frozen=True, slots=True)
