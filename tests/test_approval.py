@@ -250,7 +250,7 @@ def test_a_tag_that_was_dropped_dodges_no_calendar(lake: Repository, fake_spark:
     )
 
 
-def test_without_policies_the_plan_is_believed_and_the_user_is_told(
+def test_without_policies_the_plan_is_believed_and_the_user_is_informed(
     lake: Repository, cli: Cli, fake_spark: FakeSpark
 ) -> None:
     Path("p.json").write_bytes(dump_plan(forged(tablectl.plan(), FORGERIES[1][1], lake.name("orders"))))
@@ -265,7 +265,7 @@ def test_without_policies_the_plan_is_believed_and_the_user_is_told(
     assert Logged(lake.lake / "orders").properties["owner.team"] == "mallory"
 
 
-def test_policies_may_be_named_beside_the_plan(lake: Repository, cli: Cli, fake_spark: FakeSpark) -> None:
+def test_policies_may_be_named_next_to_the_plan(lake: Repository, cli: Cli, fake_spark: FakeSpark) -> None:
     Path("policies").rename("mine")
     assert cli("plan", "mine", "--out", "p.json").code == 0
     assert cli("apply", "p.json").code == 64

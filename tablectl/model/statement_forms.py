@@ -135,11 +135,3 @@ FORMS: tuple[StatementForm, ...] = (
         example="ALTER TABLE `lake`.`sales`.`orders` DROP FEATURE `deletionVectors` TRUNCATE HISTORY",
     ),
 )
-
-
-def form_of(sql: str) -> StatementForm:
-    """The form of a statement. Raises ``ValueError`` if it has none, or several."""
-    found = [form for form in FORMS if form.matches(sql)]
-    if len(found) != 1:
-        raise ValueError(f"the statement has {len(found)} forms: {sql[:200]}")
-    return found[0]

@@ -23,8 +23,7 @@ from tablectl.policies.branch import BASE, combined, ignored
 from tablectl.policies.catalog_config import CATALOG, CatalogConfig, why_no_catalog
 from tablectl.policies.config_file import Places, as_node, read_values
 from tablectl.policies.fields import (
-    Command,
-    Field,
+    CommandLine,
     FieldName,
     Keys,
     LibraryOptions,
@@ -33,6 +32,7 @@ from tablectl.policies.fields import (
     Section,
     Text,
     Word,
+    YamlField,
     duration,
     environment_variables,
     flag,
@@ -279,9 +279,9 @@ _WINDOW = Section(
         "ttl": whole(10, 3600, "Seconds after which a lease that was not renewed may be taken over."),
         "drain": whole(0, 86_400, "Seconds that writers have to finish each time the gate becomes stricter."),
         "before": ListOf(
-            of=Command(), description="Commands that run before the first gate that stops more than schema changes."
+            of=CommandLine(), description="Commands that run before the first gate that stops more than schema changes."
         ),
-        "after": ListOf(of=Command(), description="Commands that run when the gate is open again."),
+        "after": ListOf(of=CommandLine(), description="Commands that run when the gate is open again."),
         "hook_timeout": whole(1, 3600, "Seconds after which a command is stopped and counts as failed."),
         "together": _globs("Names (globs) and tags of tables that share one window."),
         "allow": ListOf(of=_RULE, description="Periods in which a window may open; default: always."),
@@ -304,7 +304,7 @@ _STORES = Section(
         },
     },
 )
-_KEYS: Mapping[str, Field] = {
+_KEYS: Mapping[str, YamlField] = {
     "policies": Text(parse=_clean, description="The policy files: a file or a folder."),
     "variables": MapOf(
         of=Text(),
@@ -334,7 +334,7 @@ _KEYS: Mapping[str, Field] = {
 """Every key of the top level and of an environment. A new key needs a field of its dataclass and an entry here, and
 nothing else.
 """
-_AT_THE_TOP: Mapping[str, Field] = {
+_AT_THE_TOP: Mapping[str, YamlField] = {
     "install": Section(
         make=InstallConfig,
         keys={

@@ -1,8 +1,8 @@
 """The field language of policy files and ``tablectl.yaml``: what a key takes, how it is read, and its JSON Schema.
 
-A tree of these fields describes each file: ``policy_fields`` and ``config``. ``Field.read`` reads a YAML node and
-reports all errors at once, each with its position. ``Field.schema`` describes the same field to editors. It may accept
-more than ``read`` in cases that JSON Schema cannot express.
+A tree of these fields describes each file: ``policy_fields`` and ``config``. ``YamlField.read`` reads a YAML node and
+reports all errors at once, each with its position. ``YamlField.schema`` describes the same field to editors. It may
+accept more than ``read`` in cases that JSON Schema cannot express.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class FieldName:
         """The example as a hint."""
         return f"for example `{self.example}`" if self.example else ""
 
-    def of(self, one: Field) -> FieldName:
+    def of(self, one: YamlField) -> FieldName:
         """The same name with the example of a field, if it has one."""
         return replace(self, example=f"{self.keys[-1]}: {one.example}") if one.example and self.keys else self
 
@@ -74,7 +74,7 @@ class FieldName:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field(ABC):
+class YamlField(ABC):
     """What one key takes."""
 
     description: str = ""
@@ -109,7 +109,7 @@ class Field(ABC):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Text(Field):
+class Text(YamlField):
     """A single value that ``parse`` converts."""
 
     parse: Callable[[str], object] = str
@@ -144,7 +144,7 @@ class Text(Field):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Word(Field):
+class Word(YamlField):
     """One of several words."""
 
     words: tuple[str, ...]
@@ -184,10 +184,10 @@ class Word(Field):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListOf(Field):
+class ListOf(YamlField):
     """A list, read as a tuple."""
 
-    of: Field
+    of: YamlField
     what: str = ""
     """Its items, for messages: ``consents``."""
     item: str = ""
@@ -219,10 +219,10 @@ class ListOf(Field):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MapOf(Field):
+class MapOf(YamlField):
     """A map with user-defined keys."""
 
-    of: Field
+    of: YamlField
     what: str = ""
     """Its keys and values, for messages: ``clients to versions``."""
     item: str = ""
@@ -259,7 +259,7 @@ class MapOf(Field):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command(Field):
+class CommandLine(YamlField):
     """A command: a list of arguments, or a text that is split as a shell would split it. No shell runs it."""
 
     @property
@@ -292,7 +292,7 @@ class Command(Field):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LibraryOptions(Field):
+class LibraryOptions(YamlField):
     """A map of single values with the keys of another library. Only the names of the keys are checked."""
 
     of: Text
@@ -334,10 +334,10 @@ class LibraryOptions(Field):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section(Field):
+class Section(YamlField):
     """A map of known keys. ``make`` creates the record that holds them, with its defaults."""
 
-    keys: Mapping[str, Field]
+    keys: Mapping[str, YamlField]
     make: Callable[[], Any] = dict
     """Creates a dataclass with a field per key, or a map."""
     required: Sequence[str] = ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tablectl.attributes.policy import EXCLUSIVE
-from tablectl.policies.fields import Field, Schema
+from tablectl.policies.fields import Schema, YamlField
 from tablectl.policies.policy_fields import ATTRIBUTE_FIELDS, INHERITED, OF_A_TABLE
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -56,7 +56,7 @@ def policy_schema() -> Schema:
     }
 
 
-def _fields(fields: Mapping[str, Field]) -> Schema:
+def _fields(fields: Mapping[str, YamlField]) -> Schema:
     return {
         name: {"$ref": f"#/$defs/{name}"} if name in _SHARED else field.schema(variables=True)
         for name, field in fields.items()

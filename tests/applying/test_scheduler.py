@@ -21,7 +21,7 @@ from tests.leases.lease_fakes import FakeClock
 
 @dataclass
 class Bench:
-    """A scheduler, its clock, and what its caller is told."""
+    """A scheduler, its clock, and what its caller learns."""
 
     workers: int = 1
     clock: FakeClock = field(default_factory=lambda: FakeClock(start=0))
@@ -111,7 +111,7 @@ def test_a_job_that_waits_leaves_its_worker_to_the_others() -> None:
     assert (bench.waits[0], len(bench.waits)) == (("a", "asleep", 0.0), 30)
 
 
-def test_a_job_that_nobody_has_to_wait_for_is_asked_once_more_at_the_end() -> None:
+def test_a_job_that_no_one_has_to_wait_for_is_asked_once_more_at_the_end() -> None:
     bench = Bench(workers=1)
     asked: list[float] = []
 

@@ -26,7 +26,7 @@ def test_it_is_found_behind_many_others(github: FakeGitHub, client: GitHub) -> N
     assert len(github.comments[7]) == 131
 
 
-def test_what_somebody_else_wrote_is_not_written_over(github: FakeGitHub, client: GitHub) -> None:
+def test_what_someone_else_wrote_is_not_written_over(github: FakeGitHub, client: GitHub) -> None:
     """Who wrote a comment can change it later."""
     person = {"login": "mallory", "type": "User", "id": 7}
     github.comments[7] = [

@@ -84,7 +84,7 @@ def test_a_plan_that_is_no_longer_kept(github: FakeGitHub, client: GitHub) -> No
     assert refused(client) == "the plan of #5 is no longer kept"
 
 
-def test_a_fork_plans_for_nobody(github: FakeGitHub, client: GitHub) -> None:
+def test_a_fork_plans_for_no_one(github: FakeGitHub, client: GitHub) -> None:
     """Its workflows may keep anything under any name, for any commit that it copies."""
     github.merged(5, head=HEAD, commit=COMMIT)
     github.kept("tablectl-plan-pr-5", run=10, head=HEAD, fork=True)
@@ -116,7 +116,7 @@ def test_only_the_workflow_that_plans_made_it(github: FakeGitHub, client: GitHub
         find(client, workflow="")
 
 
-def test_a_plan_made_after_the_merge_was_reviewed_by_nobody(github: FakeGitHub, client: GitHub) -> None:
+def test_a_plan_made_after_the_merge_was_reviewed_by_no_one(github: FakeGitHub, client: GitHub) -> None:
     github.merged(5, head=HEAD, commit=COMMIT)
     commented(client, 5)
     github.kept("tablectl-plan-pr-5", run=10, head=HEAD, made="2026-11-20T10:00:00Z")
@@ -156,7 +156,7 @@ def test_a_digest_that_another_account_edited_into_the_comment(github: FakeGitHu
     assert find(client).digest == DIGEST, "the next plan writes it again"
 
 
-def test_a_comment_written_after_the_merge_was_reviewed_by_nobody(github: FakeGitHub, client: GitHub) -> None:
+def test_a_comment_written_after_the_merge_was_reviewed_by_no_one(github: FakeGitHub, client: GitHub) -> None:
     """A plan job that is run again after the merge keeps its commit and edits the comment."""
     github.merged(5, head=HEAD, commit=COMMIT)
     github.kept("tablectl-plan-pr-5", run=10, head=HEAD)
@@ -193,7 +193,7 @@ def test_a_tag_with_the_name_of_the_branch_is_not_the_branch(github: FakeGitHub,
     "kind", [{"type": "User", "id": 12}, {"type": "Bot", "id": 41898282}, {"type": "Bot", "id": 3}]
 )
 def test_any_kind_of_token_has_one_comment(github: FakeGitHub, client: GitHub, kind: dict[str, object]) -> None:
-    github.viewer = {"login": "somebody[bot]" if kind["type"] == "Bot" else "somebody", **kind}
+    github.viewer = {"login": "someone[bot]" if kind["type"] == "Bot" else "someone", **kind}
     github.merged(5, head=HEAD, commit=COMMIT)
     github.kept("tablectl-plan-pr-5", run=10, head=HEAD)
     commented(client, 5, digest="e" * 64)

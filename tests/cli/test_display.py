@@ -42,7 +42,7 @@ def test_a_step_with_words_is_a_line() -> None:
     assert log.said == ["t: closed: SET", "beware"]
 
 
-def test_what_goes_on_is_told_now_and_then() -> None:
+def test_what_goes_on_is_reported_now_and_then() -> None:
     log = Log()
     log.wait("waiting for etl", 100)
     assert log.said == [
@@ -53,7 +53,7 @@ def test_what_goes_on_is_told_now_and_then() -> None:
     ]
 
 
-def test_another_wait_is_told_at_once_but_not_each_of_many() -> None:
+def test_another_wait_is_reported_at_once_but_not_each_of_many() -> None:
     log = Log()
     log.wait("waiting for a, b, c", 1)
     log.wait("waiting for a, b", 2)

@@ -136,7 +136,7 @@ def changed(**fields: object) -> bytes:
         ({"running": {"engine": "", "tag": "t", "until": 1}}, "engine: "),
     ],
 )
-def test_a_hostile_record_is_a_closed_gate_of_somebody_unknown(change: dict[str, object], why: str) -> None:
+def test_a_hostile_record_is_a_closed_gate_of_someone_unknown(change: dict[str, object], why: str) -> None:
     """Both sides wait for it as for any holder, and it dies like any holder."""
     store = MemoryRecords()
     store.kept[record_name(1)] = changed(**change)
@@ -252,7 +252,7 @@ def test_nor_the_first_number() -> None:
 
 def test_a_store_that_wrote_over_our_record_is_found_out_by_reading_back() -> None:
     class Overwriting(MemoryRecords):
-        """Ignores the condition of one put, of somebody else, right after ours."""
+        """Ignores the condition of one put, of someone else, right after ours."""
 
         def land(self, name: str, data: bytes) -> bool:
             super().land(name, data)

@@ -22,7 +22,7 @@ from tablectl.model.operations import (
     UpgradeUniform,
     render,
 )
-from tablectl.model.statement_forms import FORMS, form_of
+from tablectl.model.statement_forms import FORMS, StatementForm
 
 HOSTILE = st.one_of(
     st.text(min_size=1, max_size=12),
@@ -62,6 +62,14 @@ OPERATIONS: dict[str, st.SearchStrategy[Operation]] = {
     "drop feature": st.builds(DropFeature, HOSTILE),
     "drop feature truncate history": st.builds(DropFeature, HOSTILE, st.just(True)),
 }
+
+
+def form_of(sql: str) -> StatementForm:
+    """The form of a statement. Raises ``ValueError`` if it has none, or several."""
+    found = [form for form in FORMS if form.matches(sql)]
+    if len(found) != 1:
+        raise ValueError(f"the statement has {len(found)} forms: {sql[:200]}")
+    return found[0]
 
 
 def test_each_form_has_statements_and_each_statement_a_form() -> None:

@@ -80,7 +80,7 @@ def test_a_client_that_is_locked_out_is_a_refusal_at_the_change_that_does_it(liv
     assert refusal.fix.startswith("upgrade it to 454 and change its version under `clients`")
     assert plan.statements == ()
     assert plan.protocol_after == plan.basis.protocol
-    assert {"P001", "P002"} <= {each.code for each in plan.findings}, "what was asked for is told"
+    assert {"P001", "P002"} <= {each.code for each in plan.findings}, "what was asked for is reported"
 
 
 def test_a_feature_that_is_not_allowed_is_a_refusal(live: Callable[..., LiveTable]) -> None:
@@ -89,7 +89,7 @@ def test_a_feature_that_is_not_allowed_is_a_refusal(live: Callable[..., LiveTabl
     assert planned(live(), allowed_features=("deletionVectors",)).refusals == ()
 
 
-def test_without_a_raise_nobody_is_locked_out(live: Callable[..., LiveTable], vectors_protocol: Protocol) -> None:
+def test_without_a_raise_no_one_is_locked_out(live: Callable[..., LiveTable], vectors_protocol: Protocol) -> None:
     plan = planned(live(protocol=vectors_protocol), clients=(("spark", "0.8"), ("presto", "1")), allowed_features=())
     assert plan.refusals == ()
     assert not {"P001", "P002", "P003", "P004"} & {each.code for each in plan.findings}
@@ -153,7 +153,7 @@ def test_with_consent_it_is_planned_and_found(live: Callable[..., LiveTable], ri
     assert load_plan(dump_plan(whole(plan, rich)), "p.json").tables == (plan,)
 
 
-def test_a_plan_file_that_claims_the_consent_of_nobody_is_not_believed(
+def test_a_plan_file_that_claims_the_consent_of_no_one_is_not_believed(
     live: Callable[..., LiveTable], rich: Plan
 ) -> None:
     allowed = planned(live(clients=(_DELTA_RS,)), allow=("lockout",))

@@ -235,7 +235,7 @@ def _plain(live: Live) -> dict[str, Any]:
         ({"properties": {_LOG: "nonsense", _TOMBSTONES: "interval 2 months"}}, {}),
         ({"layout": PartitionLayout(49, 10, (("day", 49),))}, {}),
         ({"layout": PartitionLayout(60, 2_000_000_000, (("day", 60),))}, {}),
-        ({"history": commits("MERGE", *["append"] * 5)}, {}),  # nobody pinned the level
+        ({"history": commits("MERGE", *["append"] * 5)}, {}),  # no one pinned the level
         ({"history": commits(*["append"] * 9), "properties": {"delta.isolationLevel": "Serializable"}}, {}),
         ({"history": commits("append"), "properties": {_STREAMS: "interval 1 day"}}, {}),
         ({"history": commits("overwrite")}, {}),
