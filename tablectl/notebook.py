@@ -29,14 +29,22 @@ from tablectl.reports.run_document import run_document
 from tablectl.reports.status import LakeStatus
 from tablectl.reports.status_document import status_document
 from tablectl.reports.style import Style
+from tablectl.written_files import write_file
 
 Result = Plan | RunReport | Drift | LakeStatus
 _WHERE = "<code>save</code> writes all of it to a page."
 
 
 def report(result: Result, form: str) -> str:
-    """A result as a report in a format. Raises ``UsageError`` for a format that it does not have."""
-    wanted, mask, style, context = ReportFormat(form), _mask(), Style(), Context(now=SystemClock().utc())
+    """A result as a report in a format. Raises ``UsageError`` for a format that it does not have.
+
+    Scripts print it, also in CI, so it is escaped as the output of commands is.
+    """
+    return escape_output(_report(result, ReportFormat(form)))
+
+
+def _report(result: Result, wanted: ReportFormat) -> str:
+    mask, style, context = _mask(), Style(), Context(now=SystemClock().utc())
     match result:
         case Plan():
             return render_plan(result, wanted, style, mask, context)
@@ -50,23 +58,21 @@ def report(result: Result, form: str) -> str:
 
 def fragment(result: Result) -> str:
     """The verdict and the table of a result, for a notebook's cell."""
-    return fragment_html(_document(result))
+    return escape_output(fragment_html(_document(result)))
 
 
 def save(result: Result, where: str | Path) -> None:
-    """Write a report. A plan as JSON is the plan file itself, with all its values."""
+    """Write a report. A plan as JSON is the plan file itself, with all its values: others may not read hidden ones."""
     path = Path(where)
     form = format_of(path.name)
     if form is None:
         raise UsageError(f"{path} has no known format", f"use a name that ends in {SUFFIXES}")
+    private = False
     if isinstance(result, Plan) and form is ReportFormat.JSON:
-        data = dump_plan(result)
+        data, private = dump_plan(result), _mask().plan(result) != result
     else:
-        data = escape_output(report(result, form)).encode(errors="backslashreplace")
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise TablectlError(f"{path}: {error.strerror or error}", "choose a place that can be written") from error
+        data = report(result, form).encode(errors="backslashreplace")
+    write_file(path, data, private=private)
 
 
 def _document(result: Result) -> Document:
@@ -93,7 +99,7 @@ def _status(status: LakeStatus, form: ReportFormat, mask: Mask) -> str:
         case ReportFormat.HTML:
             return document_html(document, Context())
         case ReportFormat.JSON:
-            return json.dumps(json_form(shown), indent=1) + "\n"
+            return json.dumps(shown, default=json_form, indent=1) + "\n"
         case _:
             raise UsageError(f"a status has no format {form}", "its formats are text, json, markdown, html")
 

@@ -52,6 +52,7 @@ _WAITS: Mapping[str, str] = MappingProxyType(
         "turn": "for a turn",
         "together": "for tables of their window",
         "again": "for another try",
+        "quiet": "for a quiet moment",
     }
 )
 """The steps that are waits, and what each waits for."""

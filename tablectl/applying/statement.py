@@ -275,7 +275,7 @@ def _elsewhere(session: TableSession, sent: Sent) -> LandedElsewhere | None:
 
 
 def _where(window: RunContext, plan: TablePlan) -> str:
-    return plan.table.parts[0] if plan.table.is_path else window.engine.location(plan.table)
+    return plan.table.parts[0] if plan.table.is_path else window.where(plan.table)
 
 
 def _wait_for_end(session: TableSession, sent: Sent) -> bool:

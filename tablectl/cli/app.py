@@ -373,6 +373,18 @@ def apply(
             "--wait", metavar="MINUTES", min=0, help="Retry tables whose window could not be opened, for up to MINUTES."
         ),
     ] = 0,
+    when: Annotated[
+        str | None,
+        typer.Option(
+            "--when",
+            metavar="quiet",
+            help="Start each table at a moment when few writes are expected to fail (`window.quiet`).",
+        ),
+    ] = None,
+    within: Annotated[
+        str | None,
+        typer.Option("--within", metavar="6h", help="How long to wait for that moment: 90m, 6h, 2d. Default: 6h."),
+    ] = None,
     watch: Annotated[
         float,
         typer.Option(
@@ -412,6 +424,7 @@ def apply(
     Example: tablectl apply plans/today.json
     """
     from tablectl.cli.apply import apply_command  # noqa: PLC0415
+    from tablectl.workflow import quiet_within  # noqa: PLC0415
 
     saved = [path for path in targets or [] if path.suffix == ".json"]
     policies = [path for path in targets or [] if path not in saved]
@@ -426,7 +439,8 @@ def apply(
     request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=no_cache, verbose=verbose)
     reports = ReportFiles.of(format, report, saved[0] if saved else None)
     reasons = reason("--proceed", proceed), reason("--override", override)
-    options = ApplyCommandOptions(yes, *reasons, wait, watch, without_policies, require_signature)
+    quiet = quiet_within(when, within)
+    options = ApplyCommandOptions(yes, *reasons, wait, watch, without_policies, require_signature, quiet)
     return apply_command(request, ctx.obj, saved[0] if saved else None, reports, options)
 
 
@@ -727,6 +741,52 @@ def status(
 
 
 @app.command()
+def advise(
+    ctx: typer.Context,
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TABLES",
+            help="Tables and patterns; they need no policy. Default: all tables of the policies.",
+            autocompletion=complete.tables,
+        ),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every table of `engine.catalog`.")] = False,
+    days: Annotated[
+        int, typer.Option("--days", metavar="DAYS", min=1, max=365, help="How many days of commits to read.")
+    ] = 30,
+    list_files: Annotated[
+        bool,
+        typer.Option("--list-files", help="Also list all files of each table: failed writes leave some behind."),
+    ] = False,
+    write: Annotated[
+        Path | None, typer.Option("--write", metavar="FILE", help="Write a new policy file that declares the advice.")
+    ] = None,
+    select: SelectOpt = None,
+    exclude: ExcludeOpt = None,
+    tag: TagOpt = None,
+    var: VarOpt = None,
+    env: EnvOpt = None,
+    format: TableFormatOpt = ReportFormat.TEXT,  # noqa: A002
+    report: ReportOpt = None,
+    remote: RemoteOpt = None,
+) -> int:
+    """Say from the logs which settings would save failed writes, bytes and files, and why.
+
+    Example: tablectl advise 'lake.sales.*' --list-files
+    """
+    from tablectl.cli.advise import AdviseOptions, advise_command  # noqa: PLC0415
+
+    reports = ReportFiles.of(format, report or ())
+    for _, each in reports.files:
+        check_format("advise", each, OF_STATUS)
+    request = _request(None, var, env, remote, (select, tag, exclude))
+    return advise_command(
+        request, ctx.obj, reports, AdviseOptions(tuple(tables or ()), everything, days, list_files, write)
+    )
+
+
+@app.command()
 def init(
     ctx: typer.Context,
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder. Default: the current one.")] = Path(),
@@ -746,15 +806,41 @@ def init(
             help="Where CI installs tablectl from: git+https://HOST/PATH@COMMIT, or a folder with its two wheels.",
         ),
     ] = None,
+    catalog: Annotated[
+        str | None,
+        typer.Option(
+            "--catalog",
+            metavar="[hive|glue|unity|none]",
+            help="Where names of tables are looked up; none: tables by path only.",
+        ),
+    ] = None,
+    catalog_url: Annotated[
+        str,
+        typer.Option(
+            "--catalog-url",
+            metavar="URL",
+            help="Of a Hive metastore (thrift://… or jdbc:…) or a Unity Catalog (https://…).",
+        ),
+    ] = "",
+    catalog_name: Annotated[
+        str,
+        typer.Option("--catalog-name", metavar="NAME", help="The catalog's name in policies. Default: lake."),
+    ] = "",
+    catalog_driver: Annotated[
+        Path | None,
+        typer.Option("--catalog-driver", metavar="JAR", help="The JDBC driver of a Hive metastore's database."),
+    ] = None,
 ) -> int:
     """Start a repository: configuration, policies, a CI workflow, a pre-commit hook. Existing files are kept.
 
-    Example: tablectl init lake-policies 'lake.sales.*'
+    Example: tablectl init lake-policies 'sales.*' --catalog hive --catalog-url thrift://metastore:9083
     """
+    from tablectl.cli.catalog_choice import catalog_choice  # noqa: PLC0415
     from tablectl.cli.init import InitOptions, init_command  # noqa: PLC0415
 
     request = _request(None, var, env, remote)
-    options = InitOptions(ci, None if source is None else _source(source))
+    chosen = catalog_choice(catalog, catalog_url, catalog_name, catalog_driver)
+    options = InitOptions(ci, None if source is None else _source(source), chosen)
     return init_command(directory, tuple(tables or ()), request, ctx.obj, format, options)
 
 

@@ -57,6 +57,7 @@ def apply_command(
                 override=options.override,
                 wait=options.wait,
                 watch=options.watch,
+                quiet=options.quiet,
             )
             with _signals(control, out) as install_handlers:
                 report = run(project, plan, replace(control, on_engine=install_handlers), approve)

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tablectl.cli.output import Output, check_writable, write_file
+from tablectl.cli.output import Output
 from tablectl.model.errors import TablectlError, UsageError, one_line
 from tablectl.model.output_escapes import escape_output
 from tablectl.reports.formats import SUFFIXES, ReportFormat, format_of
 from tablectl.reports.style import Style
+from tablectl.written_files import check_writable, write_file
 
 FILES = SUFFIXES
 

@@ -43,15 +43,15 @@ class CommandRequest:
     no_cache: bool = False
     """Whether all commits are read again, instead of those that are not in the user's cache."""
 
-    def open(self, out: Output, plan: Plan | None = None) -> Project:
-        """The repository in the current directory, in the environment of a saved plan if there is one. Raises as
+    def open(self, out: Output, plan: Plan | None = None, directory: Path = Path()) -> Project:
+        """The repository in a directory, in the environment of a saved plan if there is one. Raises as
         ``Project.open``.
         """
         from tablectl.project import EngineSource, Project  # noqa: PLC0415  # see above
 
         source = EngineSource(remote=self.remote, on_start=out.note)
         cached = not self.no_cache
-        return Project.open(env=self.env, variables=self.variables, source=source, plan=plan, cached=cached)
+        return Project.open(directory, env=self.env, variables=self.variables, source=source, plan=plan, cached=cached)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,8 @@ class ApplyCommandOptions:
     """Whether a saved plan is applied without comparing it with the policies."""
     require_signature: bool = False
     """Whether a saved plan must be signed; ``tablectl.yaml`` may require it too."""
+    quiet: float | None = None
+    """Seconds within which each table is started at a quiet moment; ``None`` to start at once."""
 
 
 @dataclass(frozen=True, slots=True)

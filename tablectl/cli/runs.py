@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from tablectl.cli.adoption import agreed, write_adoption
-from tablectl.cli.output import Output, write_file
+from tablectl.cli.output import Output
 from tablectl.cli.plan_reports import selection_of, warn_unmatched
 from tablectl.cli.request import CommandRequest, RunsOptions, UndoOptions
 from tablectl.leases.clock import SystemClock
@@ -27,6 +27,7 @@ from tablectl.reports.runs_text import runs_json, runs_text, undo_json, undo_tex
 from tablectl.run_history import RunUndo, find_runs, find_undo
 from tablectl.selection import Selection
 from tablectl.workflow import make_plan
+from tablectl.written_files import write_file
 
 
 def runs_command(request: CommandRequest, out: Output, form: ReportFormat, options: RunsOptions) -> ExitCode:

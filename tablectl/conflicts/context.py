@@ -19,6 +19,19 @@ _AUTO_OPTIMIZE = "delta.autoOptimize"
 """The older property that also turns on automatic compaction."""
 
 
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """What to assume about the sessions that write a table."""
+
+    clients: tuple[tuple[Client, bool | None], ...] = ()
+    """The clients, each with whether it has Photon, ``None`` if unknown; empty for those of the history and policy."""
+    auto_compact: bool | None = None
+    """``spark.databricks.delta.autoCompact.enabled``; ``None`` if the sessions do not set it."""
+
+
+NO_ASSUMPTION = Assumption()
+
+
 def _compacted(commit: Commit) -> bool:
     """Whether a commit is an automatic compaction."""
     return commit.operation == "OPTIMIZE" and commit.parameters.get("auto", "").lower() == "true"

@@ -8,13 +8,14 @@ them.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.operations import OperationGroup, Place, TableOperation, operations_of
 from tablectl.conflicts.rules.decide import decide_all
-from tablectl.conflicts.transactions import ConflictOutcome, ConflictResult
+from tablectl.conflicts.transactions import ConflictOutcome, ConflictResult, CurrentTransaction
+from tablectl.model.commits import CommittedTransaction
 
 
 class CellVerdict(StrEnum):
@@ -92,10 +93,23 @@ def decide_pair(setting: ConflictContext, committed: TableOperation, current: Ta
 def _outcome(
     setting: ConflictContext, committed: TableOperation, current: TableOperation, place: Place
 ) -> ConflictOutcome:
-    """The committed operation works at place ``a``. A statement of several transactions gets their worst outcome."""
-    won = [each.committed for each in committed.transactions(setting, "a")]
-    outcomes = [decide_all(won, each.current(setting)) for each in current.transactions(setting, place)]
-    return max(outcomes, key=lambda outcome: outcome.rank)
+    """The committed operation works at place ``a``. A statement of several transactions gets their worst outcome. An
+    automatic compaction after the committed write may not happen, so what fails because of it may fail.
+    """
+    won = committed.transactions(setting, "a")
+    lost = [each.current(setting) for each in current.transactions(setting, place) if not each.automatic]
+    own = _worst([each.committed for each in won if not each.automatic], lost)
+    if not own.succeeds or not any(each.automatic for each in won):
+        return own
+    compaction = _worst([each.committed for each in won], lost)
+    if compaction.succeeds:
+        return own
+    reason = f"{compaction.reason}, by the automatic compaction after {committed.name}"
+    return replace(compaction, result=ConflictResult.MAY_FAIL, reason=reason)
+
+
+def _worst(won: Sequence[CommittedTransaction], lost: Sequence[CurrentTransaction]) -> ConflictOutcome:
+    return max((decide_all(won, each) for each in lost), key=lambda outcome: outcome.rank)
 
 
 def _made_by(current: TableOperation, setting: ConflictContext) -> bool:

@@ -91,7 +91,7 @@ def past_writers(commits: Sequence[Commit], basis: Basis, dialect: str, now: flo
     Commits by tablectl do not count, nor do commits whose time is after ``now`` (in seconds since the epoch; by default
     the newest commit) or more than 30 days before it.
     """
-    period = _period(commits, now)
+    period = known_period(commits, now)
     if period is None:
         return None
     times = {each.version: each.timestamp / 1000 for each in commits if _inside(each, period)}
@@ -126,7 +126,7 @@ def _failing(statements: Sequence[Sequence[CommittedTransaction]], current: Curr
     )
 
 
-def _period(commits: Sequence[Commit], now: float | None) -> Period | None:
+def known_period(commits: Sequence[Commit], now: float | None) -> Period | None:
     """The time in which the commits are known. Clocks of writers may be wrong: a time far after the times of newer
     commits does not count.
     """
@@ -160,9 +160,14 @@ def _names(commit: Commit) -> frozenset[str]:
 
 
 def _writer(commits: Sequence[Commit], times: Mapping[int, float], basis: Basis, dialect: str) -> PastWriter:
-    durations = _durations([_measured(each) for each in commits], [_bound(each, times) for each in commits])
+    durations = write_seconds(commits, times)
     writes = tuple(PastWrite(times[each.version], duration) for each, duration in zip(commits, durations, strict=True))
     return PastWriter(_names(commits[0]), _current(commits[0], basis, dialect), writes)
+
+
+def write_seconds(commits: Sequence[Commit], times: Mapping[int, float]) -> list[float]:
+    """The durations of the writes of one writer, in seconds. ``times`` are those of all commits, by version."""
+    return _durations([_measured(each) for each in commits], [_bound(each, times) for each in commits])
 
 
 def _durations(measured: Sequence[float | None], bounds: Sequence[float | None]) -> list[float]:
@@ -180,7 +185,12 @@ def _durations(measured: Sequence[float | None], bounds: Sequence[float | None])
 
 def _measured(commit: Commit) -> float | None:
     """The duration that a commit records, in seconds; ``None`` if it records none that is possible."""
-    text = commit.metrics.get("executionTimeMs", "") or commit.metrics.get("execution_time_ms", "")
+    return metric_seconds(commit, "executionTimeMs") or metric_seconds(commit, "execution_time_ms")
+
+
+def metric_seconds(commit: Commit, name: str) -> float | None:
+    """A metric of a commit in milliseconds, in seconds; ``None`` if it is not a possible duration above zero."""
+    text = commit.metrics.get(name, "")
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(round(LONGEST_WRITE * 1000)))):
         return None
     seconds = int(text) / 1000
@@ -199,12 +209,12 @@ def _bound(commit: Commit, times: Mapping[int, float]) -> float | None:
 def _current(commit: Commit, basis: Basis, dialect: str) -> CurrentTransaction:
     traffic = ExpectedWriters.of(basis, dialect)
     alone = replace(traffic, clients=(commit.client,), schema_writers=False, overwrites=True)
-    kind = _kind(commit)
+    kind = kind_of(commit)
     found = next(each.current for each in expected_writers(alone) if each.name == kind)
     return replace(found, metadata=found.metadata or commit.schema_writer)
 
 
-def _kind(commit: Commit) -> Kind:
+def kind_of(commit: Commit) -> Kind:
     """The kind of transaction. Unknown operations count as a MERGE: they read and change everything."""
     if commit.overwrites:
         return Kind.OVERWRITE

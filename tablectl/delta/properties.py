@@ -6,13 +6,13 @@ Source of keys, types and defaults: ``DeltaConfig.scala`` of Delta 4.4.0 (delta-
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from tablectl.delta import keys
 from tablectl.delta.dialects import DATABRICKS, DIALECTS, EVERY_DIALECT, OPEN_SOURCE
-from tablectl.delta.names import ColumnPath, fold_column, split_parts
+from tablectl.delta.names import ColumnPath, fold_column, join_parts, split_parts
 
 _UNIT_MICROS = {
     "microsecond": 1,
@@ -91,6 +91,11 @@ def _one_of(*words: str) -> PropertyValues:
 def parse_columns(text: str) -> frozenset[ColumnPath]:
     """The folded columns of a list such as ``delta.dataSkippingStatsColumns``: ``id, address.city, `a.b```."""
     return frozenset(map(fold_column, split_columns(text)))
+
+
+def columns_text(columns: Iterable[ColumnPath]) -> str:
+    """The list as Delta reads it, with Spark's parser: a name that is no plain identifier is in backticks."""
+    return ",".join(join_parts(path) for path in columns)
 
 
 def split_columns(text: str) -> tuple[ColumnPath, ...]:

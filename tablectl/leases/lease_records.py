@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import Any
 
 from tablectl.compat import UTC, StrEnum, parse_time
-from tablectl.leases.owner import UNKNOWN_OWNER, Owner
+from tablectl.leases.owner import UNKNOWN_OWNER, Owner, on_one_line
 from tablectl.model.errors import WindowError
 from tablectl.model.json_form import json_form
 from tablectl.storage.records import RecordStore
@@ -198,7 +198,7 @@ class LeaseRecord:
 
     def __str__(self) -> str:
         since = self.since.astimezone(UTC)
-        return f"{self.owner}, run {self.run}, epoch {self.epoch}, since {since:%Y-%m-%d %H:%M:%S} UTC"
+        return f"{self.owner}, run {on_one_line(self.run)}, epoch {self.epoch}, since {since:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def record_name(seq: int) -> str:

@@ -14,6 +14,11 @@ class ReportMethods:
 
     __slots__ = ()
 
+    def __repr__(self) -> str:
+        """The type and the number of tables. Notebooks and logs keep this text, so it has no names or values."""
+        count = len(getattr(self, "tables", ()))
+        return f"{type(self).__name__}({count} table{'s' * (count != 1)})"
+
     def to_markdown(self) -> str:
         """The report for a pull request."""
         return _call("report", self, "markdown")

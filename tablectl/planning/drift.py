@@ -48,7 +48,7 @@ class TableDrift:
     """Why the table's history could not be read; empty if it could."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Drift(ReportMethods):
     """The tables that differ from their policies, and since when."""
 

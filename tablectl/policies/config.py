@@ -36,6 +36,7 @@ from tablectl.policies.fields import (
     duration,
     environment_variables,
     flag,
+    number,
     whole,
 )
 from tablectl.policies.find_files import shown_path
@@ -94,6 +95,8 @@ class WindowConfig:
     """Seconds after which a command is stopped and counts as failed."""
     together: tuple[str, ...] = ()
     """Names (globs) and tags of tables that share one window."""
+    quiet: float = 0.1
+    """The expected number of failed writes below which a moment is quiet, for ``--when quiet``."""
     allow: tuple[Rule, ...] = ()
     deny: tuple[Rule, ...] = ()
 
@@ -284,6 +287,11 @@ _WINDOW = Section(
         "after": ListOf(of=CommandLine(), description="Commands that run when the gate is open again."),
         "hook_timeout": whole(1, 3600, "Seconds after which a command is stopped and counts as failed."),
         "together": _globs("Names (globs) and tags of tables that share one window."),
+        "quiet": number(
+            0.001,
+            1_000_000,
+            "The expected number of failed writes below which a moment is quiet, for `--when quiet`.",
+        ),
         "allow": ListOf(of=_RULE, description="Periods in which a window may open; default: always."),
         "deny": ListOf(of=_RULE, description="Periods in which no window may open."),
     },

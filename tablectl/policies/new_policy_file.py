@@ -45,11 +45,16 @@ def write_policies(entries: Sequence[TableEntry]) -> str:
     return lifted if lifted.count("\n") < alone.count("\n") else alone
 
 
+def write_entry(entry: TableEntry) -> str:
+    """The text of one entry, to paste below ``tables:``."""
+    return "\n".join(_entry(entry)) + "\n"
+
+
 def _common(entries: Sequence[TableEntry]) -> tuple[Declared, ...]:
     """The values that all tables have. Columns are excluded, because tables added later would have to have them."""
     counts = Counter(each for entry in entries for each in entry.declared if isinstance(each[2], str))
     lifted = (each for each in entries[0].declared if counts[each] == len(entries)) if len(entries) > 1 else ()
-    return tuple(each for each in lifted if not VALUE_TYPES[each[0]].columns)
+    return tuple(each for each in lifted if each[0] in VALUE_TYPES and not VALUE_TYPES[each[0]].columns)
 
 
 def _without(declared: tuple[Declared, ...], common: tuple[Declared, ...]) -> tuple[Declared, ...]:

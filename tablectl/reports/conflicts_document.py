@@ -106,7 +106,7 @@ def _reasons(found: Matrix) -> Iterator[Block]:
         if pair.verdict is CellVerdict.COMMITS:
             continue
         outcome = pair.overlapping
-        error = outcome.conflict.exception if outcome.conflict else ""
+        error = outcome.conflict.raised_by(found.setting.client) if outcome.conflict else ""
         ways = tuple(way for way in fixes_for(pair, found.setting) if way != BY_APPLY)
         groups.setdefault((pair.verdict, error, outcome.reason, outcome.source, ways), []).append(pair)
     for key in sorted(groups, key=lambda each: list(CellVerdict).index(each[0]), reverse=True):

@@ -140,6 +140,7 @@ _OF_OUTCOMES = {
     RunOutcome.NOT_DRAINED: "window",
     RunOutcome.HOOK_FAILED: "window",
     RunOutcome.OUTSIDE: "window",
+    RunOutcome.NOT_QUIET: "window",
 }
 
 

@@ -77,7 +77,7 @@ class TableStatus:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class LakeStatus(ReportMethods):
     """All tables, the ones that need attention first."""
 

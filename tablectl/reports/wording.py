@@ -25,9 +25,9 @@ from tablectl.model.plan import (
     Value,
 )
 from tablectl.model.table import ClusteringState
-from tablectl.model.text import printable, time_text
+from tablectl.model.text import printable, size_text, time_text
 from tablectl.planning.drift import Drift
-from tablectl.reports.style import plural, size_text
+from tablectl.reports.style import plural
 
 PHASE_EFFECTS: Mapping[Phase, str] = MappingProxyType(
     {
@@ -48,6 +48,7 @@ _OUTCOMES = {
     RunOutcome.NOT_DRAINED: "writers did not finish in time, not changed",
     RunOutcome.HOOK_FAILED: "a hook failed, not changed",
     RunOutcome.OUTSIDE: "outside the calendar, not changed",
+    RunOutcome.NOT_QUIET: "no quiet moment, not changed",
     RunOutcome.FAILED: "failed",
     RunOutcome.UNVERIFIED: "not verified",
     RunOutcome.ELSEWHERE: "a statement changed another table",
@@ -347,6 +348,7 @@ def statement_facts(statement: Statement) -> list[tuple[str, str]]:
         ("why", statement.reason),
         ("implies", ", ".join(statement.implies)),
         ("impact", statement.fails),
+        ("evidence", statement.evidence),
         ("stale handles", statement.stale_handles),
         ("commits", commits_text(statement.commits) if len(statement.commits) > 1 else ""),
         ("cost", rewrite_text(statement.rewrite) if statement.rewrite else ""),

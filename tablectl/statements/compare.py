@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tablectl.attributes.plan_basis import basis_of
-from tablectl.conflicts.context import ConflictContext
+from tablectl.conflicts.context import NO_ASSUMPTION, Assumption, ConflictContext
 from tablectl.conflicts.expected_writers import ExpectedWriters
 from tablectl.conflicts.rules.delta_spark import RELEASES
 from tablectl.delta.client_families import FAMILIES, UNKNOWN
@@ -28,19 +28,6 @@ class ClientComparison:
     clients: tuple[Client, ...]
     pair: StatementPair
     ways: Suggestions
-
-
-@dataclass(frozen=True, slots=True)
-class Assumption:
-    """What to assume about the sessions that run the statements."""
-
-    clients: tuple[tuple[Client, bool | None], ...] = ()
-    """The clients, each with whether it has Photon, ``None`` if unknown; empty for those of the history and policy."""
-    auto_compact: bool | None = None
-    """``spark.databricks.delta.autoCompact.enabled``; ``None`` if the sessions do not set it."""
-
-
-NO_ASSUMPTION = Assumption()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ What a statement that tablectl can send commits is defined once, in ``model.oper
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from sqlglot import exp
 
@@ -33,6 +34,7 @@ from tablectl.statements.actions import (
     AddConstraint,
     ChangeColumns,
     Clone,
+    ColumnAspect,
     CopyInto,
     Describe,
     DropConstraint,
@@ -379,8 +381,13 @@ def _altered(action: Action, setting: ConflictContext) -> Footprint:
             raise AssertionError(action)
 
 
+_COLUMN_KINDS: Mapping[frozenset[ColumnAspect], Kind] = MappingProxyType(
+    {frozenset({"comment"}): Kind.COMMENT_COLUMN, frozenset({"type"}): Kind.WIDEN_COLUMN}
+)
+
+
 def _changed_columns(action: ChangeColumns) -> Footprint:
     """Only NOT NULL and SYNC IDENTITY read the rows."""
     scans = bool(action.aspects & {"not null", "sync identity"})
-    kind = Kind.SET_NOT_NULL if "not null" in action.aspects else Kind.CHANGE_COLUMN
+    kind = Kind.SET_NOT_NULL if "not null" in action.aspects else _COLUMN_KINDS.get(action.aspects, Kind.CHANGE_COLUMN)
     return _settings(kind, MetadataChange(schema="other"), reads=scans)

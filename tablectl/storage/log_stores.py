@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
@@ -21,6 +22,7 @@ from tablectl.files import size_text
 from tablectl.model.errors import LiveError
 from tablectl.model.store_options import FAMILIES
 from tablectl.storage.access import Provider
+from tablectl.storage.data_files import DataFile, is_data, list_data_files
 from tablectl.storage.disk_log import DiskLog
 from tablectl.storage.failures import Failure, explain
 from tablectl.storage.object_stores import BucketError, RetryLimits, StoreOptions, open_bucket
@@ -29,7 +31,7 @@ from tablectl.storage.read_budget import OversizeError, ReadBudget
 from tablectl.storage.table_log import DENIED, LINE_BYTES, TableLog, VanishedError
 
 if TYPE_CHECKING:  # writers do without it: only catalogs make such records
-    from tablectl.model.managed_table import ManagedTable
+    from tablectl.model.managed_table import CatalogEntry, ManagedTable
 
 _CHUNK = 1 << 20
 _FEW = 8
@@ -84,9 +86,20 @@ class Stores:
         prefix = split.path.replace("%23", "#").replace("%3F", "?").strip("/")
         return ObjectLog(self._bucket(split.scheme, split.netloc, place), prefix, place)
 
+    def data_files(self, location: str, most: int) -> list[DataFile]:
+        """The Parquet files below a table, at most ``most``, unordered: a listing of the whole table. Raises
+        ``LiveError``.
+        """
+        place = canonical_location(location)
+        return self.open_object(place).data_files(most) if "://" in place else list_data_files(_local(place), most)
+
     def managed(self, location: str) -> ManagedTable | None:
         """The catalog's newest answer about a table whose commits go through it. Raises ``LiveError``."""
         return self._options.access.managed(location) if self._options.access else None
+
+    def entry(self, location: str) -> CatalogEntry | None:
+        """What the table's catalog says about it besides its state. Raises ``LiveError``."""
+        return self._options.access.entry(location) if self._options.access else None
 
     def _bucket(self, scheme: str, authority: str, place: str) -> LogBucket:
         root, provider = f"{scheme}://{authority}", None
@@ -167,6 +180,17 @@ class ObjectLog:
         with self._translated(""):
             found = obstore.list_with_delimiter(self._store, self._prefix or None)["common_prefixes"]
             return [path.rpartition("/")[2] for path in found]
+
+    def data_files(self, most: int) -> list[DataFile]:
+        """As ``Stores.data_files``."""
+        skip = len(self._prefix) + 1 if self._prefix else 0
+        with self._translated(""):
+            found = (meta for page in obstore.list(self._store, self._prefix or None) for meta in page)
+            data = (meta for meta in found if is_data(meta["path"][skip:]))
+            return [
+                DataFile(meta["path"][skip:], meta["size"], meta["last_modified"].timestamp())
+                for meta in islice(data, most)
+            ]
 
     def read(self, name: str, limit: int = LINE_BYTES) -> bytes:
         """As ``TableLog.read``."""

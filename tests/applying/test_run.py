@@ -398,6 +398,7 @@ ALONE = {
     RunOutcome.NOT_DRAINED: 4,
     RunOutcome.HOOK_FAILED: 4,
     RunOutcome.OUTSIDE: 4,
+    RunOutcome.NOT_QUIET: 4,
     RunOutcome.FAILED: 1,
     RunOutcome.UNVERIFIED: 5,
     RunOutcome.ELSEWHERE: 5,

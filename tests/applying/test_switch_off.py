@@ -83,13 +83,13 @@ SWITCHES = {
     "statements are decided from the live table": Switch(
         table,
         "missing_statements",
-        lambda plan, _live, _dialect: list(plan.statements),
+        lambda plan, _live, _dialect, _named: list(plan.statements),
         lambda: test_table.test_what_is_already_so_sends_no_statement(orders()),
     ),
     "and so a run after a kill": Switch(
         table,
         "missing_statements",
-        lambda plan, _live, _dialect: list(plan.statements),
+        lambda plan, _live, _dialect, _named: list(plan.statements),
         lambda: test_table.test_a_run_killed_anywhere_is_finished_by_the_same_command("merged", 5),
     ),
     "the lease is proven before each statement": Switch(

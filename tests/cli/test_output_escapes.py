@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import tablectl
+from tablectl.leases.lease_records import dump_record, record_name
+from tablectl.leases.owner import Owner
+from tablectl.model.errors import EngineError
 from tests.cli.conftest import Cli, FakeSpark, Repository, Result
-from tests.cli.log_lake import append, create
+from tests.cli.log_lake import Logged, append, create
 from tests.cli.test_drift import rewrite
+from tests.leases.test_lease_records import record
 from tests.output_commands import obeyed
 
 EVIL = "##[error]x ##vso[task.x]y\n::error file=a::boo\x9b31m\u202e\x1b[2J ##teamcity[z]"
@@ -79,6 +85,20 @@ COMMANDS = [
     ["conflicts", "delta.`/" + EVIL + "`"],
     ["window", "show", "delta.`/" + NAME + "`"],
     ["import", "delta.`/" + EVIL + "/*`"],
+    *(["status", "--debt", "--format", form] for form in ("text", "json", "markdown", "html")),
+    ["status", EVIL],
+    ["status", "delta.`/" + NAME + "/*`"],
+    ["runs", "--select", EVIL],
+    ["runs", "--tag", EVIL],
+    ["undo", EVIL],
+    ["undo", EVIL, "--format", "json"],
+    ["doctor"],
+    ["doctor", "--format", "json"],
+    ["lock", EVIL],
+    ["init", EVIL],
+    ["sign", EVIL, "--key", EVIL],
+    ["show", EVIL, "--against", EVIL],
+    ["completion", EVIL],
     [EVIL],
 ]
 
@@ -114,3 +134,59 @@ def test_a_plan_an_apply_and_their_files_do_not(hostile: Repository, cli: Cli) -
         for file in files:
             assert obeyed(Path(file).read_text()) == [], file
     check(cli("drift", "--adopt", "--yes"))
+
+
+CARRIAGE = f"{EVIL}\r::error::x\n  ::set-output name=x::y\n\t##vso[task.complete]\r\n::warning::z"
+"""What starts lines for those who take a carriage return, or blanks, for nothing."""
+
+
+def test_runs_and_their_undo_do_not(hostile: Repository, cli: Cli) -> None:
+    check(cli("apply", "--yes"))
+    run = Logged(hostile.lake / "plain").stamps[-1]["run"]
+    rewrite(hostile.lake / "plain", 4, userName=EVIL, operation=CARRIAGE)
+    for form in ("text", "json"):
+        check(cli("runs", "--verbose", "--format", form))
+        assert check(cli("undo", run, "--format", form)).code == 0
+    assert check(cli("undo", run, "--write", "--yes", "--out", "u.json")).code == 0
+    check(cli("show", "u.json", "--verbose"))
+    check(cli("status"))
+
+
+def test_an_error_of_spark_does_not(hostile: Repository, cli: Cli, fake_spark: FakeSpark) -> None:
+    def fail(_sql: str) -> None:
+        raise EngineError(CARRIAGE, CARRIAGE, CARRIAGE)
+
+    fake_spark.after = fail
+    files = [word for end in ("md", "html", "sarif", "xml", "txt", "json") for word in ("--report", f"r.{end}")]
+    ran = check(cli("apply", "--yes", *files))
+    assert "set-output" in ran.out
+    for file in files[1::2]:
+        assert obeyed(Path(file).read_text()) == [], file
+
+
+def test_results_in_python_do_not(hostile: Repository, fake_spark: FakeSpark) -> None:
+    def fail(_sql: str) -> None:
+        raise EngineError(CARRIAGE, CARRIAGE, CARRIAGE)
+
+    fake_spark.after = fail
+    plan = tablectl.plan()
+    for result in (plan, tablectl.drift(), tablectl.status(), tablectl.apply(plan)):
+        for text in (result._repr_html_(), result.to_html(), result.to_markdown(), repr(result)):
+            assert obeyed(text) == [], type(result)
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_lease_record_does_not_and_holds_no_lines_of_its_own(hostile: Repository, cli: Cli, form: str) -> None:
+    owner = Owner(who=f"ann\nfree; {CARRIAGE}", host=EVIL, pid=1, ci=CARRIAGE, tool=EVIL)
+    for seq, kind in ((3, "renew"), (4, "break")):
+        held = replace(record(seq), kind=kind, owner=owner, reason=CARRIAGE, run=EVIL)
+        place = hostile.lake / "plain" / "_tablectl" / record_name(seq)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(dump_record(held))
+        ran = check(cli("window", "show", hostile.name("plain"), "--format", form))
+        assert ran.code == 0
+        if form == "text":
+            assert len(ran.out.splitlines()) == 1
+        if kind == "renew":
+            check(cli("window", "break", hostile.name("plain"), "--reason", EVIL, "--format", form))
+            check(cli("apply", "--yes", "--lock-timeout", "0", "--format", form))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 from tablectl.conflicts.context import VECTORS, ConflictContext
@@ -22,6 +23,8 @@ from tablectl.delta.protocol import Client
 from tablectl.model.operations import ClusterBy, SetProperties
 from tablectl.reports.conflicts_text import in_words, pairs_lines, reason_lines
 from tablectl.reports.style import Style
+from tests.conflicts.delta_rs_races import COMMITTED, CURRENT, RACES, Race
+from tests.conflicts.delta_rs_races import measured as races_measured
 from tests.conflicts.interleavings import CASES, Case, cell_of, measured
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "generated" / "conflicts.md"
@@ -42,7 +45,16 @@ _RUNTIMES: tuple[tuple[str, tuple[int, ...], bool | None, bool], ...] = (
 def page() -> str:
     """The whole page."""
     return "\n".join(
-        [*_head(), *_open_source(), *_other_clients(), *_databricks(), *_streams(), *_cases(), *_sources()]
+        [
+            *_head(),
+            *_open_source(),
+            *_other_clients(),
+            *_databricks(),
+            *_streams(),
+            *_cases(),
+            *_delta_rs_races(),
+            *_sources(),
+        ]
     )
 
 
@@ -297,6 +309,19 @@ def _case(case: Case, outcomes: Sequence[str | None]) -> str:
     cells = ("not run" if each is None else f"`{each}`" if each else "" for each in outcomes)
     after = ", after it was on and off before" if case.prepare and "timestamps" in case.committed else ""
     return f"| {case.layout} | {case.current} | {case.committed}{after} | {' | '.join(cells)} |"
+
+
+def _delta_rs_races() -> Iterator[str]:
+    found = races_measured()
+    yield f"\n### delta-rs\n\n{len(RACES)} races of `deltalake` {found['deltalake']}, on {found['day']}."
+    yield "Two handles of one process: one commits while the other, on the older version, runs in a thread."
+    yield "The table is partitioned by `p`, with the values `a` and `b`. Where the write in flight committed, its place"
+    yield "is empty.\n"
+    yield "| in flight | commits in between | Serializable | WriteSerializable |\n|---|---|---|---|"
+    for current, committed in product(CURRENT, COMMITTED):
+        races = (Race(current, committed, level) for level in list(Level)[:2])
+        ends = (found["races"][race.id] for race in races)
+        yield f"| {current} | {committed} | {' | '.join(f'`{end}`' if end else '' for end in ends)} |"
 
 
 def _sources() -> Iterator[str]:

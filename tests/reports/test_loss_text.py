@@ -11,7 +11,6 @@ from tablectl.model.plan import Plan
 from tablectl.model.table_loss import StatementLoss, TableLoss
 from tablectl.reports.context import Context
 from tablectl.reports.html import plan_html
-from tablectl.reports.loss_text import hour_text
 from tablectl.reports.plan_markdown import plan_markdown
 from tablectl.reports.plan_text import plan_text
 from tablectl.reports.style import Style
@@ -97,7 +96,3 @@ def test_long_work_is_reported_in_hours(one: Plan) -> None:
     long = replace(table.loss, seconds=(9000.0,) * 168)
     text = flat(plan_text(replace(one, tables=(replace(table, loss=long),)), Style(width=200), now=SUNDAY))
     assert "2.5 h of work" in text
-
-
-def test_the_last_hour_of_a_day_ends_at_midnight() -> None:
-    assert hour_text(167) == "Sunday 23:00–00:00 UTC"

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
+from tablectl.conflicts.context import Assumption
 from tablectl.delta.protocol import Client
 from tablectl.model.table import LiveTable
 from tablectl.reports.pair_json import between_json
 from tablectl.reports.pair_text import between_text
 from tablectl.reports.style import Style
-from tablectl.statements.compare import Assumption, Comparison, compare_statements
+from tablectl.statements.compare import Comparison, compare_statements
 from tablectl.statements.errors import StatementError
 
 _MERGE = """MERGE INTO lake.sales.orders AS t
