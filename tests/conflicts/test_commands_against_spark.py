@@ -143,6 +143,8 @@ def check(tables: Tables, race: Race, place: Path) -> PairOutcome:
 
 _INSERT_A = "INSERT INTO $t SELECT hold(9), 'a', 9L"
 _INSERT_B = "INSERT INTO $t VALUES (9, 'b', 9)"
+_FILES_B = "INSERT INTO $t SELECT /*+ REPARTITION(3) */ id, 'b', id FROM range(9, 18)"
+"""It adds three files, so that Delta compacts whatever else it knows of the table."""
 _UPDATE_1 = "UPDATE $t SET v = hold(v) WHERE id = 1"
 _UPDATE_A = "UPDATE $t SET v = hold(v) WHERE p = 'a'"
 _JOIN = (
@@ -152,9 +154,9 @@ _SET = "ALTER TABLE $t SET TBLPROPERTIES "
 
 _QUICK = [
     # Automatic compaction is a commit of the statement.
-    Race("compacted", "OPTIMIZE $t", _INSERT_B, _MAY, _DR, commit=1, files=2),
-    Race("weak", _UPDATE_1, "INSERT INTO $t VALUES (9, 'b', 9)", _MAY, _CA, files=2),
-    Race("compacted parted", _UPDATE_A, _INSERT_B, _COMMITS, "", files=2),
+    Race("compacted", "OPTIMIZE $t", _FILES_B, _MAY, _DR, commit=1, files=2),
+    Race("weak", _UPDATE_1, _FILES_B, _MAY, _CA, files=2),
+    Race("compacted parted", _UPDATE_A, _FILES_B, _COMMITS, "", files=2),
     # Features by name.
     Race("flat", _INSERT_A, f"{_SET}('delta.feature.rowTracking' = 'supported')", _FAILS, _MC),
     Race("flat", _INSERT_A, f"{_SET}('delta.feature.vacuumProtocolCheck' = 'supported')", _COMMITS, ""),
@@ -174,8 +176,8 @@ _QUICK = [
 ]
 
 _MORE = [
-    Race("compacted parted", "OPTIMIZE $t", _INSERT_B, _MAY, _DR, commit=1, files=2),
-    Race("compacted", "INSERT INTO $t VALUES (9, 'b', 9)", "DELETE FROM $t WHERE id < 9", _COMMITS, "", 2, 2),
+    Race("compacted parted", "OPTIMIZE $t", _FILES_B, _MAY, _DR, commit=1, files=2),
+    Race("compacted", _FILES_B, "DELETE FROM $t WHERE id < 9", _COMMITS, "", 2, 2),
     Race("flat", "INSERT INTO $t SELECT hold(id), p, v FROM $t WHERE id = 1", "DELETE FROM $t WHERE p = 'b'", _MAY, ""),
     Race("flat", "DELETE FROM $t WHERE hold(id) = 1", "DELETE FROM $t WHERE p = 'b'", _MAY, _DR),
     Race("flat", _INSERT_A, f"{_SET}('delta.enableRowTracking' = 'true')", _COMMITS, ""),

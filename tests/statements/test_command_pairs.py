@@ -268,3 +268,8 @@ def test_databricks_documents_little_of_them() -> None:
 def test_an_insert_that_replaces_what_its_query_matches_may_touch_any_row(sql: str) -> None:
     assert parse_statement(sql).verb == "INSERT … REPLACE ON"
     assert results(sql, UPDATE, _PARTITIONED) == (_MAY, _MAY if "USING" not in sql else _FAILS)
+
+
+def test_sql_records_blind_appends_even_where_others_write_that_do_not() -> None:
+    weak = replace(_SPARK.with_property(LEVEL, "WriteSerializable"), blind=False)
+    assert results(UPDATE, INSERT, setting=weak)[0] is _COMMITS
