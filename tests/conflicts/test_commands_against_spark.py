@@ -255,4 +255,5 @@ def test_a_race(tables: Tables, tmp_path: Path, race: Race) -> None:
 @pytest.mark.parametrize("race", _MORE, ids=_name)
 def test_more_races(tables: Tables, tmp_path: Path, race: Race) -> None:
     outcome = check(tables, race, tmp_path)
-    assert bool(outcome.afterwards) == (race.layout == "compacted" and race.commit == 2)
+    held_in_compaction = race.layout == "compacted" and race.commit == 2
+    assert outcome.afterwards or not held_in_compaction
