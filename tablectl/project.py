@@ -94,7 +94,13 @@ class Engines:
         engine = self._config.engine
         bound = None if engine.statement_bound is None else float(engine.statement_bound)
         options = spark.SparkOptions(
-            engine.dialect, engine.remote, engine.conf, float(engine.heartbeat), float(engine.dead_after), bound
+            engine.dialect,
+            engine.remote,
+            engine.conf,
+            float(engine.heartbeat),
+            float(engine.dead_after),
+            bound,
+            stores=self._config.stores.families(),
         )
         session = self._source.spark
         if session is not None:

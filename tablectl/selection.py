@@ -173,8 +173,10 @@ def depth_for(spec: TableSpec, look_back: int) -> Callable[[LiveTable], Depth]:
     policy, options = spec.policy, spec.options
 
     def depth(live: LiveTable) -> Depth:
-        changes = diff(policy, live)
         declared = needs_of(policy.values(), options, live)
+        if declared.entry and live.entry is None:
+            return Depth(entry=True)
+        changes = diff(policy, live)
         changed = needs_of(changed_values(changes), options)
         counts = declared.vectors and live.vectors is None
         sized = changed.size and None in {live.files, live.bytes}

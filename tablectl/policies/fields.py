@@ -25,6 +25,7 @@ Schema = dict[str, Any]
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _PASSWORD = re.compile(r"//[^/@]*:[^/@]*@")
+_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _DURATION = re.compile(r"(?:(?P<days>[0-9]{1,4})d)? ?(?:(?P<hours>[0-9]{1,4})h)? ?(?:(?P<minutes>[0-9]{1,5})m)?")
 _FLAG = ("true", "false")
 
@@ -411,6 +412,21 @@ def whole(least: int, most: int, description: str = "") -> Text:
 
     values: Schema = {"type": "integer", "minimum": least, "maximum": most}
     return Text(parse=parse, kind="a whole number", values=values, description=description)
+
+
+def number(least: float, most: float, description: str = "") -> Text:
+    """A number within inclusive bounds, with or without decimals."""
+
+    def parse(given: str) -> float:
+        if _NUMBER.fullmatch(given) is None:
+            raise ValueError("needs a number")
+        found = float(given)
+        if not least <= found <= most:
+            raise ValueError(f"needs a number from {least:g} to {most:g}")
+        return found
+
+    values: Schema = {"type": "number", "minimum": least, "maximum": most}
+    return Text(parse=parse, kind="a number", values=values, description=description)
 
 
 def duration(most: timedelta, description: str = "") -> Text:

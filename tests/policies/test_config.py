@@ -398,3 +398,16 @@ def test_a_key_of_the_top_level_in_an_environment_is_told_its_place(root: Path, 
     assert problem.message == f'unknown key "env.prod.{key}"'
     meant = "install" if key == "install" else "signatures"
     assert problem.hint == f"`{meant}:` goes at the top level of the file: it is one for all environments"
+
+
+@pytest.mark.parametrize("text", ["0.1", "2", '"0.5"', "1000000"])
+def test_the_limit_of_a_quiet_moment_is_a_number(tmp_path: Path, text: str) -> None:
+    (tmp_path / "tablectl.yaml").write_text(f"window: {{quiet: {text}}}\n")
+    assert load_config(tmp_path, {}).window.quiet == float(text.strip('"'))
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "1e3", ".nan", "much", "1.0.0", "0.0001"])
+def test_another_limit_is_an_error_at_its_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "tablectl.yaml").write_text(f"window:\n  quiet: {text}\n")
+    with pytest.raises(InputError, match=r"tablectl\.yaml:2"):
+        load_config(tmp_path, {})

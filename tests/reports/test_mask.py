@@ -21,8 +21,8 @@ from tablectl.planning.plan_file import dump_plan, load_plan
 from tablectl.reports.context import Context
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.mask import Mask
-from tablectl.reports.render import render_plan, render_run
 from tablectl.reports.style import Style
+from tests.reports.rendered import render_plan, render_run
 
 OLD, NEW = "hunter2-old", "it's \\ hunter2-new"
 MASK = Mask(("*password*", "owner.?ey"))
