@@ -219,3 +219,20 @@ def test_a_plan_saved_in_python_is_private_if_it_holds_hidden_values(masked: Rep
     tablectl.plan().save("plan.html")
     modes = [Path(name).stat().st_mode & 0o077 for name in ("none.json", "plan.json", "plan.html")]
     assert [bool(mode) for mode in modes] == [True, False, True]
+
+
+@pytest.mark.parametrize("form", ["text", "json", "markdown", "html"])
+def test_advice_shows_no_hidden_value(masked: Repository, applied: str, cli: Cli, form: str) -> None:
+    hides(cli("advise", "--list-files", "--format", form))
+    hides(cli("advise", "--write", f"{form}.yaml", "--format", form))
+
+
+def test_notifications_hold_no_hidden_value(masked: Repository, applied: str, cli: Cli) -> None:
+    with (masked.root / "tablectl.yaml").open("a") as file:
+        file.write("notify: [{command: [sh, -c, 'cat >> told; echo >> told']}]\n")
+    masked.policies({"orders": "{retention: {log: interval 66 days}, properties: {app.token: hunter2-z}}"})
+    hides(cli("drift"))
+    hides(cli("apply", "--yes"))
+    told = Path("told").read_text()
+    assert told.count("orders") >= 2
+    hides_text(told)
