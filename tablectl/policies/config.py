@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
+from tablectl.delta.credentials import find_credentials
 from tablectl.delta.databricks_runtimes import Runtime, parse_runtime
 from tablectl.delta.dialects import DEFAULT_DIALECT, DIALECTS
 from tablectl.delta.names import DEFAULT_CATALOG, is_absolute, is_environment
@@ -215,6 +216,8 @@ def _remote(given: str) -> str:
 def _place(given: str) -> str:
     if not is_absolute(_clean(given)):
         raise ValueError("needs an absolute path or a URI, such as s3://lake/tablectl")
+    if find_credentials(given):
+        raise ValueError("needs a place without credentials, which belong in the environment")
     return given
 
 
