@@ -51,7 +51,7 @@ def test_the_records_lie_inside_the_table(tmp_path: Path) -> None:
     assert (tmp_path / "_tablectl" / "lease" / "1.json").read_bytes() == b"one"
 
 
-def test_or_under_state_one_folder_per_table(tmp_path: Path) -> None:
+def test_records_under_state_have_one_folder_per_table(tmp_path: Path) -> None:
     open_records("hdfs://nn/lake/orders", str(tmp_path), "c0ffee-01").create("lease/1.json", b"one")
     assert (tmp_path / "c0ffee-01" / "lease" / "1.json").read_bytes() == b"one"
 
