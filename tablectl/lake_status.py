@@ -117,7 +117,7 @@ def _read(
         if isinstance(live, LiveError):
             yield _unreadable(spec.name.text, one_line(live), _place(spec) if is_managed else "", where)
         else:
-            yield _Found(spec, live, is_managed, diff(spec.policy, live) if is_managed else ())
+            yield _Found(spec, live, is_managed, diff(spec.policy, live, project.dialect) if is_managed else ())
 
 
 def _depth(spec: TableSpec, *, debt: bool) -> Callable[[LiveTable], Depth]:

@@ -34,6 +34,7 @@ from tablectl.log.blame import MOST_COMMITS, BlameQuery, blame_many
 from tablectl.log.reader import ReadRequest, read_commits, read_many, read_table
 from tablectl.log.write_history import MemoryCache
 from tablectl.model.errors import EngineError, ExitCode, LiveError, PlanFileError, UsageError, one_line
+from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.plan import Change, Plan, TableFailure, TablePlan
 from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.planning.conflict_report import ConflictReport, conflict_report
@@ -44,7 +45,6 @@ from tablectl.planning.lint import Linted, LintedTable, lint
 from tablectl.planning.lint_rules.linted_state import table_subject
 from tablectl.planning.plan_file import FORMAT, digest_of
 from tablectl.planning.plan_table import plan_table
-from tablectl.planning.runtime_refusals import for_runtime
 from tablectl.planning.table_loss import fails_writers
 from tablectl.planning.writer_dependence import writers_matter
 from tablectl.policies.fields import duration
@@ -92,10 +92,10 @@ def make_plan(project: Project, specs: Specs, selection: Selection, on_read: OnR
     tells_losses = len(located.tables) <= MOST_WITH_LOSSES
     depths = partial(_depth, project, tells_losses=tells_losses)
     for spec, live in _read_as(project, located, depths, on_read, failures):
-        table = plan_table(spec.policy, live, project.dialect, spec.options, project.config.severities)
+        known = spec.options, project.config.severities, project.runtime
+        table = plan_table(spec.policy, live, project.dialect, *known)
         if table:
-            fitting = for_runtime(table, project.runtime)
-            tables.append(replace(fitting, tags=tuple(sorted(spec.tags))))
+            tables.append(replace(table, tags=tuple(sorted(spec.tags))))
         else:
             unchanged.append(spec.name.text)
     return Plan(
@@ -128,7 +128,7 @@ def find_drift(
     as_declared: list[str] = []
     differing: list[tuple[TableSpec, LiveTable, tuple[Change, ...]]] = []
     for spec, live in _read_as(project, located, _with_catalog, on_read, failures):
-        changes = diff(spec.policy, live)
+        changes = diff(spec.policy, live, project.dialect)
         if changes or (live.catalog and live.catalog.differences):
             differing.append((spec, live, changes))
         else:
@@ -163,7 +163,10 @@ def lint_tables(project: Project, specs: Specs, selection: Selection, on_read: O
     tables = []
     whole = Depth(LOOK_BACK, layout=True)
     for spec, live in _read_as(project, located, lambda _spec: lambda _live: whole, on_read, failures):
-        subject = table_subject(spec.policy, live, diff(spec.policy, live), project.dialect, options=spec.options)
+        changes = diff(spec.policy, live, project.dialect)
+        subject = table_subject(
+            spec.policy, live, changes, project.dialect, options=spec.options, runtime=project.runtime
+        )
         tables.append(LintedTable(spec.name.text, lint(subject, spec.name, "lint", project.config.severities)))
     return Linted(
         tables=tuple(sorted(tables, key=lambda table: table.name)),
@@ -328,6 +331,10 @@ class LogReader:
         """The commits after a version, newest first."""
         return read_commits(location, after=after, limit=_ALL_COMMITS, options=self.stores)
 
+    def entry(self, location: str) -> CatalogEntry | None:
+        """What the catalog of a table says about it besides its state."""
+        return self.stores.access.entry(location) if self.stores.access else None
+
     def free(self, location: str) -> int | None:
         """The free bytes at a table's location, if it is on a disk of this machine; otherwise ``None``."""
         path = canonical_location(location)
@@ -477,6 +484,10 @@ class _NoEngine:
 
     def log_store(self, scheme: str) -> str:
         raise EngineError(f"no engine was started to tell its log store for {scheme}")
+
+    def opens(self, scheme: str) -> bool | None:
+        """Always ``None``: there is no engine."""
+        return None
 
     def location(self, table: TableName) -> str:
         raise EngineError(f"no engine was started to look up {table.text}")

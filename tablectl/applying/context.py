@@ -17,6 +17,7 @@ from tablectl.delta.names import TableName
 from tablectl.engine.port import Engine
 from tablectl.leases.clock import Clock
 from tablectl.model.calendar import ALWAYS, Calendar
+from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.plan import TablePlan
 from tablectl.model.table import WITH_HISTORY, Commit, Depth, LiveTable
 
@@ -32,6 +33,10 @@ class LiveReader(Protocol):
 
     def commits(self, location: str, *, after: int) -> tuple[Commit, ...]:
         """The commits after version ``after``, newest first."""
+        ...
+
+    def entry(self, location: str) -> CatalogEntry | None:
+        """What the catalog of a table says about it besides its state; ``None`` without a configured catalog."""
         ...
 
     def free(self, location: str) -> int | None:

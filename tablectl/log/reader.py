@@ -18,7 +18,7 @@ from tablectl.log.table_facts import check_properties, check_protocol, frozen, r
 from tablectl.log.truncation import find_truncation
 from tablectl.log.write_history import CommitCache, NoCache, read_write_history
 from tablectl.model.errors import LiveError
-from tablectl.model.managed_table import ManagedTable
+from tablectl.model.managed_table import CatalogEntry, ManagedTable
 from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
@@ -150,22 +150,46 @@ def _read_table(
     certainly needs.
     """
     managed = stores.managed(request.location)
+    entries = _Entries(stores, request)
     if managed is not None and version is None:
-        return _read_managed(stores, request, managed, look_back, cache)
+        return _read_managed(stores, request, managed, look_back, cache, entries)
     log = open_log(stores, request.location, managed)
-    return with_version(log, version, look_back, lambda wanted: _read_version(request, log, wanted, ahead, cache))
+    return with_version(log, version, look_back, lambda wanted: _read_version(entries, log, wanted, ahead, cache))
+
+
+@dataclass(slots=True)
+class _Entries:
+    """Asks the catalog for a table's entry, at most once, and the request for the depth that follows from it."""
+
+    stores: Stores
+    request: ReadRequest
+    _found: CatalogEntry | None = None
+
+    def depth(self, table: LiveTable) -> tuple[LiveTable, Depth]:
+        """The table with the entry, if the depth asks for it, and the depth."""
+        depth = self.request.depth(table)
+        if not depth.entry:
+            return table, depth
+        if self._found is None:
+            self._found = self.stores.entry(self.request.location) or CatalogEntry()
+        known = replace(table, entry=self._found)
+        return known, self.request.depth(known)
 
 
 def _read_managed(
-    stores: Stores, request: ReadRequest, managed: ManagedTable, look_back: int, cache: CommitCache
+    stores: Stores,
+    request: ReadRequest,
+    managed: ManagedTable,
+    look_back: int,
+    cache: CommitCache,
+    entries: _Entries,
 ) -> LiveTable:
     """The state from the catalog's answer alone; the log is read only if more is asked for, and then compared.
 
     A log that cannot be read costs the history, not the table: the plan then expects every kind of writer.
     """
-    table = managed_live_table(request.name, managed)
-    depth = request.depth(table)
-    if depth == Depth():
+    table, depth = entries.depth(managed_live_table(request.name, managed))
+    if replace(depth, entry=False) == Depth():
         return table
     try:
         log = open_log(stores, request.location, managed)
@@ -186,12 +210,12 @@ def _deep_managed(table: LiveTable, log: TableLog, wanted: Segment, depth: Depth
     return _deepened(counted, depth, history, cache)
 
 
-def _read_version(request: ReadRequest, log: TableLog, wanted: Segment, ahead: int, cache: CommitCache) -> LiveTable:
+def _read_version(entries: _Entries, log: TableLog, wanted: Segment, ahead: int, cache: CommitCache) -> LiveTable:
     history = History(log, wanted)
     history.read_ahead(wanted.version, ahead)
     history.read_checksum_ahead(wanted.version)
-    table = table_of(request.name, history)
-    return _deepened(table, request.depth(table), history, cache)
+    table, depth = entries.depth(table_of(entries.request.name, history))
+    return _deepened(table, depth, history, cache)
 
 
 def table_of(name: TableName, history: History) -> LiveTable:

@@ -194,6 +194,7 @@ def _run() -> RunReport:
                     WriterRun(name="STREAMING UPDATE of 4f1c", commits=3, last=1_795_000_000_000, back=False),
                 ),
                 watched=True,
+                took_ms=301_250,
             ),
             TableRun(name="lake.sales.ledger", outcome=RunOutcome.ALREADY),
             TableRun(
@@ -280,6 +281,8 @@ def _run() -> RunReport:
         failures=(TableFailure(name="lake.sales.gone", message="not a Delta table", hint="check the location"),),
         proceed="the load hangs since Monday",
         override="hotfix for the close of the year",
+        at=_START - 1_000,
+        took_ms=302_500,
     )
 
 
