@@ -21,7 +21,7 @@ from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.project import EngineSource, Project
 from tablectl.selection import Selection
 from tablectl.version import __version__
-from tablectl.workflow import Control, LogReader, make_plan, run
+from tablectl.workflow import Control, LogReader, make_plan, quiet_within, run
 from tests.cli.log_lake import LogEngine, Logged, append, create
 
 HERE = SourceFile("lake.yaml", 1, 1)
@@ -243,3 +243,11 @@ def test_the_log_reader_reads_at_a_version(tmp_path: Path) -> None:
     nowhere_to_be_found = pytest.raises(LiveError)
     with nowhere_to_be_found:
         LogReader().read(name, str(path), version=7)
+
+
+@pytest.mark.parametrize(
+    ("when", "within", "seconds"),
+    [("", "", None), (None, None, None), ("quiet", None, 21_600), ("quiet", "90m", 5400), ("quiet", "7d", 604_800)],
+)
+def test_the_time_to_wait_for_a_quiet_moment(when: str | None, within: str | None, seconds: float | None) -> None:
+    assert quiet_within(when, within) == seconds

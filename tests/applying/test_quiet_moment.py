@@ -321,7 +321,7 @@ def test_durations_are_told_in_hours_or_minutes(seconds: float, text: str) -> No
     assert duration_text(seconds) == text
 
 
-def test_guards_that_cannot_be_read_exclude_no_one() -> None:
+def test_guards_that_cannot_be_read_exclude_no_writer() -> None:
     records = MemoryRecords()
     FakeGuard(records, writer="nightly merge, ann@host 7")
     assert guarded_names(records) == {"nightly merge, ann@host 7", "nightly merge"}

@@ -102,7 +102,7 @@ def test_an_append_of_delta_rs_reads_nothing_although_it_says_that_it_is_not_bli
     ]
 
 
-def test_an_operation_that_no_one_knows_reads_and_changes_everything() -> None:
+def test_an_unknown_operation_reads_and_changes_everything() -> None:
     (writer,) = past(*every_ten_minutes(operation="Manual Update")).writers
     assert writer.current.kind is Kind.MERGE
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tablectl.model.plan import Plan
+from tablectl.model.plan import Plan, Refusal
 from tablectl.model.table_loss import StatementLoss, TableLoss
 from tablectl.reports.context import Context
 from tablectl.reports.style import Style
@@ -94,3 +94,9 @@ def test_long_work_is_reported_in_hours(one: Plan) -> None:
     long = replace(table.loss, seconds=(9000.0,) * 168)
     text = flat(plan_text(replace(one, tables=(replace(table, loss=long),)), Style(width=200), now=SUNDAY))
     assert "2.5 h of work" in text
+
+
+def test_a_refused_table_costs_nothing(one: Plan) -> None:
+    refusal = Refusal(change="clustering", reason="this runtime has no such statement", fix="use a newer one")
+    table = replace(one.tables[0], refusals=(refusal,), statements=())
+    assert "expected loss" not in plan_text(replace(one, tables=(table,)), Style(), now=SUNDAY)
