@@ -485,6 +485,10 @@ class _NoEngine:
     def log_store(self, scheme: str) -> str:
         raise EngineError(f"no engine was started to tell its log store for {scheme}")
 
+    def opens(self, scheme: str) -> bool | None:
+        """Always ``None``: there is no engine."""
+        return None
+
     def location(self, table: TableName) -> str:
         raise EngineError(f"no engine was started to look up {table.text}")
 

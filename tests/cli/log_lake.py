@@ -126,7 +126,7 @@ class Logged:
 
 
 def set_property(path: Path, key: str, value: str) -> None:
-    """Somebody else's ALTER."""
+    """Someone else's ALTER."""
     metadata = Logged(path).last("metaData")
     metadata["configuration"][key] = value
     append(path, "SET TBLPROPERTIES", [{"metaData": metadata}])
@@ -136,7 +136,7 @@ def set_property(path: Path, key: str, value: str) -> None:
 class LogEngine:
     """An ``Engine`` and a ``Catalog`` on real logs.
 
-    ``catalog`` says where catalog tables lie; ``after`` is told of each statement.
+    ``catalog`` says where catalog tables lie; ``after`` gets each statement.
     """
 
     stamp: str = ""
@@ -149,6 +149,9 @@ class LogEngine:
     stated: bool = True
     address: str = ""
     bound: float | None = 0
+
+    def opens(self, _scheme: str) -> bool | None:
+        return None
 
     def log_store(self, _scheme: str) -> str:
         return ""
