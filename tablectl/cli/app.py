@@ -291,6 +291,10 @@ def lint(
     env: EnvOpt = None,
     format: LintFormatOpt = ReportFormat.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
+    dbt: Annotated[
+        Path | None,
+        typer.Option("--dbt", metavar="MANIFEST", help="manifest.json of a dbt project: report what both set."),
+    ] = None,
 ) -> int:
     """Check tables for risky settings. Every table is checked, changed or not.
 
@@ -299,7 +303,7 @@ def lint(
     from tablectl.cli.lint import lint_command  # noqa: PLC0415
 
     request = _request(paths, var, env, remote, (select, tag, exclude))
-    return lint_command(request, ctx.obj, format)
+    return lint_command(request, ctx.obj, format, dbt)
 
 
 @app.command()
@@ -557,6 +561,10 @@ def import_(
     env: EnvOpt = None,
     format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
     remote: RemoteOpt = None,
+    from_dbt: Annotated[
+        Path | None,
+        typer.Option("--from-dbt", metavar="MANIFEST", help="Read a dbt manifest.json instead of live tables."),
+    ] = None,
 ) -> int:
     """Write policies from live tables. A plan of these policies has no changes.
 
@@ -566,6 +574,10 @@ def import_(
 
     target = None if output is None or str(output) == "-" else output
     options = ImportOptions(tuple(tables or ()), everything, target, force)
+    if from_dbt is not None:
+        from tablectl.cli.import_dbt import import_dbt_command  # noqa: PLC0415
+
+        return import_dbt_command(_request(None, var, env, remote), ctx.obj, format, options, from_dbt)
     return import_command(_request(None, var, env, remote), ctx.obj, format, options)
 
 

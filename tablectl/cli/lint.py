@@ -11,6 +11,7 @@ from tablectl.cli.report_files import below_root
 from tablectl.cli.request import CommandRequest
 from tablectl.model.errors import ExitCode
 from tablectl.planning.lint import Linted
+from tablectl.policies.dbt_manifest import read_manifest
 from tablectl.policies.policy_lines import policy_lines_of
 from tablectl.policies.spec import Specs
 from tablectl.reports.formats import ReportFormat
@@ -18,11 +19,12 @@ from tablectl.reports.lint_text import lint_json, lint_text
 from tablectl.workflow import lint_tables
 
 
-def lint_command(request: CommandRequest, out: Output, form: ReportFormat) -> ExitCode:
-    """``tablectl lint``. Returns the exit code."""
+def lint_command(request: CommandRequest, out: Output, form: ReportFormat, manifest: Path | None = None) -> ExitCode:
+    """``tablectl lint``. ``manifest`` is that of a dbt project. Returns the exit code."""
     with request.open(out) as project, out.progress() as on_read:
         specs = project.policies(request.paths)
-        linted = project.mask.lint(lint_tables(project, specs, selection_of(request), on_read))
+        dbt = () if manifest is None else read_manifest(manifest, project.catalog)
+        linted = project.mask.lint(lint_tables(project, specs, selection_of(request), on_read, dbt))
     match form:
         case ReportFormat.JSON:
             out.json_result(lint_json(linted))
