@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 
 from tablectl.applying.calendar_check import opening_of
 from tablectl.applying.context import QuietTerms, RunContext, StopTableError
-from tablectl.applying.events import RunEvent, Tally
+from tablectl.applying.events import DONE, RELEASED, RunEvent, Tally
 from tablectl.applying.owed_hooks import OwedHookTable, run_owed_hooks
 from tablectl.applying.preflight import check_commits, check_scheme
 from tablectl.applying.quiet_moment import NoMoment, QuietForecast, StartNow, WaitUntil, decide, forecast_of
@@ -27,12 +27,12 @@ from tablectl.applying.retry import RETRIED, LeaseWait, judge, next_try
 from tablectl.applying.returning_writers import watch
 from tablectl.applying.run_report import QuietStart, RunOutcome, RunReport, TableRun
 from tablectl.applying.run_table import preflight, run_table, unexpected
-from tablectl.applying.scheduler import STOPPED, Job, Later, Rules, Scheduler
+from tablectl.applying.scheduler import STOPPED, Later, QueuedJob, Rules, Scheduler
 from tablectl.applying.shared_window import SharedWindow
 from tablectl.applying.statement import may_renew
 from tablectl.delta.names import canonical_location, matches
 from tablectl.leases.acquire import Blocked, Claim, Sighting, acquire_all
-from tablectl.leases.clock import StoppedError
+from tablectl.leases.clock import StoppedError, milliseconds
 from tablectl.leases.lease import Lease, Renewer
 from tablectl.model.errors import EngineError, PlanFileError, TablectlError, WindowError
 from tablectl.model.plan import Plan, TablePlan
@@ -70,6 +70,7 @@ def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequ
 
     ``unchanged`` are tables without changes, on which a run that died may owe after-hooks.
     """
+    at, began = milliseconds(window.clock.utc()), window.clock.monotonic()
     planned = [table for table in plan.tables if table.applies]
     _check_places(planned)
     barred, notes = _check_commits(window, planned)
@@ -94,6 +95,8 @@ def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequ
         proceed=window.stamp.proceed,
         override=window.stamp.override,
         notes=notes,
+        at=at,
+        took_ms=round((window.clock.monotonic() - began) * 1000),
     )
 
 
@@ -153,7 +156,7 @@ def _barred_together(schedule: Schedule, tables: Sequence[TablePlan], barred: Ru
 def _run_all(window: RunContext, schedule: Schedule, tables: Sequence[TablePlan]) -> dict[str, TableRun]:
     group = sorted((table for table in tables if shares_window(table, schedule.together)), key=_key)
     alone = [(table,) for table in tables if table not in group]
-    tally = Tally(window.notify)
+    tally = Tally(window.notify, window.clock.monotonic)
     window = replace(window, notify=tally)
     began = window.clock.monotonic()
     tasks = {_key(some[0]): _Task(window, schedule, some, began=began) for some in (tuple(group), *alone) if some}
@@ -163,7 +166,7 @@ def _run_all(window: RunContext, schedule: Schedule, tables: Sequence[TablePlan]
         on_progress=tally.tell,
     )
     scheduler = Scheduler(window.clock, schedule.parallel, window.stop, rules)
-    results = scheduler.run([Job(key) for key in tasks], lambda job: tasks[job.key].step())
+    results = scheduler.run([QueuedJob(key) for key in tasks], lambda job: tasks[job.key].step())
     return {name: run for runs in results.values() for name, run in runs.items()}
 
 
@@ -188,6 +191,8 @@ class _Task:
     """The results of earlier attempts."""
     step_of_wait: str = ""
     """The step in the events of its current wait."""
+    first: float | None = None
+    """When its first step began."""
     began: float = 0.0
     """When the run began, on the clock's ``monotonic``."""
     quiet: Mapping[str, QuietStart] = field(default_factory=dict)
@@ -197,11 +202,24 @@ class _Task:
 
     def step(self) -> Runs | Later[Runs]:
         """Go as far as possible now. An unexpected error becomes the outcome of these tables only."""
+        if self.first is None:
+            self.first = self.window.clock.monotonic()
         try:
-            return self._step()
+            end = self._step()
         except Exception as error:  # noqa: BLE001  # see above
             runs = [_plain(table, RunOutcome.FAILED, *unexpected(table.name, error)) for table in self.tables]
-            return self._merged(runs)
+            end = self._merged(runs)
+        if isinstance(end, Later):
+            return replace(end, result=self._timed(end.result))
+        for run in end.values():
+            # The work is done: a failing observer cannot change it.
+            with suppress(Exception):
+                self.window.notify(RunEvent(run.name, DONE, str(run.outcome)))
+        return self._timed(end)
+
+    def _timed(self, runs: Runs) -> Runs:
+        took = round((self.window.clock.monotonic() - (self.first or 0.0)) * 1000)
+        return {name: replace(run, took_ms=took) for name, run in runs.items()}
 
     def plain(self, outcome: RunOutcome, message: str, hint: str) -> Runs:
         """One outcome for all of its tables."""
@@ -239,7 +257,7 @@ class _Task:
         for run in runs:
             # The work is done: a failing observer cannot change it.
             with suppress(Exception):
-                self.window.notify(RunEvent(run.name, "released"))
+                self.window.notify(RunEvent(run.name, RELEASED))
         return self._tried(runs)
 
     def _wait_for_quiet(self) -> Runs | Later[Runs] | None:

@@ -207,6 +207,8 @@ class TableRun:
     """After-hooks that failed and are still owed."""
     notes: tuple[str, ...] = ()
     """Other notes for people."""
+    took_ms: int = 0
+    """Milliseconds from its first step to its last, waits included; 0 if it was never started."""
 
     def following(self, earlier: TableRun) -> TableRun:
         """The combined run of a table that was retried: the work of all attempts, and the outcome of the last one."""
@@ -271,6 +273,10 @@ class RunReport(ReportMethods):
     """The reason given with ``--override``, to run outside the calendar; else empty."""
     notes: tuple[str, ...] = ()
     """Notes for people that concern no single table."""
+    at: int = 0
+    """When the run began, in milliseconds since the epoch by the wall clock; 0 if unknown."""
+    took_ms: int = 0
+    """Milliseconds from its beginning to its end."""
 
     @property
     def committed(self) -> bool:

@@ -20,7 +20,9 @@ from tablectl.cli.formats import (
     OF_LINT,
     OF_STATUS,
     OF_VALIDATE,
+    STATUS_ROWS,
     TEXT_AND_JSON,
+    StatusFormat,
     check_format,
 )
 from tablectl.cli.output import Output, let_go
@@ -140,7 +142,23 @@ def _format_option(known: frozenset[ReportFormat], note: str = " With json, erro
     return typer.Option("--format", callback=_format_of(known), metavar=metavar, help=f"Output format.{note}")
 
 
+def _check_status_format(ctx: typer.Context, value: StatusFormat) -> StatusFormat:
+    if isinstance(ctx.obj, Output):
+        ctx.obj.json = value is StatusFormat.JSON
+    check_format("status", value, STATUS_ROWS)
+    return value
+
+
 FormatOpt = Annotated[ReportFormat, _format_option(TEXT_AND_JSON)]
+StatusFormatOpt = Annotated[
+    StatusFormat,
+    typer.Option(
+        "--format",
+        callback=_check_status_format,
+        metavar="[text|json|markdown|html|parquet]",
+        help="Output format. With json, errors are JSON too.",
+    ),
+]
 FormOpt = Annotated[ReportFormat, _format_option(EVERY_FORMAT)]
 ValidateFormatOpt = Annotated[ReportFormat, _format_option(OF_VALIDATE, "")]
 LintFormatOpt = Annotated[ReportFormat, _format_option(OF_LINT, "")]
@@ -164,6 +182,7 @@ CiOpt = Annotated[CiSystem, typer.Option("--ci", help="The CI system whose workf
 # typer carries its own copy of click since 0.26 and uses the real one before: these are the classes of either.
 _WrongUsage: type[Any] = typer.BadParameter.__bases__[0]
 _CODE = re.compile(r"[LPlp][0-9]{3}\Z")
+_FACT = re.compile(r"(?:D[0-9]{1,4}|delta-[0-9][0-9.]{0,7})\Z", re.IGNORECASE)
 _PROPERTY = re.compile(r"delta\.[^`]", re.IGNORECASE)
 """A table known by its path has backticks around it."""
 
@@ -620,6 +639,10 @@ def explain(
         from tablectl.cli.explain import explain_key_command  # noqa: PLC0415
 
         return explain_key_command(what, _request(None, None, env), ctx.obj, format)
+    if table is None and _FACT.match(what):
+        from tablectl.cli.explain_fact import explain_fact_command  # noqa: PLC0415
+
+        return explain_fact_command(what, ctx.obj, format)
     from tablectl.model.tool_terms import find_tool_term  # noqa: PLC0415
 
     own = find_tool_term(what) if table is None else None
@@ -734,7 +757,7 @@ def status(
     tag: TagOpt = None,
     var: VarOpt = None,
     env: EnvOpt = None,
-    format: TableFormatOpt = ReportFormat.TEXT,  # noqa: A002
+    format: StatusFormatOpt = StatusFormat.TEXT,  # noqa: A002
     report: ReportOpt = None,
     remote: RemoteOpt = None,
 ) -> int:
@@ -744,11 +767,13 @@ def status(
     """
     from tablectl.cli.status import StatusRequest, status_command  # noqa: PLC0415
 
-    reports = ReportFiles.of(format, [*(report or ()), *([html] if html else [])])
+    shown = ReportFormat.TEXT if format is StatusFormat.PARQUET else ReportFormat(format)
+    reports = ReportFiles.of(shown, [*(report or ()), *([html] if html else [])])
+    reports = replace(reports, shown=format is not StatusFormat.PARQUET)
     for _, each in reports.files:
         check_format("status", each, OF_STATUS)
     request = _request(None, var, env, remote, (select, tag, exclude))
-    asked = StatusRequest(tuple(tables or ()), everything, debt, look_back, parquet, to)
+    asked = StatusRequest(tuple(tables or ()), everything, debt, look_back, parquet, to, not reports.shown)
     return status_command(request, ctx.obj, reports, asked)
 
 

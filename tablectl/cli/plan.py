@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 
 from tablectl.cli.output import Output
-from tablectl.cli.plan_reports import limit_exceeded, plan_context, plan_with_progress
+from tablectl.cli.plan_reports import Started, limit_exceeded, plan_context, plan_with_progress
 from tablectl.cli.report_files import ReportFiles
 from tablectl.cli.request import CommandRequest
 from tablectl.delta.dialects import dialect_of
@@ -15,8 +16,10 @@ from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.plan import Plan
 from tablectl.planning.plan_file import dump_plan
 from tablectl.policies.spec import Specs
+from tablectl.reports.context import Context
+from tablectl.reports.documents import document_of_plan
 from tablectl.reports.formats import ReportFormat
-from tablectl.reports.render import render_plan
+from tablectl.reports.render import render
 from tablectl.written_files import write_file
 
 _SHOWN = 5
@@ -37,19 +40,21 @@ def plan_command(
         project = opened.in_dialect(request.shown_as) if request.shown_as else opened
         reports.check()
         specs = project.policies(request.paths)
+        started = Started()
         plan = plan_with_progress(project, specs, request, out)
+        context = started.timed(Context(pending_fails=detailed_exitcode))
         if request.shown_as:
             _note_default_levels(specs, project.dialect, opened.dialect, out)
     over = limit_exceeded(request, plan)
     if save and not over:
         write_file(save, dump_plan(plan), private=project.mask.plan(plan) != plan)
-    context = replace(plan_context(plan, project, request, out, reports), pending_fails=detailed_exitcode)
+    context = plan_context(plan, project, request, out, reports, context)
     if over:
         # Without the tables, which the report lists anyway: a verdict contains no foreign text.
         refused, _, _ = over.message.partition(": ")
         context, reports = replace(context, refused=refused), reports.without(ReportFormat.JSON)
-    mask, verbose = project.mask, request.verbose
-    reports.write(lambda form, style: render_plan(plan, form, style, mask, context, verbose=verbose), out)
+    document = cache(partial(document_of_plan, plan, project.mask, context))
+    reports.write(lambda form, style: render(document(), form, style, context, verbose=request.verbose), out)
     if over:
         raise over
     if save:

@@ -137,12 +137,12 @@ def _counted(checked: _Checked) -> str:
 
 def _findings_sarif(checked: Mapping[str, _Checked], linted: Linted) -> str:
     from tablectl.reports.context import Context  # noqa: PLC0415  # as below
-    from tablectl.reports.sarif import lint_sarif  # noqa: PLC0415
+    from tablectl.reports.sarif import findings_sarif  # noqa: PLC0415
 
     sources: dict[str, Mapping[str, SourceFile]] = {}
     for each in checked.values():
         sources |= policy_lines_of(each.specs, [spec.name.text for spec in each.specs.tables])
-    return lint_sarif(linted, Context(root=below_root(Path().absolute()), sources=sources), "validate")
+    return findings_sarif(linted, Context(root=below_root(Path().absolute()), sources=sources), "validate")
 
 
 def _sarif(problems: Sequence[Problem]) -> str:

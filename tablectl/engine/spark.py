@@ -17,10 +17,11 @@ from importlib import import_module
 from typing import IO, Any, TypeVar
 from urllib.parse import urlsplit
 
+from tablectl.delta.credentials import server_text
 from tablectl.delta.dialects import DEFAULT_DIALECT
 from tablectl.delta.names import TableName, find_name
 from tablectl.delta.sql import quote_name, quote_text
-from tablectl.engine.connect import ConnectLink, check_answers, clone, is_connect, open_remote, shown
+from tablectl.engine.connect import ConnectLink, check_answers, clone, is_connect, open_remote
 from tablectl.engine.describe import describe, rows_of
 from tablectl.engine.errors import engine_error
 from tablectl.engine.facts import delta_location, not_found, schema_name, shown_facts
@@ -454,7 +455,7 @@ def _connect(url: str) -> Any:
         _read_gate(url)
         return open_remote(url)
     except Exception as error:
-        message = f"no Spark Connect server answers at {shown(url)}: {engine_error(error).message}"
+        message = f"no Spark Connect server answers at {server_text(url)}: {engine_error(error).message}"
         raise EngineError(message) from error
 
 

@@ -9,8 +9,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
+from urllib.parse import urlsplit
 
+from tablectl.delta.credentials import find_credentials
 from tablectl.delta.databricks_runtimes import Runtime, parse_runtime
 from tablectl.delta.dialects import DEFAULT_DIALECT, DIALECTS
 from tablectl.delta.names import DEFAULT_CATALOG, is_absolute, is_environment
@@ -21,17 +23,18 @@ from tablectl.model.lint_rules import RULES, LintSetting, Severities
 from tablectl.model.store_options import OPTIONS, SECRETS
 from tablectl.policies.branch import BASE, combined, ignored
 from tablectl.policies.catalog_config import CATALOG, CatalogConfig, why_no_catalog
-from tablectl.policies.config_file import Keys, Places, as_node, read_values
+from tablectl.policies.config_file import Places, as_node, read_values
 from tablectl.policies.fields import (
-    Command,
-    Field,
+    CommandLine,
     FieldName,
+    Keys,
     LibraryOptions,
     ListOf,
     MapOf,
     Section,
     Text,
     Word,
+    YamlField,
     duration,
     environment_variables,
     flag,
@@ -128,6 +131,23 @@ class ReportsConfig:
     """Globs over property keys whose values are hidden in reports."""
 
 
+NotifyEvent = Literal["applied", "failed", "drift", "refused"]
+NOTIFY_EVENTS: tuple[NotifyEvent, ...] = get_args(NotifyEvent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotifyConfig:
+    """One receiver of notifications. Either ``webhook`` or ``command`` is set."""
+
+    events: tuple[NotifyEvent, ...] = NOTIFY_EVENTS
+    """The events that it gets."""
+    webhook: str = ""
+    """An address in which ``${NAME}`` stands for an environment variable. Never shown: it is a secret."""
+    command: tuple[str, ...] = ()
+    timeout: int = 10
+    """Seconds."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallConfig:
     """Where CI and the pages install tablectl from. At the top alone."""
@@ -163,6 +183,8 @@ class Config:
     """The location of lease records, if it is not next to the tables."""
     stores: StoresConfig = field(default_factory=StoresConfig)
     reports: ReportsConfig = field(default_factory=ReportsConfig)
+    notify: tuple[NotifyConfig, ...] = ()
+    """The receivers of messages about applies and drift."""
     signatures: SignaturesConfig = field(default_factory=SignaturesConfig)
     install: InstallConfig = field(default_factory=InstallConfig)
     lint: Mapping[str, LintSetting] = field(default_factory=dict)
@@ -195,6 +217,8 @@ def _remote(given: str) -> str:
 def _place(given: str) -> str:
     if not is_absolute(_clean(given)):
         raise ValueError("needs an absolute path or a URI, such as s3://lake/tablectl")
+    if find_credentials(given):
+        raise ValueError("needs a place without credentials, which belong in the environment")
     return given
 
 
@@ -250,6 +274,49 @@ _LINT = Section(
 )
 
 
+def _no_receiver(made: NotifyConfig) -> str:
+    """Called with a whole entry, because an error in a single value would show the value, which is a secret here."""
+    if bool(made.webhook) == bool(made.command):
+        return "needs either `webhook` or `command`"
+    if made.webhook and not made.webhook.startswith("${") and why_no_webhook(made.webhook):
+        return f"has a `webhook` that {why_no_webhook(made.webhook)}"
+    return ""
+
+
+def why_no_webhook(address: str) -> str:
+    """What is wrong with the address of a webhook, without the address; empty if it can be used.
+
+    Plain HTTP is for this machine alone: the address is a password, and HTTP sends it in clear text.
+    """
+    try:
+        split = urlsplit(address)
+        host, _ = split.hostname, split.port
+    except ValueError:
+        return "is no address"
+    if not host or "@" in split.netloc:
+        return "needs a host and no user name"
+    if split.scheme == "https" or (split.scheme == "http" and host in _THIS_MACHINE):
+        return ""
+    return "needs https:// (http:// is for localhost alone)"
+
+
+_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
+_NOTIFY = Section(
+    make=NotifyConfig,
+    keys={
+        "events": ListOf(
+            of=Word(words=NOTIFY_EVENTS), description="What to report: applied, failed, drift, refused; default: all."
+        ),
+        "webhook": Text(
+            parse=_clean, description="An https:// address that takes Slack's JSON; ${NAME} is an environment variable."
+        ),
+        "command": CommandLine(description="A command that gets the event as JSON on its standard input."),
+        "timeout": whole(1, 120, "Seconds after which it is given up; default: 10."),
+    },
+    check=_no_receiver,
+)
+
+
 def _why_no_environment(name: str) -> str:
     return "" if is_environment(name) else "is not an environment name: letters, digits, '_', '.' and '-'"
 
@@ -281,9 +348,9 @@ _WINDOW = Section(
         "ttl": whole(10, 3600, "Seconds after which a lease that was not renewed may be taken over."),
         "drain": whole(0, 86_400, "Seconds that writers have to finish each time the gate becomes stricter."),
         "before": ListOf(
-            of=Command(), description="Commands that run before the first gate that stops more than schema changes."
+            of=CommandLine(), description="Commands that run before the first gate that stops more than schema changes."
         ),
-        "after": ListOf(of=Command(), description="Commands that run when the gate is open again."),
+        "after": ListOf(of=CommandLine(), description="Commands that run when the gate is open again."),
         "hook_timeout": whole(1, 3600, "Seconds after which a command is stopped and counts as failed."),
         "together": _globs("Names (globs) and tags of tables that share one window."),
         "quiet": number(
@@ -311,7 +378,7 @@ _STORES = Section(
         },
     },
 )
-_KEYS: Mapping[str, Field] = {
+_KEYS: Mapping[str, YamlField] = {
     "policies": Text(parse=_clean, description="The policy files: a file or a folder."),
     "variables": MapOf(
         of=Text(),
@@ -334,6 +401,9 @@ _KEYS: Mapping[str, Field] = {
         keys={"mask": _globs("Globs of property keys whose values reports hide.")},
         description="What reports show.",
     ),
+    "notify": ListOf(
+        of=_NOTIFY, description="Receivers of messages about applies and drift. An unmerged branch cannot set it."
+    ),
     "lint": MapOf(
         of=_LINT, why_not=_why_no_code, names={"enum": [*RULES]}, description="The severity of findings, by code."
     ),
@@ -341,7 +411,7 @@ _KEYS: Mapping[str, Field] = {
 """Every key of the top level and of an environment. A new key needs a field of its dataclass and an entry here, and
 nothing else.
 """
-_AT_THE_TOP: Mapping[str, Field] = {
+_AT_THE_TOP: Mapping[str, YamlField] = {
     "install": Section(
         make=InstallConfig,
         keys={

@@ -133,7 +133,7 @@ class Logged:
 
 
 def set_property(path: Path, key: str, value: str) -> None:
-    """Somebody else's ALTER."""
+    """Someone else's ALTER."""
     metadata = Logged(path).last("metaData")
     metadata["configuration"][key] = value
     told = {"properties": json.dumps({key: value})}
@@ -144,7 +144,7 @@ def set_property(path: Path, key: str, value: str) -> None:
 class LogEngine:
     """An ``Engine`` and a ``Catalog`` on real logs.
 
-    ``catalog`` says where catalog tables lie; ``after`` is told of each statement.
+    ``catalog`` says where catalog tables lie; ``after`` gets each statement.
     """
 
     stamp: str = ""

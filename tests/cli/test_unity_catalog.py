@@ -255,7 +255,7 @@ def test_drift_of_a_setting_of_the_catalog_is_drift(repo: Repository, cli: Cli, 
     ]
 
 
-def test_a_runtime_that_is_too_old_is_told_by_validate_explain_and_plan(
+def test_a_runtime_that_is_too_old_is_reported_by_validate_explain_and_plan(
     repo: Repository, cli: Cli, databricks: UnityServer
 ) -> None:
     config = repo.root / "tablectl.yaml"

@@ -7,13 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tablectl.model.plan import Plan
+from tablectl.model.plan import Plan, Refusal
 from tablectl.model.table_loss import StatementLoss, TableLoss
 from tablectl.reports.context import Context
-from tablectl.reports.html import plan_html
-from tablectl.reports.plan_markdown import plan_markdown
-from tablectl.reports.plan_text import plan_text
 from tablectl.reports.style import Style
+from tests.reports.rendered import plan_html, plan_markdown, plan_text
 
 SUNDAY = datetime(2026, 11, 22, 10, 15, tzinfo=UTC)
 QUIET = 6 * 24 + 4
@@ -42,7 +40,7 @@ def flat(text: str) -> str:
 def test_text_tells_now_and_the_quietest_hour(one: Plan) -> None:
     text = flat(plan_text(one, Style(width=200), now=SUNDAY))
     assert text.count(SAID) == 2  # of the table, and of its statement
-    assert f"- expected loss {SAID}" in text
+    assert f"expected loss {SAID}" in text
 
 
 def test_without_a_clock_it_tells_the_busiest_hour_instead(one: Plan) -> None:
@@ -66,7 +64,7 @@ def test_too_few_writes_are_said(one: Plan) -> None:
     plan = replace(one, tables=(replace(one.tables[0], loss=unknown),))
     text = flat(plan_text(plan, Style(width=200), now=SUNDAY))
     assert "cannot tell: 12 writes in 30 days, and at least 30 are needed" in text
-    assert "- expected loss" not in text
+    assert "expected loss now" not in text
 
 
 def test_less_than_a_day_has_no_quietest_hour(one: Plan) -> None:
@@ -90,9 +88,15 @@ def test_equal_tables_are_added_up(one: Plan) -> None:
     assert "expected loss now (Sunday 10:00–11:00 UTC): 6.3 failed writes, 421 s of work" in text
 
 
-def test_long_work_is_told_in_hours(one: Plan) -> None:
+def test_long_work_is_reported_in_hours(one: Plan) -> None:
     table = one.tables[0]
     assert table.loss is not None
     long = replace(table.loss, seconds=(9000.0,) * 168)
     text = flat(plan_text(replace(one, tables=(replace(table, loss=long),)), Style(width=200), now=SUNDAY))
     assert "2.5 h of work" in text
+
+
+def test_a_refused_table_costs_nothing(one: Plan) -> None:
+    refusal = Refusal(change="clustering", reason="this runtime has no such statement", fix="use a newer one")
+    table = replace(one.tables[0], refusals=(refusal,), statements=())
+    assert "expected loss" not in plan_text(replace(one, tables=(table,)), Style(), now=SUNDAY)

@@ -19,8 +19,9 @@ from tablectl.model.lint_rules import RULES as CODES
 from tablectl.model.plan import Finding, Plan, Refusal
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
-from tablectl.reports.sarif import MOST, RULES, plan_sarif, problems_sarif, run_sarif
+from tablectl.reports.sarif import MOST, RULES, problems_sarif
 from tests.reports.hostile import EVIL, TEXTS
+from tests.reports.rendered import plan_sarif, run_sarif
 from tests.reports.test_plan_markdown import hostile_plan, many
 
 Golden = Callable[[str, str], None]
@@ -163,7 +164,7 @@ def test_what_the_repository_ignores_is_suppressed_with_its_reason(plan: Plan) -
     assert result["level"] == "note"
 
 
-def test_an_error_of_lint_is_told_once(plan: Plan) -> None:
+def test_an_error_of_lint_is_reported_once(plan: Plan) -> None:
     finding = Finding(code="L006", severity="error", message="short", about="isolation")
     refusal = Refusal(change="isolation", reason="short", fix="longer", condition="L006")
     told = replace(plan, tables=(replace(plan.tables[0], findings=(finding,), refusals=(refusal,)),))
