@@ -27,6 +27,10 @@ _NOT_IN_PARQUET = frozenset(" ,;{}()\n\t=")
 """Characters that a column name must not contain if data files use the same name."""
 
 
+_MAPPING_METADATA = '"delta.columnMapping.'
+"""How the keys of a mapped column begin in the text of a schema."""
+
+
 class ColumnMapping(WordAttribute):
     """The attribute ``column_mapping``."""
 
@@ -76,6 +80,14 @@ def _against_mapping(change: Change, live: LiveTable, target: ChangeTarget) -> I
             fix="leave `column_mapping` out: columns can be renamed and dropped as they are; "
             "or apply `column_mapping: none` with `rewrite: allowed` first",
             condition="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
+        )
+    elif _MAPPING_METADATA in live.schema.text:
+        yield Refusal(
+            change=change.id,
+            reason="columns of the table already have ids or physical names, although its columns are not mapped: "
+            "an old version of Delta left them there, and mapping by them could read the wrong columns",
+            fix="copy the table (CREATE TABLE … AS SELECT), or leave the mapping off",
+            condition="DELTA_ENABLING_COLUMN_MAPPING_DISALLOWED_WHEN_COLUMN_MAPPING_METADATA_ALREADY_EXISTS",
         )
     if is_true(target.property(live, keys.MANIFEST)):
         yield Refusal(

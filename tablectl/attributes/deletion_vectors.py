@@ -89,6 +89,14 @@ class DeletionVectors(WordAttribute):
                 fix="declare `uniform: none` too, or leave deletion vectors off",
                 condition="DELTA_ICEBERG_COMPAT_VIOLATION.DELETION_VECTORS_SHOULD_BE_DISABLED",
             )
+        formats = (target.property(live, keys.UNIFORM_FORMATS) or "").lower().split(",")
+        if change.after == "enabled" and "hudi" in {each.strip() for each in formats}:
+            return Refusal(
+                change=change.id,
+                reason="the table is readable as Hudi, whose readers do not know deletion vectors",
+                fix=f"take hudi out of {keys.UNIFORM_FORMATS} yourself, or leave deletion vectors off",
+                condition="DELTA_UNIVERSAL_FORMAT_VIOLATION",
+            )
         return None
 
     def act(self, change: Change, basis: Basis) -> Action:

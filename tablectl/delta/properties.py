@@ -76,6 +76,16 @@ def _one_of(*words: str) -> Callable[[str], str]:
     return parse
 
 
+def _format_version(text: str) -> tuple[int, ...]:
+    """Delta writes by the newest version that it knows up to this one, so the text must name one from 1.0.0 on
+    (``ParquetFormatVersion.resolve``).
+    """
+    match = re.fullmatch(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})", text)
+    if match is None or int(match[1]) < 1:
+        raise ValueError("needs a version of the Parquet format with three numbers, such as 2.12.0")
+    return tuple(map(int, match.groups()))
+
+
 def _text(text: str) -> str:
     return text
 
@@ -139,14 +149,14 @@ _PROPERTIES = (
     PropertyType("delta.dataSkippingStringPrefixLength", _whole(0)),
     PropertyType(keys.DELETED_FILE_RETENTION, parse_interval),
     PropertyType(keys.TRUNCATION_RETENTION, parse_interval),
-    PropertyType("delta.enableChangeDataFeed", parse_boolean, default="false", feature="changeDataFeed"),
+    PropertyType(keys.CHANGE_DATA_FEED, parse_boolean, default="false", feature="changeDataFeed"),
     PropertyType(keys.LOG_CLEANUP, parse_boolean),
     PropertyType("delta.enableFullRetentionRollback", parse_boolean),
     PropertyType(keys.IN_COMMIT_TIMESTAMPS, parse_boolean, feature="inCommitTimestamp"),
     PropertyType("delta.enableTypeWidening", parse_boolean, feature="typeWidening"),
     PropertyType("delta.enableVariantShredding", parse_boolean, _OPEN_SOURCE, feature="variantShredding-preview"),
     PropertyType(keys.LOG_RETENTION, parse_interval),
-    PropertyType("delta.parquet.format.version", dialects=_OPEN_SOURCE),
+    PropertyType("delta.parquet.format.version", _format_version, _OPEN_SOURCE),
     PropertyType("delta.randomPrefixLength", _whole(1)),
     PropertyType("delta.randomizeFilePrefixes", parse_boolean),
     PropertyType("delta.sampleRetentionDuration", parse_interval),
@@ -160,7 +170,7 @@ _BY_KEY: Mapping[tuple[str, str], PropertyType] = MappingProxyType(
     {(dialect, known.key.lower()): known for known in _PROPERTIES for dialect in known.dialects}
 )
 
-ALIASES: Mapping[str, str] = MappingProxyType({"delta.enablechangedatacapture": "delta.enableChangeDataFeed"})
+ALIASES: Mapping[str, str] = MappingProxyType({"delta.enablechangedatacapture": keys.CHANGE_DATA_FEED})
 """Folded old names of keys → current names; Delta reads both."""
 
 _SWITCHES: Mapping[tuple[str, str], str] = MappingProxyType(

@@ -6,13 +6,17 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import TypeVar
 
 from tablectl.delta.names import TableName
+from tablectl.log.clustering_state import find_clustering_state
+from tablectl.log.file_counts import replay
 from tablectl.log.history import History
 from tablectl.log.listing import Segment
 from tablectl.log.managed import CatalogLog, differences, managed_live_table, open_log
 from tablectl.log.open_version import commits_between, read_twice, with_version
 from tablectl.log.parallel import in_order, threads_for
+from tablectl.log.partition_layout import measure_layout
 from tablectl.log.state import State, find_state
 from tablectl.log.table_facts import check_properties, check_protocol, frozen, read_clustering, read_schema
 from tablectl.log.truncation import find_truncation
@@ -27,6 +31,7 @@ from tablectl.storage.table_log import TableLog
 MOST_FILES = 200_000
 """The maximum number of files for which a layout is measured."""
 
+_Taken = TypeVar("_Taken")
 _DEFAULT = StoreOptions()
 _NO_CACHE = NoCache()
 
@@ -40,6 +45,44 @@ class ReadRequest:
     name: TableName
     location: str
     depth: Callable[[LiveTable], Depth]
+
+
+@dataclass(frozen=True, slots=True)
+class _Extent:
+    """What is to be read of one table."""
+
+    version: int | None = None
+    """By default the newest."""
+    look_back: int = LOOK_BACK
+    """The maximum look-back of the request."""
+    ahead: int = 1
+    """The number of commits that it certainly needs."""
+
+
+_NEWEST = _Extent()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A table that was just read."""
+
+    position: int
+    """The place of its request, from 0."""
+    table: LiveTable
+    history: History | None
+    """What was read of its log; ``None`` if its catalog alone was asked."""
+    stores: Stores
+
+
+Take = Callable[[Reading], _Taken]
+
+
+def _only_table(reading: Reading) -> LiveTable:
+    return reading.table
+
+
+def _table_itself(table: LiveTable, _history: History | None) -> LiveTable:
+    return table
 
 
 def read_table(
@@ -59,7 +102,7 @@ def read_table(
     look_back = depth.look_back
     with Stores(options) as stores:
         request = ReadRequest(name, location, lambda _table: depth)
-        return _read_table(stores, request, cache, version, look_back=look_back, ahead=max(look_back, 1))
+        return _read_table(stores, request, cache, _table_itself, _Extent(version, look_back, max(look_back, 1)))
 
 
 def read_many(
@@ -74,18 +117,35 @@ def read_many(
     ``threads`` is the number of tables that are read in parallel; by default it depends on where they lie. ``cache``
     keeps the commits that show who writes the tables.
     """
+    yield from read_each(requests, _only_table, threads=threads, cache=cache, options=options)
+
+
+def read_each(
+    requests: Iterable[ReadRequest],
+    take: Take[_Taken],
+    *,
+    threads: int | None = None,
+    cache: CommitCache = _NO_CACHE,
+    options: StoreOptions = _DEFAULT,
+) -> Generator[_Taken | LiveError, None, None]:
+    """What ``take`` makes of each table, as ``read_many``. It runs where the table was read, with all that was read of
+    its log. It can run again, if the log changed meanwhile.
+    """
     asked = list(requests)
     if threads is None:
         threads = threads_for((request.location for request in asked), options)
     with Stores(options) as stores:
 
-        def one(request: ReadRequest) -> LiveTable | LiveError:
+        def one(item: tuple[int, ReadRequest]) -> _Taken | LiveError:
+            position, request = item
             try:
-                return _read_table(stores, request, cache)
+                return _read_table(
+                    stores, request, cache, lambda table, history: take(Reading(position, table, history, stores))
+                )
             except LiveError as error:
                 return error
 
-        with closing(in_order(one, asked, threads)) as found:
+        with closing(in_order(one, list(enumerate(asked)), threads)) as found:
             yield from found
 
 
@@ -141,19 +201,21 @@ def _read_table(
     stores: Stores,
     request: ReadRequest,
     cache: CommitCache,
-    version: int | None = None,
-    *,
-    look_back: int = LOOK_BACK,
-    ahead: int = 1,
-) -> LiveTable:
-    """``look_back`` is the maximum look-back of the request, ``ahead`` the number of commits that it
-    certainly needs.
-    """
+    take: Callable[[LiveTable, History | None], _Taken],
+    extent: _Extent = _NEWEST,
+) -> _Taken:
+    """``take`` is what to make of the table."""
+    version, look_back = extent.version, extent.look_back
     managed = stores.managed(request.location)
     if managed is not None and version is None:
-        return _read_managed(stores, request, managed, look_back, cache)
+        return take(_read_managed(stores, request, managed, look_back, cache), None)
     log = open_log(stores, request.location, managed)
-    return with_version(log, version, look_back, lambda wanted: _read_version(request, log, wanted, ahead, cache))
+
+    def read(wanted: Segment) -> _Taken:
+        history = History(log, wanted)
+        return take(_read_version(request, history, extent.ahead, cache), history)
+
+    return with_version(log, version, look_back, read)
 
 
 def _read_managed(
@@ -186,27 +248,28 @@ def _deep_managed(table: LiveTable, log: TableLog, wanted: Segment, depth: Depth
     return _deepened(counted, depth, history, cache)
 
 
-def _read_version(request: ReadRequest, log: TableLog, wanted: Segment, ahead: int, cache: CommitCache) -> LiveTable:
-    history = History(log, wanted)
-    history.read_ahead(wanted.version, ahead)
-    history.read_checksum_ahead(wanted.version)
+def _read_version(request: ReadRequest, history: History, ahead: int, cache: CommitCache) -> LiveTable:
+    history.read_ahead(history.segment.version, ahead)
+    history.read_checksum_ahead(history.segment.version)
     table = table_of(request.name, history)
     return _deepened(table, request.depth(table), history, cache)
 
 
-def table_of(name: TableName, history: History) -> LiveTable:
-    """The table in the log, without a history. Raises ``LiveError`` if the log is not sufficient."""
+def table_of(name: TableName, history: History, *, known_first: bool = False) -> LiveTable:
+    """The table in the log, without a history. Raises ``LiveError`` if the log is not sufficient. ``known_first`` as in
+    ``find_state``.
+    """
     try:
-        return _interpreted(name, history)
+        return _interpreted(name, history, find_state(history, known_first=known_first))
     except LiveError:
         # A damaged checksum can contain nonsense. If the checksum is not the cause, the commits give the same error.
         if not history.doubt_checksums():
             raise
-        return _interpreted(name, history)
+        return _interpreted(name, history, find_state(history))
 
 
-def _interpreted(name: TableName, history: History) -> LiveTable:
-    log, state = history.log, find_state(history)
+def _interpreted(name: TableName, history: History, state: State) -> LiveTable:
+    log = history.log
     check_protocol(state.protocol, log.location, through_catalog=isinstance(log, CatalogLog))
     if not isinstance(log, CatalogLog):
         check_properties(state.metadata, log.location)
@@ -239,20 +302,12 @@ def _counted(state: State) -> tuple[int | None, int | None, int | None]:
 
 def _deepened(table: LiveTable, depth: Depth, history: History, cache: CommitCache) -> LiveTable:
     if depth.counts and None in {table.files, table.bytes, table.vectors}:
-        # Only these branches need pyarrow, which is slow to import.
-        from tablectl.log.file_counts import replay  # noqa: PLC0415
-
         total = replay(history.log, history.segment)
         table = replace(table, files=total.files, bytes=total.bytes, vectors=total.vectors)
     if depth.layout and table.partition_columns and (table.files or 0) <= MOST_FILES:
-        from tablectl.log.partition_layout import measure_layout  # noqa: PLC0415  # pyarrow, as above
-
         layout = measure_layout(history.log, history.segment, table.partition_columns, table.schema, MOST_FILES)
         table = replace(table, layout=layout)
     if depth.marks is not None:
-        # pyarrow, as above
-        from tablectl.log.clustering_state import find_clustering_state  # noqa: PLC0415
-
         table = replace(table, marks=find_clustering_state(history), optimize=depth.marks)
     if depth.truncation:
         table = replace(table, truncation=find_truncation(table, history))

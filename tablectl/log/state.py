@@ -50,9 +50,14 @@ class StateFindings:
         return self.clustering is not None or not self.protocol.has("clustering")
 
 
-def find_state(history: History) -> State:
-    """Walks a segment. Raises ``LiveError`` if a file is damaged, or if the log does not define the table."""
+def find_state(history: History, *, known_first: bool = False) -> State:
+    """Walks a segment. Raises ``LiveError`` if a file is damaged, or if the log does not define the table.
+
+    With ``known_first``, commits that were read before are used before a checksum is read. The state then has none.
+    """
     segment = history.segment
+    if known_first and (state := _known_state(history)):
+        return state
     newest = history.checksum(segment.version)
     findings = StateFindings()
     if segment.version in segment.files.commits:
@@ -70,6 +75,23 @@ def find_state(history: History) -> State:
             "the log is damaged: every Delta table has one in its first commit",
         )
     return State(findings.protocol, findings.metadata, findings.clustering, newest)
+
+
+def _known_state(history: History) -> State | None:
+    """The state from commits that were read before; ``None`` if they are not sufficient, or if only a checksum counts
+    the deletion vectors.
+    """
+    findings = StateFindings()
+    for version in range(history.segment.version, history.segment.base, -1):
+        if not history.known(version):
+            return None
+        findings.take(history.commit(version))
+        if findings.complete:
+            break
+    if not findings.complete or findings.protocol is None or findings.metadata is None:
+        return None
+    vectors = findings.protocol.has("deletionVectors")
+    return None if vectors else State(findings.protocol, findings.metadata, findings.clustering, None)
 
 
 def _walk(history: History, findings: StateFindings) -> None:

@@ -122,7 +122,7 @@ def _listed(history: History) -> LogFiles:
     """A listing that reaches as far back as commits are read."""
     files, top = history.segment.files, history.segment.version
     start = max(top - MOST_COMMITS, 0)
-    if start in files.commits or 0 in files.commits:
+    if files.whole or start in files.commits or 0 in files.commits:
         return files
     return parse_listing(history.log.names(f"{start:020d}" if start else ""))
 

@@ -35,6 +35,11 @@ class DiskLog:
         if not Path(location).is_dir():
             raise LiveError(f"{location}: no such directory")
 
+    @property
+    def parallel(self) -> bool:
+        """Always false: the disk answers faster than threads can switch."""
+        return False
+
     def file(self, name: str) -> str:
         """As ``TableLog.file``."""
         return f"{self.location}/{LOG}/{name}"
@@ -59,6 +64,10 @@ class DiskLog:
         except VanishedError:
             pass
         return names, folders
+
+    def few_names(self) -> list[str]:
+        """As ``TableLog.few_names``. A directory is listed whole in any case."""
+        return self.names()
 
     def check_sizes(self, names: Iterable[str]) -> None:
         """As ``TableLog.check_sizes``."""
