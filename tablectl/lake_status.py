@@ -119,7 +119,7 @@ def _read(
         changes = diff(spec.policy, live) if is_managed else ()
         return BlameQuery(live, questions(changes), options.look_back) if changes else None
 
-    for done, found in enumerate(read_and_blame(requests, asks, cache=project.commits, options=project.stores)):
+    for done, found in enumerate(read_and_blame(requests, asks, cache=project.cache, options=project.stores)):
         on_read(done + 1, len(placed))
         spec, where, is_managed = placed[done]
         if isinstance(found, LiveError):

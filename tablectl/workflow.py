@@ -29,7 +29,7 @@ from tablectl.leases.clock import Clock, SystemClock
 from tablectl.leases.owner import current_owner
 from tablectl.log.blame import MOST_COMMITS, BlameQuery, read_and_blame
 from tablectl.log.reader import ReadRequest, read_commits, read_many, read_table
-from tablectl.log.write_history import MemoryCache
+from tablectl.log.table_cache import MemoryCache
 from tablectl.model.errors import EngineError, ExitCode, LiveError, PlanFileError, one_line
 from tablectl.model.plan import Plan, TableFailure, TablePlan
 from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
@@ -121,7 +121,7 @@ def find_drift(
         return BlameQuery(live, questions(changes), look_back) if differs else None
 
     requests = [ReadRequest(spec.name, location, _with_catalog(spec)) for spec, location in located.tables]
-    results = read_and_blame(requests, asks, cache=project.commits, options=project.stores)
+    results = read_and_blame(requests, asks, cache=project.cache, options=project.stores)
     for done, ((spec, _), found) in enumerate(zip(located.tables, results, strict=True)):
         on_read(done + 1, len(located.tables))
         if isinstance(found, LiveError):
@@ -275,7 +275,7 @@ def _read_as(
 ) -> Iterator[tuple[TableSpec, LiveTable]]:
     """The live tables, each read to the depth that ``depth_of`` returns."""
     requests = (ReadRequest(spec.name, location, depth_of(spec)) for spec, location in located.tables)
-    for done, found in enumerate(read_many(requests, cache=project.commits, options=project.stores)):
+    for done, found in enumerate(read_many(requests, cache=project.cache, options=project.stores)):
         on_read(done + 1, len(located.tables))
         spec, _ = located.tables[done]
         if isinstance(found, LiveError):

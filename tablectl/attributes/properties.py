@@ -97,7 +97,7 @@ def _against_manifest(change: Change, live: LiveTable, target: ChangeTarget) -> 
         return Refusal(
             change=change.id,
             reason=f"the table maps its columns by {mode}, and readers of symlink manifests do not know the names in "
-            "the data files; Delta reports that only after its commit, and then on every other commit too",
+            "the data files; Delta takes the property, and then every write fails after its commit",
             fix="declare `column_mapping: none` and apply that first, or leave the manifests off",
             condition="DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING",
         )

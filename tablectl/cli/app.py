@@ -116,7 +116,7 @@ VarOpt = Annotated[
 ]
 NoCacheOpt = Annotated[
     bool,
-    typer.Option("--no-cache", help="Read the commits of the last 30 days again instead of using the cache."),
+    typer.Option("--no-cache", help="Read every table from its log alone, and keep nothing for the next command."),
 ]
 TableArg = Annotated[
     str, typer.Argument(metavar="TABLE", help="Table identifier, as in policies.", autocompletion=complete.tables)
@@ -290,6 +290,7 @@ def lint(
     var: VarOpt = None,
     env: EnvOpt = None,
     format: LintFormatOpt = ReportFormat.TEXT,  # noqa: A002
+    no_cache: NoCacheOpt = False,
     remote: RemoteOpt = None,
 ) -> int:
     """Check tables for risky settings. Every table is checked, changed or not.
@@ -298,7 +299,7 @@ def lint(
     """
     from tablectl.cli.lint import lint_command  # noqa: PLC0415
 
-    request = _request(paths, var, env, remote, (select, tag, exclude))
+    request = replace(_request(paths, var, env, remote, (select, tag, exclude)), no_cache=no_cache)
     return lint_command(request, ctx.obj, format)
 
 
@@ -401,7 +402,6 @@ def apply(
         bool,
         typer.Option("--require-signature", help="Refuse a plan without a signature of one of `signatures.signers`."),
     ] = False,
-    no_cache: NoCacheOpt = False,
 ) -> int:
     """Run a plan in one protected window.
 
@@ -423,7 +423,7 @@ def apply(
         raise UsageError("--require-signature is for a saved plan", "for example: apply p.json --require-signature")
     request = _request(policies, var, env, remote, (select, tag, exclude))
     bounds = max_tables, size("--max-bytes", max_bytes)
-    request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=no_cache, verbose=verbose)
+    request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=True, verbose=verbose)
     reports = ReportFiles.of(format, report, saved[0] if saved else None)
     reasons = reason("--proceed", proceed), reason("--override", override)
     options = ApplyOptions(yes, *reasons, wait, watch, without_policies, require_signature)
@@ -450,6 +450,7 @@ def drift(
     format: FormOpt = ReportFormat.TEXT,  # noqa: A002
     report: ReportOpt = None,
     verbose: VerboseOpt = False,
+    no_cache: NoCacheOpt = False,
     remote: RemoteOpt = None,
 ) -> int:
     """Show differences from the policies and the commit that caused each. Exits with code 2 if there are any.
@@ -460,7 +461,7 @@ def drift(
 
     if yes and not adopt:
         raise UsageError("--yes needs --adopt", "add --adopt, or leave --yes out")
-    request = replace(_request(paths, var, env, remote, (select, tag, exclude)), verbose=verbose)
+    request = replace(_request(paths, var, env, remote, (select, tag, exclude)), verbose=verbose, no_cache=no_cache)
     return drift_command(request, ctx.obj, ReportFiles.of(format, report), DriftOptions(look_back, adopt, yes))
 
 
@@ -542,6 +543,7 @@ def import_(
     var: VarOpt = None,
     env: EnvOpt = None,
     format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
+    no_cache: NoCacheOpt = False,
     remote: RemoteOpt = None,
 ) -> int:
     """Write policies from live tables. A plan of these policies has no changes.
@@ -552,7 +554,8 @@ def import_(
 
     target = None if output is None or str(output) == "-" else output
     options = ImportOptions(tuple(tables or ()), everything, target, force)
-    return import_command(_request(None, var, env, remote), ctx.obj, format, options)
+    request = replace(_request(None, var, env, remote), no_cache=no_cache)
+    return import_command(request, ctx.obj, format, options)
 
 
 @app.command()
@@ -703,6 +706,7 @@ def status(
     env: EnvOpt = None,
     format: TableFormatOpt = ReportFormat.TEXT,  # noqa: A002
     report: ReportOpt = None,
+    no_cache: NoCacheOpt = False,
     remote: RemoteOpt = None,
 ) -> int:
     """Show the state of every table: policy, drift, last apply, protocol, debt, retention.
@@ -714,7 +718,7 @@ def status(
     reports = ReportFiles.of(format, [*(report or ()), *([html] if html else [])])
     for _, each in reports.files:
         check_format("status", each, OF_STATUS)
-    request = _request(None, var, env, remote, (select, tag, exclude))
+    request = replace(_request(None, var, env, remote, (select, tag, exclude)), no_cache=no_cache)
     asked = StatusRequest(tuple(tables or ()), everything, debt, look_back, parquet, to)
     return status_command(request, ctx.obj, reports, asked)
 

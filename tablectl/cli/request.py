@@ -41,7 +41,7 @@ class CommandRequest:
     verbose: bool = False
     """Whether text shows each table in full, instead of groups of equal changes."""
     no_cache: bool = False
-    """Whether all commits are read again, instead of those that are not in the user's cache."""
+    """Whether tables are read from their logs alone. An apply does so always."""
 
     def open(self, out: Output, plan: Plan | None = None) -> Project:
         """The repository in the current directory, in the environment of a saved plan if there is one. Raises as

@@ -11,7 +11,7 @@ from tablectl.log.listing import GapError, LogFiles, parse_listing, segment
 from tablectl.log.managed import open_log
 from tablectl.log.open_version import ListingGapError, read_twice
 from tablectl.log.reader import Reading, ReadRequest, read_each, table_of
-from tablectl.log.write_history import CommitCache, NoCache
+from tablectl.log.table_cache import NoCache, TableCache
 from tablectl.model.errors import LiveError
 from tablectl.model.plan import Value
 from tablectl.model.table import LOOK_BACK, Commit, LiveTable
@@ -77,7 +77,7 @@ def read_and_blame(
     requests: Iterable[ReadRequest],
     asks: Asks,
     *,
-    cache: CommitCache = _NO_CACHE,
+    cache: TableCache = _NO_CACHE,
     options: StoreOptions = _DEFAULT,
 ) -> Generator[tuple[LiveTable, BlameResult | None] | LiveError, None, None]:
     """Each table with the answers about it, in the order of the requests, in one pass: what was read of a table's log

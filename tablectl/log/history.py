@@ -125,6 +125,12 @@ class History:
                 return
             yield commit
 
+    def on(self, wanted: Segment) -> History:
+        """Another segment of the same log, sharing everything that was read."""
+        other = copy(self)
+        other.segment = wanted
+        return other
+
     def relisted(self, files: LogFiles) -> History:
         """The same version, with another listing of its log."""
         other = copy(self)

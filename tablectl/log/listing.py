@@ -58,11 +58,13 @@ class Segment:
     version: int
     checkpoint: Checkpoint | None
     files: LogFiles
+    known: int = -1
+    """A version whose state is known without its files, instead of a checkpoint; -1 if there is none."""
 
     @property
     def base(self) -> int:
-        """The version of the checkpoint, -1 without one."""
-        return self.checkpoint.version if self.checkpoint else -1
+        """The version of the checkpoint, or the known one; -1 without them."""
+        return self.checkpoint.version if self.checkpoint else self.known
 
 
 def commit_name(version: int) -> str:

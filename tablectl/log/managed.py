@@ -122,6 +122,10 @@ class CatalogLog:
         """As ``TableLog.check_sizes``."""
         self.log.check_sizes(map(self._stored, names))
 
+    def identity(self, name: str) -> str:
+        """As ``TableLog.identity``."""
+        return self.log.identity(name)
+
     def exists(self) -> bool:
         """As ``TableLog.exists``."""
         return self.log.exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -12,18 +13,20 @@ from tablectl.delta.names import TableName
 from tablectl.log.clustering_state import find_clustering_state
 from tablectl.log.file_counts import replay
 from tablectl.log.history import History
-from tablectl.log.listing import Segment
+from tablectl.log.listing import GapError, LogFiles, Segment, commit_name, parse_listing, segment
 from tablectl.log.managed import CatalogLog, differences, managed_live_table, open_log
 from tablectl.log.open_version import commits_between, read_twice, with_version
 from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.partition_layout import measure_layout
 from tablectl.log.state import State, find_state
+from tablectl.log.table_cache import KnownState, NoCache, TableCache
 from tablectl.log.table_facts import check_properties, check_protocol, frozen, read_clustering, read_schema
 from tablectl.log.truncation import find_truncation
-from tablectl.log.write_history import CommitCache, NoCache, with_write_history
+from tablectl.log.write_history import with_write_history
 from tablectl.model.errors import LiveError
 from tablectl.model.managed_table import ManagedTable
 from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
+from tablectl.model.text import printable
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.table_log import TableLog
@@ -33,6 +36,7 @@ MOST_FILES = 200_000
 
 _Taken = TypeVar("_Taken")
 _DEFAULT = StoreOptions()
+_log = logging.getLogger(__name__)
 _NO_CACHE = NoCache()
 
 
@@ -91,7 +95,7 @@ def read_table(
     depth: Depth = WITH_HISTORY,
     *,
     version: int | None = None,
-    cache: CommitCache = _NO_CACHE,
+    cache: TableCache = _NO_CACHE,
     options: StoreOptions = _DEFAULT,
 ) -> LiveTable:
     """The table at a version, by default the newest. ``cache`` as in ``read_many``.
@@ -109,7 +113,7 @@ def read_many(
     requests: Iterable[ReadRequest],
     *,
     threads: int | None = None,
-    cache: CommitCache = _NO_CACHE,
+    cache: TableCache = _NO_CACHE,
     options: StoreOptions = _DEFAULT,
 ) -> Generator[LiveTable | LiveError, None, None]:
     """Reads many tables in the order of the requests. The result for an unreadable table is its error.
@@ -125,7 +129,7 @@ def read_each(
     take: Take[_Taken],
     *,
     threads: int | None = None,
-    cache: CommitCache = _NO_CACHE,
+    cache: TableCache = _NO_CACHE,
     options: StoreOptions = _DEFAULT,
 ) -> Generator[_Taken | LiveError, None, None]:
     """What ``take`` makes of each table, as ``read_many``. It runs where the table was read, with all that was read of
@@ -145,8 +149,11 @@ def read_each(
             except LiveError as error:
                 return error
 
-        with closing(in_order(one, list(enumerate(asked)), threads)) as found:
-            yield from found
+        try:
+            with closing(in_order(one, list(enumerate(asked)), threads)) as found:
+                yield from found
+        finally:
+            cache.flush()
 
 
 def read_commits(
@@ -200,7 +207,7 @@ def _lately(commits: Iterable[Commit], within: timedelta | None) -> Iterator[Com
 def _read_table(
     stores: Stores,
     request: ReadRequest,
-    cache: CommitCache,
+    cache: TableCache,
     take: Callable[[LiveTable, History | None], _Taken],
     extent: _Extent = _NEWEST,
 ) -> _Taken:
@@ -210,6 +217,9 @@ def _read_table(
     if managed is not None and version is None:
         return take(_read_managed(stores, request, managed, look_back, cache), None)
     log = open_log(stores, request.location, managed)
+    kept = _read_kept(request, log, cache) if version is None else None
+    if kept is not None:
+        return take(*kept)
 
     def read(wanted: Segment) -> _Taken:
         history = History(log, wanted)
@@ -218,8 +228,61 @@ def _read_table(
     return with_version(log, version, look_back, read)
 
 
+def _read_kept(request: ReadRequest, log: TableLog, cache: TableCache) -> tuple[LiveTable, History] | None:
+    """The table from what the cache has, if that is still right."""
+    known = cache.state(log.location)
+    try:
+        return _read_known(request, log, known, cache) if known else None
+    except (LiveError, GapError) as error:  # the log itself says what is wrong, if anything is
+        _log.debug("%s: not read from the cache: %s", printable(log.location), error)
+        return None
+
+
+def _read_known(
+    request: ReadRequest, log: TableLog, known: KnownState, cache: TableCache
+) -> tuple[LiveTable, History] | None:
+    """The table from a kept state, at the cost of a listing and of the commits since then; ``None`` if the log is no
+    longer the one that the state was read from. Raises ``LiveError`` if it cannot be read.
+    """
+    files = _files_since(log, known.version)
+    identity = log.identity(commit_name(known.version))
+    newest = max(files.commits, default=-1)
+    unbroken = all(version in files.commits for version in range(known.version, newest + 1))
+    if not identity or identity != known.identity or not unbroken or files.staged > newest:
+        return None
+    history, state = History(log, Segment(newest, None, files, known.version)), known.state
+    if newest > known.version:
+        history.read_ahead(newest, newest - known.version)
+        state = find_state(history, before=known.state)
+    table = _interpreted(request.name, history, state)
+    depth = request.depth(table)
+    if depth != Depth():
+        whole = files if files.whole else parse_listing(log.names(), whole=True)
+        history = history.on(segment(whole, newest))
+        table = _deepened(table, depth, history, cache)
+    if newest > known.version:
+        _keep(history, state, cache)
+    return table, history
+
+
+def _files_since(log: TableLog, version: int) -> LogFiles:
+    """The files from a version on, or all of them where that costs no more."""
+    if log.parallel:
+        return parse_listing(log.names(f"{version:020d}"))
+    return parse_listing(log.names(), whole=True)
+
+
+def _keep(history: History, state: State, cache: TableCache) -> None:
+    """Keeps a state for the next read, if its version can be recognized then."""
+    log, version = history.log, history.segment.version
+    if version in history.segment.files.commits and not isinstance(log, CatalogLog):
+        identity = log.identity(commit_name(version))
+        if identity:
+            cache.keep(log.location, KnownState(version, identity, state))
+
+
 def _read_managed(
-    stores: Stores, request: ReadRequest, managed: ManagedTable, look_back: int, cache: CommitCache
+    stores: Stores, request: ReadRequest, managed: ManagedTable, look_back: int, cache: TableCache
 ) -> LiveTable:
     """The state from the catalog's answer alone; the log is read only if more is asked for, and then compared.
 
@@ -239,7 +302,7 @@ def _read_managed(
         return replace(table, catalog=replace(table.catalog, unread=error.message))
 
 
-def _deep_managed(table: LiveTable, log: TableLog, wanted: Segment, depth: Depth, cache: CommitCache) -> LiveTable:
+def _deep_managed(table: LiveTable, log: TableLog, wanted: Segment, depth: Depth, cache: TableCache) -> LiveTable:
     history = History(log, wanted)
     logged = table_of(table.name, history)
     assert table.catalog is not None
@@ -248,10 +311,11 @@ def _deep_managed(table: LiveTable, log: TableLog, wanted: Segment, depth: Depth
     return _deepened(counted, depth, history, cache)
 
 
-def _read_version(request: ReadRequest, history: History, ahead: int, cache: CommitCache) -> LiveTable:
+def _read_version(request: ReadRequest, history: History, ahead: int, cache: TableCache) -> LiveTable:
     history.read_ahead(history.segment.version, ahead)
     history.read_checksum_ahead(history.segment.version)
-    table = table_of(request.name, history)
+    table, state = _state_of(request.name, history)
+    _keep(history, state, cache)
     return _deepened(table, request.depth(table), history, cache)
 
 
@@ -259,13 +323,19 @@ def table_of(name: TableName, history: History, *, known_first: bool = False) ->
     """The table in the log, without a history. Raises ``LiveError`` if the log is not sufficient. ``known_first`` as in
     ``find_state``.
     """
+    return _state_of(name, history, known_first=known_first)[0]
+
+
+def _state_of(name: TableName, history: History, *, known_first: bool = False) -> tuple[LiveTable, State]:
     try:
-        return _interpreted(name, history, find_state(history, known_first=known_first))
+        state = find_state(history, known_first=known_first)
+        return _interpreted(name, history, state), state
     except LiveError:
         # A damaged checksum can contain nonsense. If the checksum is not the cause, the commits give the same error.
         if not history.doubt_checksums():
             raise
-        return _interpreted(name, history, find_state(history))
+        state = find_state(history)
+        return _interpreted(name, history, state), state
 
 
 def _interpreted(name: TableName, history: History, state: State) -> LiveTable:
@@ -293,14 +363,12 @@ def _interpreted(name: TableName, history: History, state: State) -> LiveTable:
 
 
 def _counted(state: State) -> tuple[int | None, int | None, int | None]:
-    """Files, bytes and vectors, if the checksum and the protocol determine them."""
-    checksum = state.checksum
+    """Files, bytes and vectors, if the state and the protocol determine them."""
     # No file has a deletion vector without the feature: DROP FEATURE purges them before it removes the feature.
-    vectors = 0 if not state.protocol.has("deletionVectors") else checksum.vectors if checksum else None
-    return (checksum.files, checksum.bytes, vectors) if checksum else (None, None, vectors)
+    return state.files, state.bytes, state.vectors if state.protocol.has("deletionVectors") else 0
 
 
-def _deepened(table: LiveTable, depth: Depth, history: History, cache: CommitCache) -> LiveTable:
+def _deepened(table: LiveTable, depth: Depth, history: History, cache: TableCache) -> LiveTable:
     if depth.counts and None in {table.files, table.bytes, table.vectors}:
         total = replay(history.log, history.segment)
         table = replace(table, files=total.files, bytes=total.bytes, vectors=total.vectors)

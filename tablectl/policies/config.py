@@ -157,6 +157,8 @@ class Config:
     window: WindowConfig = field(default_factory=WindowConfig)
     state: str | None = None
     """The location of lease records, if it is not next to the tables."""
+    cache: str = ""
+    """The directory of what earlier commands read of tables; empty for the user's cache directory."""
     stores: StoresConfig = field(default_factory=StoresConfig)
     reports: ReportsConfig = field(default_factory=ReportsConfig)
     signatures: SignaturesConfig = field(default_factory=SignaturesConfig)
@@ -317,6 +319,7 @@ _KEYS: Mapping[str, Takes] = {
         },
     ),
     "state": text(_place),
+    "cache": text(_clean),
     "stores": ConfigSection(
         StoresConfig,
         {
@@ -346,6 +349,7 @@ _ABOUT: Mapping[str, str] = {
     "catalogs": "How the tables of each catalog are found, by catalog.",
     "window": "How the protected window runs.",
     "state": "Where lease records are stored, if not next to the tables: an absolute path or a URI.",
+    "cache": "The directory of what earlier commands read of tables; by default the user's cache directory.",
     "stores": "How to reach object stores.",
     "reports": "What reports show.",
     "lint": "The severity of findings, by code.",

@@ -77,6 +77,14 @@ class DiskLog:
                 sizes[name] = Path(self.file(name)).stat().st_size
         self.budget.check(sizes)
 
+    def identity(self, name: str) -> str:
+        """As ``TableLog.identity``."""
+        try:
+            found = Path(self.file(name)).stat()
+        except (OSError, ValueError):
+            return ""
+        return f"{found.st_size}/{found.st_mtime_ns}/{found.st_ino}"
+
     def exists(self) -> bool:
         """As ``TableLog.exists``."""
         return Path(self.file("")).is_dir()

@@ -170,6 +170,11 @@ class ObjectLog:
         """As ``TableLog.check_sizes``, from the last listing."""
         self.budget.check({name: self._listed[name]["size"] for name in names if name in self._listed})
 
+    def identity(self, name: str) -> str:
+        """As ``TableLog.identity``."""
+        meta = self._listed.get(name)
+        return "" if meta is None else f"{meta['e_tag'] or ''}/{meta['size']}/{meta['last_modified'].isoformat()}"
+
     def exists(self) -> bool:
         """Always false: object stores have no directories."""
         return False

@@ -66,6 +66,12 @@ class TableLog(Protocol):
         """
         ...
 
+    def identity(self, name: str) -> str:
+        """A text that differs for every content that a listed file can have had: of a disk its size, time and inode, of
+        a store its tag. Empty if the file is unknown.
+        """
+        ...
+
     def exists(self) -> bool:
         """Whether the table has a log directory. Only a local directory can exist and be empty."""
         ...

@@ -1,7 +1,8 @@
 """Random combinations of properties on random tables: the plan refuses what Delta rejects, and nothing else.
 
-Each step changes a table behind the policy's back, draws a policy, and sends the statements of the plan, or those that
-the plan would have if it refused nothing. A failure prints the seed, the table's properties and the policy.
+Each step changes a table as another tool would, draws a policy, and sends the statements of the plan, or those that the
+plan would have if it refused nothing. Delta accepts them if they and the next append succeed: it takes some properties
+and then fails every write after its commit. A difference shows the table's properties and the policy.
 """
 
 from __future__ import annotations
@@ -113,9 +114,9 @@ class _Lake:
 
     def elsewhere(self, table: TableName) -> None:
         """Something that another tool does to the table. Delta may reject it."""
-        self.accepts([self.chance.choice(_ELSEWHERE).format(t=table.sql)])
+        self.why_not([self.chance.choice(_ELSEWHERE).format(t=table.sql)])
 
-    def accepts(self, statements: Sequence[str]) -> str:
+    def why_not(self, statements: Sequence[str]) -> str:
         """Why Delta rejects the statements; empty if it takes them all."""
         for sql in statements:
             try:
@@ -141,13 +142,14 @@ def _differences(lake: _Lake, steps: int) -> Iterator[str]:
             continue
         derived = derive_table(diff(policy, live), basis_of(live), live.name, "oss")
         assert not any(isinstance(step.operation, Repartition) for action in derived.actions for step in action.steps)
-        rejected = lake.accepts([statement.sql for statement in derived.statements])
+        append = f"INSERT INTO {table.sql} (id) VALUES (9)"
+        rejected = lake.why_not([*(statement.sql for statement in derived.statements), append])
         lake.compared += 1
         lake.refused += bool(plan.refusals)
         if bool(rejected) != bool(plan.refusals):
             reasons = [each.reason for each in plan.refusals]
             yield f"{dict(live.properties)} {live.vectors} vectors, {policy.declared()}: {reasons} / {rejected[:600]}"
-        if rejected or lake.chance.random() < 0.1:  # a table on which Delta failed can fail for ever
+        if rejected or lake.chance.random() < 0.1:  # a table on which Delta failed once can fail always
             table = lake.table()
 
 
