@@ -95,6 +95,7 @@ def make_plan(project: Project, specs: Specs, selection: Selection, on_read: OnR
         failures=_sorted(failures),
         unchanged=tuple(sorted(unchanged)),
         unmatched=located.unmatched,
+        shard=selection.shard.text if selection.shard else "",
     )
 
 

@@ -258,6 +258,13 @@ def plan(
     shown_as: Annotated[
         str, typer.Option("--as", metavar="DIALECT", help="Show the plan as if engine.dialect were this one.")
     ] = "",
+    shard: Annotated[
+        str,
+        typer.Option("--shard", metavar="N/COUNT", help="Plan one of COUNT parts of the tables, for parallel jobs."),
+    ] = "",
+    merge: Annotated[
+        bool, typer.Option("--merge", help="Join the plans of all shards: PATHS are the plan files of `--shard`.")
+    ] = False,
     no_cache: NoCacheOpt = False,
     remote: RemoteOpt = None,
 ) -> int:
@@ -265,7 +272,7 @@ def plan(
 
     Example: tablectl plan --out plans/today.json
     """
-    from tablectl.cli.plan import plan_command  # noqa: PLC0415
+    from tablectl.cli.plan import merge_command, plan_command  # noqa: PLC0415
     from tablectl.delta.dialects import EVERY_DIALECT  # noqa: PLC0415
 
     if out and out.suffix != ".json":
@@ -275,8 +282,16 @@ def plan(
     request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=no_cache, verbose=verbose)
     if shown_as not in {"", *EVERY_DIALECT}:
         raise UsageError(f"--as {shown_as!r} is no dialect", f"known are {', '.join(sorted(EVERY_DIALECT))}")
-    request = replace(request, shown_as=shown_as)
+    if merge and (shard or shown_as or select or exclude or tag):
+        raise UsageError(
+            "--merge takes plans as they are", "give --shard, --as, --select, --exclude and --tag to `plan`"
+        )
+    if shard and shown_as:
+        raise UsageError("--as shows a plan for another dialect, which has no shards", "leave one of the two out")
+    request = replace(request, shown_as=shown_as, shard=shard)
     reports = ReportFiles.of(format, report, out)
+    if merge:
+        return merge_command(request, ctx.obj, out, reports, detailed_exitcode=detailed_exitcode)
     return plan_command(request, ctx.obj, out, reports, detailed_exitcode=detailed_exitcode)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tablectl.cli.output import Output, write_file
@@ -13,10 +13,13 @@ from tablectl.cli.request import CommandRequest
 from tablectl.delta.dialects import dialect_of
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.plan import Plan
+from tablectl.planning.merge_plans import merge_plans
 from tablectl.planning.plan_file import dump_plan
 from tablectl.policies.spec import Specs
+from tablectl.project import Project
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.render import render_plan
+from tablectl.saved_plan import read_plan
 
 _SHOWN = 5
 
@@ -39,6 +42,37 @@ def plan_command(
         plan = plan_with_progress(project, specs, request, out)
         if request.shown_as:
             _note_default_levels(specs, project.dialect, opened.dialect, out)
+    if request.shard:
+        out.note(f"shard {request.shard}: {len(plan.tables) + len(plan.unchanged)} tables; `--merge` joins all shards")
+    return _shown(plan, project, request, out, _Target(save, reports, detailed_exitcode))
+
+
+def merge_command(
+    request: CommandRequest, out: Output, save: Path | None, reports: ReportFiles, *, detailed_exitcode: bool
+) -> ExitCode:
+    """Show the plan that the plans of all shards make together, and save it. Returns the exit code of ``plan``."""
+    if not request.paths:
+        raise UsageError(
+            "--merge needs the plans of all shards", "for example: plan --merge shards/*.json --out p.json"
+        )
+    plan = merge_plans([(str(path), read_plan(path)) for path in request.paths])
+    with replace(request, paths=(), env=plan.env).open(out) as project:
+        reports.check()
+    return _shown(plan, project, replace(request, paths=()), out, _Target(save, reports, detailed_exitcode))
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """Where a plan goes."""
+
+    save: Path | None
+    reports: ReportFiles
+    detailed_exitcode: bool
+
+
+def _shown(plan: Plan, project: Project, request: CommandRequest, out: Output, target: _Target) -> ExitCode:
+    """Writes the reports of a plan, and saves it unless it is too large. Returns the exit code."""
+    save, reports, detailed_exitcode = target.save, target.reports, target.detailed_exitcode
     over = limit_exceeded(request, plan)
     if save and not over:
         write_file(save, dump_plan(plan), private=project.mask.plan(plan) != plan)

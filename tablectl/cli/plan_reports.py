@@ -15,6 +15,7 @@ from tablectl.leases.owner import current_owner
 from tablectl.model.errors import LimitError, TablectlError
 from tablectl.model.plan import Plan
 from tablectl.planning.limits import PlanLimits
+from tablectl.planning.merge_plans import Shard
 from tablectl.policies.policy_lines import Sources, policy_lines_of
 from tablectl.policies.spec import Specs
 from tablectl.project import Project
@@ -26,7 +27,8 @@ from tablectl.workflow import make_plan
 
 def selection_of(request: CommandRequest) -> Selection:
     """The tables that the options select."""
-    return Selection(request.select, request.tags, request.excluded)
+    shard = Shard.parse(request.shard) if request.shard else None
+    return Selection(request.select, request.tags, request.excluded, shard)
 
 
 def plan_with_progress(project: Project, specs: Specs, request: CommandRequest, out: Output) -> Plan:

@@ -38,6 +38,8 @@ class CommandRequest:
     max_bytes: int | None = None
     shown_as: str = ""
     """The dialect of ``plan --as``; empty for that of the configuration."""
+    shard: str = ""
+    """The part of the tables to plan, such as ``2/8``; empty for all of them."""
     verbose: bool = False
     """Whether text shows each table in full, instead of groups of equal changes."""
     no_cache: bool = False
