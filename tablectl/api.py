@@ -9,6 +9,7 @@ from time import time
 from typing import Any, TypedDict, Unpack
 
 from tablectl.applying.run_report import RunReport
+from tablectl.conflicts.context import Assumption
 from tablectl.delta.protocol import Client
 from tablectl.lake_status import StatusDepth, collect_status
 from tablectl.log.blame import MOST_COMMITS
@@ -16,8 +17,8 @@ from tablectl.model.errors import UsageError
 from tablectl.model.plan import Plan
 from tablectl.planning.conflict_report import ConflictReport
 from tablectl.planning.drift import Drift
-from tablectl.planning.limits import PlanLimits
 from tablectl.planning.lint import Linted
+from tablectl.planning.plan_limits import PlanLimits
 from tablectl.policies.effective_policy import Explanation
 from tablectl.policies.effective_policy import explain as explain_table
 from tablectl.policies.repository import Paths
@@ -323,4 +324,4 @@ def conflict_report(table: str, paths: Paths = None, **options: Unpack[ConflictR
     """
     given = _ConflictReportOptions(**options)
     with given.open() as project:
-        return read_conflicts(project, *project.find(table, paths), given.clients)
+        return read_conflicts(project, *project.find(table, paths), Assumption(tuple(given.clients)))

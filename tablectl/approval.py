@@ -23,7 +23,7 @@ from tablectl.model.lint_rules import DEFAULT_SEVERITIES, Severities
 from tablectl.model.plan import Change, Plan, Statement, TablePlan
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.model.table_options import TableOptions
-from tablectl.planning.limits import rewritten_bytes
+from tablectl.planning.plan_limits import rewritten_bytes
 from tablectl.planning.plan_table import plan_table
 from tablectl.planning.writer_dependence import writers_matter
 from tablectl.policies.resolve import expand

@@ -7,9 +7,10 @@ import os
 from pathlib import Path
 
 from tablectl.applying.run_report import RunReport
+from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import TablectlError, UsageError
-from tablectl.model.inert import inert
-from tablectl.model.plain import plain
+from tablectl.model.json_form import json_form
+from tablectl.model.output_escapes import escape_output
 from tablectl.model.plan import Plan
 from tablectl.planning.drift import Drift
 from tablectl.planning.plan_file import dump_plan
@@ -28,14 +29,22 @@ from tablectl.reports.run_document import run_document
 from tablectl.reports.status import LakeStatus
 from tablectl.reports.status_document import status_document
 from tablectl.reports.style import Style
+from tablectl.written_files import write_file
 
 Result = Plan | RunReport | Drift | LakeStatus
 _WHERE = "<code>save</code> writes all of it to a page."
 
 
 def report(result: Result, form: str) -> str:
-    """A result as a report in a format. Raises ``UsageError`` for a format that it does not have."""
-    wanted, mask, style, context = ReportFormat(form), _mask(), Style(), Context()
+    """A result as a report in a format. Raises ``UsageError`` for a format that it does not have.
+
+    Scripts print it, also in CI, so it is escaped as the output of commands is.
+    """
+    return escape_output(_report(result, ReportFormat(form)))
+
+
+def _report(result: Result, wanted: ReportFormat) -> str:
+    mask, style, context = _mask(), Style(), Context(now=SystemClock().utc())
     match result:
         case Plan():
             return render_plan(result, wanted, style, mask, context)
@@ -49,27 +58,25 @@ def report(result: Result, form: str) -> str:
 
 def fragment(result: Result) -> str:
     """The verdict and the table of a result, for a notebook's cell."""
-    return fragment_html(_document(result))
+    return escape_output(fragment_html(_document(result)))
 
 
 def save(result: Result, where: str | Path) -> None:
-    """Write a report. A plan as JSON is the plan file itself, with all its values."""
+    """Write a report. A plan as JSON is the plan file itself, with all its values: others may not read hidden ones."""
     path = Path(where)
     form = format_of(path.name)
     if form is None:
         raise UsageError(f"{path} has no known format", f"use a name that ends in {SUFFIXES}")
+    private = False
     if isinstance(result, Plan) and form is ReportFormat.JSON:
-        data = dump_plan(result)
+        data, private = dump_plan(result), _mask().plan(result) != result
     else:
-        data = inert(report(result, form)).encode(errors="backslashreplace")
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise TablectlError(f"{path}: {error.strerror or error}", "choose a place that can be written") from error
+        data = report(result, form).encode(errors="backslashreplace")
+    write_file(path, data, private=private)
 
 
 def _document(result: Result) -> Document:
-    mask, context = _mask(), Context()
+    mask, context = _mask(), Context(now=SystemClock().utc())
     match result:
         case Plan():
             return plan_document(mask.plan(result), context)
@@ -92,7 +99,7 @@ def _status(status: LakeStatus, form: ReportFormat, mask: Mask) -> str:
         case ReportFormat.HTML:
             return document_html(document, Context())
         case ReportFormat.JSON:
-            return json.dumps(plain(shown), indent=1) + "\n"
+            return json.dumps(shown, default=json_form, indent=1) + "\n"
         case _:
             raise UsageError(f"a status has no format {form}", "its formats are text, json, markdown, html")
 

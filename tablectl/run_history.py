@@ -43,7 +43,7 @@ def find_runs(
     """The runs in the logs of the selected tables: at most ``look_back`` commits of each table, and none that is older
     than its newest by more than ``within``. A table that cannot be read is a failure, and the others are read.
     """
-    located = locate(specs, selection, project.engines.start, project.stores)
+    located = locate(specs, selection, project.open_catalog, project.stores)
     found, failures = _histories(project, located, look_back, within)
     return PastRuns(
         runs=past_runs({spec.name.text: commits for spec, _, commits in found}),
@@ -60,7 +60,7 @@ def find_undo(
 
     Raises ``LookupError`` with the ids if several runs begin with it.
     """
-    located = locate(specs, selection, project.engines.start, project.stores)
+    located = locate(specs, selection, project.open_catalog, project.stores)
     found, failures = _histories(project, located, look_back, None)
     runs = past_runs({spec.name.text: commits for spec, _, commits in found})
     meant = [each for each in runs if each.stamp.run.startswith(run)] if run else []

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from threading import Event
 from typing import Any
 from uuid import uuid4
@@ -21,8 +22,9 @@ from tablectl.applying.run import Schedule, run_plan
 from tablectl.applying.run_report import RunReport
 from tablectl.applying.stamp import LONGEST_REASON, Stamp, read_stamp
 from tablectl.approval import Approval, check_declared
+from tablectl.conflicts.context import NO_ASSUMPTION, Assumption
+from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import NameSyntaxError, TableName, canonical_location, parse_table
-from tablectl.delta.protocol import Client
 from tablectl.engine.port import Engine, MaySend, always
 from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import Clock, SystemClock
@@ -42,8 +44,9 @@ from tablectl.planning.lint_rules.linted_state import table_subject
 from tablectl.planning.plan_file import FORMAT, digest_of
 from tablectl.planning.plan_table import plan_table
 from tablectl.planning.runtime_refusals import for_runtime
+from tablectl.planning.table_loss import fails_writers
 from tablectl.planning.writer_dependence import writers_matter
-from tablectl.policies.policy_file import TableEntry, write_policies
+from tablectl.policies.new_policy_file import TableEntry, write_policies
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.project import Project
@@ -55,6 +58,9 @@ from tablectl.version import __version__
 
 _ALL_COMMITS = 100_000
 """The maximum number of commits to search for our own, as a bound for extreme logs."""
+
+MOST_WITH_LOSSES = 100
+"""If more tables are selected, the commits of 30 days are not read only to tell what a statement costs the writers."""
 
 OnRead = Callable[[int, int], None]
 """Progress callback: the number of tables that were read, and the number of all tables."""
@@ -78,7 +84,9 @@ def make_plan(project: Project, specs: Specs, selection: Selection, on_read: OnR
     failures = list(located.failures)
     tables: list[TablePlan] = []
     unchanged: list[str] = []
-    for spec, live in _read_as(project, located, lambda spec: _depth(project, spec), on_read, failures):
+    tells_losses = len(located.tables) <= MOST_WITH_LOSSES
+    depths = partial(_depth, project, tells_losses=tells_losses)
+    for spec, live in _read_as(project, located, depths, on_read, failures):
         table = plan_table(spec.policy, live, project.dialect, spec.options, project.config.severities)
         if table:
             fitting = for_runtime(table, project.runtime)
@@ -232,16 +240,21 @@ def _unmasked(entry: TableEntry, mask: Mask) -> TableEntry:
     )
 
 
-def _depth(project: Project, spec: TableSpec) -> Callable[[LiveTable], Depth]:
-    """How deep to read a table to plan it: its write history, too, if the plan depends on who writes it."""
+def _depth(project: Project, spec: TableSpec, *, tells_losses: bool) -> Callable[[LiveTable], Depth]:
+    """How deep to read a table to plan it: its write history, too, if the plan depends on who writes it, or if it tells
+    what its statements cost the writers.
+    """
     depth, dialect = depth_for(spec, LOOK_BACK), project.dialect
 
     def writers(live: LiveTable) -> bool:
         return writers_matter(spec.policy, live, dialect, spec.options)
 
+    def losses(live: LiveTable) -> bool:
+        return fails_writers(spec.policy, live, dialect, spec.options)
+
     def with_writers(live: LiveTable) -> Depth:
         found = depth(live)
-        return replace(found, writers=writers) if found.look_back else found
+        return replace(found, writers=writers, losses=losses if tells_losses else None) if found.look_back else found
 
     return with_writers
 
@@ -286,17 +299,17 @@ def _read_as(
 
 
 def read_conflicts(
-    project: Project, name: TableName, spec: TableSpec | None, clients: Sequence[tuple[Client, bool | None]] = ()
+    project: Project, name: TableName, spec: TableSpec | None, assumption: Assumption = NO_ASSUMPTION
 ) -> ConflictReport:
-    """Conflicts between writers of one table, with or without a policy. ``clients`` as in ``conflict_report``.
+    """Conflicts between writers of one table, with or without a policy.
 
     Raises ``LiveError`` if the table cannot be read.
     """
     live = project.read(name, spec)
     if spec is None:
-        return conflict_report(live, None, project.dialect, clients)
+        return conflict_report(live, None, project.dialect, assumption)
     # The table's size was not read: it matters for the rewrite, but not for conflicts.
-    return conflict_report(live, spec.policy, project.dialect, clients, replace(spec.options, max_bytes=None))
+    return conflict_report(live, spec.policy, project.dialect, assumption, replace(spec.options, max_bytes=None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,7 +376,7 @@ def run(project: Project, plan: Plan, control: Control, approve: Approve = appro
                 "set engine.dialect in tablectl.yaml and plan again",
             )
         context = replace(_context(project, engine, stamp, control), approve=approve)
-        return run_plan(context, _schedule(project, stamp), plan, tuple(_places(asked, engine)))
+        return run_plan(context, _schedule(project, stamp), plan, tuple(_places(asked, context)))
     finally:
         engine.close()
 
@@ -377,10 +390,10 @@ def approval_of(project: Project, plan: Plan, specs: Specs | None, max_bytes: in
     return Approval(plan.dialect, tables, project.config.severities, project.stores, max_bytes)
 
 
-def _places(tables: Iterable[TableName], engine: Engine) -> Iterator[OwedHookTable]:
+def _places(tables: Iterable[TableName], context: RunContext) -> Iterator[OwedHookTable]:
     for table in tables:
         with suppress(LiveError, EngineError):  # these tables were not requested by name
-            yield OwedHookTable(table.text, table.parts[0] if table.is_path else engine.location(table))
+            yield OwedHookTable(table.text, table.parts[0] if table.is_path else context.where(table))
 
 
 def _context(project: Project, engine: Engine, stamp: Stamp, control: Control) -> RunContext:
@@ -404,7 +417,20 @@ def _context(project: Project, engine: Engine, stamp: Stamp, control: Control) -
         notify=control.notify,
         budget=config.window.ttl / 4,
         terms=terms,
+        resolve=partial(_resolve, project, engine),
+        resolves=partial(_resolves, project, engine),
     )
+
+
+def _resolves(project: Project, engine: Engine, table: TableName) -> bool:
+    """Whether the engine need not know a table's catalog: then statements name the table by its location."""
+    catalogs = project.catalogs
+    return catalogs is not None and catalogs.resolves(table) and dialect_of(engine.dialect).path_names
+
+
+def _resolve(project: Project, engine: Engine, table: TableName) -> str | None:
+    catalogs = project.catalogs
+    return catalogs.location(table) if catalogs is not None and _resolves(project, engine, table) else None
 
 
 def _schedule(project: Project, stamp: Stamp) -> Schedule:

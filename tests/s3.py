@@ -79,11 +79,15 @@ class S3Server:
 
     @property
     def client(self) -> Any:
-        """boto3's client of the server."""
+        """boto3's client of S3."""
+        return self.boto3("s3")
+
+    def boto3(self, service: str) -> Any:
+        """boto3's client of a service: moto serves them all at one address."""
         import boto3
 
         return boto3.client(
-            "s3", endpoint_url=self.url, region_name=REGION, aws_access_key_id=KEY, aws_secret_access_key=KEY
+            service, endpoint_url=self.url, region_name=REGION, aws_access_key_id=KEY, aws_secret_access_key=KEY
         )
 
     def make_bucket(self, name: str) -> str:

@@ -19,7 +19,7 @@ from tablectl.attributes.features import added_features
 from tablectl.model.errors import PlanFileError, TablectlError
 from tablectl.model.json_codec import read_record
 from tablectl.model.plan import Change, Finding, Plan, ProtocolFact, TablePlan
-from tablectl.planning.derived import derive_table
+from tablectl.planning.derive_statements import derive_table
 from tablectl.planning.plan_file import _digest, dump_plan
 from tablectl.planning.plan_table import derived_findings
 from tests.cli.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo

@@ -10,9 +10,9 @@ from typing import Protocol
 from tablectl.applying.events import Notify
 from tablectl.applying.hook_process import RunHook, run_nothing
 from tablectl.applying.run_report import RunOutcome
+from tablectl.applying.shared_window import SharedWindow
 from tablectl.applying.stamp import Stamp
-from tablectl.applying.together import Together
-from tablectl.applying.turns import Turns
+from tablectl.applying.statement_turns import Turns
 from tablectl.delta.names import TableName
 from tablectl.engine.port import Engine
 from tablectl.leases.clock import Clock
@@ -67,6 +67,14 @@ def approve_all(_plan: TablePlan) -> None:
     """Approves every plan: for plans that were compared with the policies in another way."""
 
 
+def _by_engine(_table: TableName) -> None:
+    """No catalog but the engine's."""
+
+
+def _never(_table: TableName) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """What all tables of a run share."""
@@ -83,9 +91,21 @@ class RunContext:
     terms: WindowSettings = WindowSettings()
     turns: Turns = field(default_factory=Turns)
     """The queue in which closed statements run, per driver."""
-    together: Together | None = None
+    together: SharedWindow | None = None
     """The tables that share one window; ``None`` if each has its own."""
     approve: Approve = approve_all
+    resolve: Callable[[TableName], str | None] = _by_engine
+    """Where the name of a table leads now, if its catalog is one that the engine need not know; else ``None``."""
+    resolves: Callable[[TableName], bool] = _never
+    """Whether ``resolve`` answers for a table: its statements name it by its location."""
+
+    def where(self, table: TableName) -> str:
+        """The location that a catalog table's name leads to now. Raises as ``Engine.location``."""
+        return self.resolve(table) or self.engine.location(table)
+
+    def addressed(self, table: TableName, location: str) -> TableName:
+        """The table as statements name it."""
+        return TableName("", (location,)) if self.resolves(table) else table
 
 
 class StopTableError(Exception):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from tablectl.leases.clock import Clock
 from tablectl.leases.guards import HERE, GuardRecord, delete_dead_guard, newest_beats, read_guard
 from tablectl.leases.lease import LeaseLost
-from tablectl.leases.lease_log import PATIENCE, Gate
+from tablectl.leases.lease_records import PATIENCE, Gate
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import RecordStore
 

@@ -14,12 +14,12 @@ from tablectl.applying.drain import DrainOptions, DrainWait, drain
 from tablectl.applying.events import RunEvent
 from tablectl.applying.hooks import TableHooks
 from tablectl.applying.run_report import Casualty, GateRun, RunOutcome
-from tablectl.applying.together import Together, WindowStep
-from tablectl.applying.turns import SHORT_DRAIN, lane_of
+from tablectl.applying.shared_window import SharedWindow, WindowStep
+from tablectl.applying.statement_turns import SHORT_DRAIN, lane_of
 from tablectl.leases.clock import milliseconds, pause_briefly
 from tablectl.leases.guards import delete_dead_guard, newest_beats
 from tablectl.leases.lease import RELEASE_PAUSES, Lease, LeaseLost
-from tablectl.leases.lease_log import Gate
+from tablectl.leases.lease_records import Gate
 from tablectl.model.errors import WindowError
 from tablectl.model.plan import Phase, Statement
 
@@ -106,7 +106,7 @@ class GateKeeper:
             self._give_up(replace(left, seconds=left.seconds + spent), statement)
         self._drained = gate
 
-    def _admit_together(self, together: Together, gate: Gate, statement: Statement) -> None:
+    def _admit_together(self, together: SharedWindow, gate: Gate, statement: Statement) -> None:
         """The gate of a table that shares its window: it waits for the other tables around each step.
 
         No turn is taken here: the gates of all tables are shut at the same time, and each statement takes the turn by
@@ -124,7 +124,7 @@ class GateKeeper:
         else:
             self._tighten(gate, statement)
 
-    def _await_all(self, together: Together, where: WindowStep) -> None:
+    def _await_all(self, together: SharedWindow, where: WindowStep) -> None:
         started = self._window.clock.monotonic()
 
         def keep_alive(behind: str) -> None:

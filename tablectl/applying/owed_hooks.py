@@ -12,7 +12,7 @@ from tablectl.applying.run_report import RunOutcome, TableRun
 from tablectl.applying.scheduler import Job, Later, Rules, Scheduler
 from tablectl.leases.acquire import LONGEST_PAUSE, Blocked, Claim, Sighting, acquire_all
 from tablectl.leases.lease import Renewer
-from tablectl.leases.lease_log import tail
+from tablectl.leases.lease_records import tail
 from tablectl.model.errors import TablectlError
 from tablectl.storage.records import RecordStore
 

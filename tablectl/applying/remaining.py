@@ -6,19 +6,23 @@ from collections.abc import Sequence
 
 from tablectl.applying.context import StopTableError
 from tablectl.applying.run_report import RunOutcome
-from tablectl.attributes.basis import basis_of
+from tablectl.attributes.plan_basis import basis_of
+from tablectl.delta.names import TableName
 from tablectl.model.errors import EngineError
 from tablectl.model.plan import Change, Phase, Refusal, Statement, TablePlan, strictest
 from tablectl.model.table import LiveTable
 from tablectl.model.text import time_text
-from tablectl.planning.actions import refusals_for
+from tablectl.planning.change_actions import refusals_for
 from tablectl.planning.change_state import ChangeState, change_state, current, why_stale
-from tablectl.planning.derived import derive_table
+from tablectl.planning.derive_statements import derive_table
 from tablectl.planning.protocol import protocol_refusals
 
 
-def missing_statements(plan: TablePlan, live: LiveTable, dialect: str) -> list[Statement]:
-    """The planned statements whose effect the live table does not have yet.
+def missing_statements(
+    plan: TablePlan, live: LiveTable, dialect: str, named: TableName | None = None
+) -> list[Statement]:
+    """The planned statements whose effect the live table does not have yet. ``named`` is the table in statements, if it
+    is not that of the plan.
 
     Raises ``StopTableError`` if the table became stale or the remaining changes are now refused.
     """
@@ -27,7 +31,7 @@ def missing_statements(plan: TablePlan, live: LiveTable, dialect: str) -> list[S
     _check(refusals_for(pending, live, dialect, options))
     changes = [current(change, live) for change in pending]
     basis = basis_of(live, options)
-    derived = derive_table(changes, basis, plan.table, dialect)
+    derived = derive_table(changes, basis, named or plan.table, dialect)
     _check(protocol_refusals(derived))
     return [statement for statement in derived.statements if not (statement.only_if and live.vectors == 0)]
 

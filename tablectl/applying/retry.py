@@ -11,7 +11,7 @@ from tablectl.applying.calendar_check import opening
 from tablectl.applying.context import RunContext
 from tablectl.applying.run_report import RunOutcome, TableRun
 from tablectl.leases.acquire import LONGEST_PAUSE, Sighting
-from tablectl.leases.lease_log import PATIENCE
+from tablectl.leases.lease_records import PATIENCE
 from tablectl.model.plan import TablePlan
 
 RETRIED = frozenset({RunOutcome.NOT_DRAINED, RunOutcome.OUTSIDE})

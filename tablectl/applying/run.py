@@ -19,22 +19,22 @@ from tablectl.applying.context import RunContext, StopTableError
 from tablectl.applying.events import RunEvent, Tally
 from tablectl.applying.owed_hooks import OwedHookTable, run_owed_hooks
 from tablectl.applying.preflight import check_commits
+from tablectl.applying.record_rights import check_rights
 from tablectl.applying.retry import RETRIED, LeaseWait, judge, next_try
 from tablectl.applying.returning_writers import watch
-from tablectl.applying.rights import check_rights
 from tablectl.applying.run_report import RunOutcome, RunReport, TableRun
 from tablectl.applying.run_table import preflight, run_table, unexpected
 from tablectl.applying.scheduler import STOPPED, Job, Later, Rules, Scheduler
+from tablectl.applying.shared_window import SharedWindow
 from tablectl.applying.statement import may_renew
-from tablectl.applying.together import Together
 from tablectl.delta.names import canonical_location, matches
 from tablectl.leases.acquire import Blocked, Claim, Sighting, acquire_all
 from tablectl.leases.clock import StoppedError
 from tablectl.leases.lease import Lease, Renewer
 from tablectl.model.errors import EngineError, PlanFileError, WindowError
 from tablectl.model.plan import Plan, TablePlan
+from tablectl.storage.missing_rights import MissingRightError
 from tablectl.storage.records import RecordStore, real_place
-from tablectl.storage.rights import MissingRightError
 
 _AGAIN = "run the same command again"
 ON_DISK = (
@@ -302,7 +302,7 @@ class _Task:
 
 def _run_together(window: RunContext, tasks: Sequence[tuple[TablePlan, Lease]]) -> list[TableRun]:
     """Run tables that share a window, each on its own thread."""
-    together = Together(table.name for table, _ in tasks)
+    together = SharedWindow(table.name for table, _ in tasks)
     shared = replace(window, together=together)
 
     def run(table: TablePlan, lease: Lease) -> TableRun:

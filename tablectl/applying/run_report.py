@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Phase, Refusal, TableFailure
-from tablectl.model.showable import Showable
+from tablectl.model.report_methods import ReportMethods
 
 
 class RunOutcome(StrEnum):
@@ -227,8 +227,8 @@ class TableRun:
         return ExitCode.WINDOW if code is ExitCode.DONE and self.owed else code
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunReport(Showable):
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RunReport(ReportMethods):
     """The report of a whole run."""
 
     run: str

@@ -138,7 +138,7 @@ def _run_statements(session: TableSession) -> LiveTable | None:
         live = session.read() if attempts.failed is None else _read_again(session, attempts.failed)
         session.note(live)
         try:
-            missing = missing_statements(plan, live, window.engine.dialect)
+            missing = missing_statements(plan, live, window.engine.dialect, window.addressed(plan.table, plan.location))
         except StopTableError:
             if was_reached(session):
                 return None

@@ -23,7 +23,7 @@ from tablectl.delta.names import TableName, canonical_location
 from tablectl.engine.port import Engine
 from tablectl.leases.clock import StoppedError
 from tablectl.leases.lease import Lease, LeaseLost
-from tablectl.leases.lease_log import PATIENCE, Gate, RunningStatement
+from tablectl.leases.lease_records import PATIENCE, Gate, RunningStatement
 from tablectl.model.errors import EngineError, LiveError, TablectlError, WindowError
 from tablectl.model.plan import Statement, TablePlan
 from tablectl.model.table import Commit
@@ -275,7 +275,7 @@ def _elsewhere(session: TableSession, sent: Sent) -> LandedElsewhere | None:
 
 
 def _where(window: RunContext, plan: TablePlan) -> str:
-    return plan.table.parts[0] if plan.table.is_path else window.engine.location(plan.table)
+    return plan.table.parts[0] if plan.table.is_path else window.where(plan.table)
 
 
 def _wait_for_end(session: TableSession, sent: Sent) -> bool:

@@ -104,10 +104,16 @@ class Attribute(ABC):
 
     name: ClassVar[str]
     """The key in a policy."""
-    shape: ClassVar[ValueType]
+    value_type: ClassVar[ValueType]
     """The values that a policy may declare."""
     keys: ClassVar[tuple[str, ...]] = ()
     """The table properties that belong to the attribute. No policy declares them under ``properties``."""
+    exclusive_with: ClassVar[str] = ""
+    """The attribute that cannot list columns in a policy where this one does; empty if there is none."""
+    contradictions: ClassVar[tuple[tuple[str, str, str], ...]] = ()
+    """Values of the attribute that no table can have together with a value of another one: value, the other attribute,
+    its value.
+    """
 
     @abstractmethod
     def read(self, live: LiveTable, key: str) -> Value:
@@ -159,10 +165,10 @@ class Attribute(ABC):
 
     def check_declarable(self, change: Change) -> None:
         """Raises ``ValueError`` for a change that no policy can declare."""
-        declared = {change.key: change.after} if self.shape.mapped else change.after
-        if declared is None or bool(change.key) != self.shape.mapped:
+        declared = {change.key: change.after} if self.value_type.mapped else change.after
+        if declared is None or bool(change.key) != self.value_type.mapped:
             raise ValueError(f"no policy can ask for {change.id}")
-        if not self.shape.admits(declared):
+        if not self.value_type.admits(declared):
             raise ValueError(f"no policy can declare {change.after!r} of {change.id}")
 
 

@@ -40,13 +40,15 @@ class Clustering(Attribute):
     """The attribute ``clustering``."""
 
     name = "clustering"
-    shape = ValueType(
+    value_type = ValueType(
         name=name,
         description="Liquid clustering columns, in order; nested as a.b, a literal dot in backticks.",
         words=("none",),
+        later_words=("auto",),
         columns=True,
         most_columns=4,
     )
+    exclusive_with = "partitioning"
     keys = (keys.CLUSTERING_COLUMNS,)
 
     def read(self, live: LiveTable, key: str) -> Value:

@@ -14,6 +14,7 @@ from tablectl.attributes.base import NO_NEEDS, Action, ChangeTarget, Needs, Step
 from tablectl.attributes.rewrite_limits import why_no_rewrite
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
+from tablectl.delta.keys import MANIFEST
 from tablectl.delta.names import ColumnPath, column_text
 from tablectl.model.operations import RemoveMapping, SetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
@@ -35,13 +36,14 @@ class ColumnMapping(WordAttribute):
     """The attribute ``column_mapping``."""
 
     name = "column_mapping"
-    shape = ValueType(
+    value_type = ValueType(
         name=name,
         description="`name`: columns can be renamed and dropped. `none`: data files have the columns' own names; "
         "removing a mapping rewrites the table, and is refused without `rewrite: allowed`.",
         words=get_args(ColumnMappingValue),
     )
     keys = (keys.COLUMN_MAPPING,)
+    contradictions = (("name", f"properties.{MANIFEST}", "true"),)
 
     def read(self, live: LiveTable, key: str) -> Value:
         """``name``, ``id`` or ``none``. ``id`` supports everything that ``name`` does, but is a different format."""

@@ -15,7 +15,7 @@ from tablectl.attributes.statistics import has_order, has_statistics
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.names import ColumnPath, column_text, fold_column
-from tablectl.delta.properties import split_columns
+from tablectl.delta.properties import columns_text, split_columns
 from tablectl.model.operations import PARTITIONS, ClusterBy, Operation, Repartition, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
 from tablectl.model.table import LiveTable
@@ -27,7 +27,7 @@ class DataSkipping(Attribute):
     """The attribute ``data_skipping``."""
 
     name = "data_skipping"
-    shape = ValueType(
+    value_type = ValueType(
         name=name,
         description="Columns with statistics, by which scans skip files; a struct stands for all its fields. "
         "`default`: the first columns of the schema.",
@@ -67,7 +67,7 @@ class DataSkipping(Attribute):
         """Sets or unsets one property. Files are not read again."""
         operation: Operation = UnsetProperties((keys.STATISTICS_COLUMNS,))
         if isinstance(change.after, tuple):
-            operation = SetProperties(((keys.STATISTICS_COLUMNS, ",".join(change.after)),))
+            operation = SetProperties(((keys.STATISTICS_COLUMNS, columns_text(paths_of(change.after))),))
         undo = put_back(keys.STATISTICS_COLUMNS, basis)
         return Action(change, (Step(operation, needs=(PARTITIONS,), undo=undo, undo_note=_STAYS),))
 
@@ -78,7 +78,7 @@ class DataSkipping(Attribute):
 
     def planned(self, declared: Declared) -> Mapping[str, str | None]:
         """The property."""
-        return {keys.STATISTICS_COLUMNS: ",".join(declared) if isinstance(declared, tuple) else None}
+        return {keys.STATISTICS_COLUMNS: columns_text(paths_of(declared)) if isinstance(declared, tuple) else None}
 
 
 _Problem = tuple[str, str, str]

@@ -14,6 +14,7 @@ from typing import Literal, get_args
 from tablectl.attributes.base import Action, ChangeTarget, Needs, Step, WordAttribute, is_true, put_back
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
+from tablectl.delta.keys import MANIFEST
 from tablectl.delta.protocol import PROTECTION
 from tablectl.model.operations import DropFeature, Purge, SetProperties
 from tablectl.model.plan import Basis, Change, Refusal, Value
@@ -38,13 +39,14 @@ class DeletionVectors(WordAttribute):
     """The attribute ``deletion_vectors``."""
 
     name = "deletion_vectors"
-    shape = ValueType(
+    value_type = ValueType(
         name=name,
         description="`enabled`: new deletes may write deletion vectors. `disabled`: no new ones. "
         "`purged`: no new ones, and none left in the current version. `dropped`: readers do not need to support them.",
         words=get_args(DeletionVectorsValue),
     )
     keys = (keys.DELETION_VECTORS,)
+    contradictions = (("enabled", f"properties.{MANIFEST}", "true"),)
 
     def read(self, live: LiveTable, key: str) -> Value:
         """``enabled``, ``disabled``, ``purged``, ``protected`` or ``dropped``.

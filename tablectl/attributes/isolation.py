@@ -24,7 +24,7 @@ class Isolation(WordAttribute):
     """The attribute ``isolation``."""
 
     name = "isolation"
-    shape = ValueType(
+    value_type = ValueType(
         name=name,
         description="Isolation level of writes, pinned as delta.isolationLevel; `default` leaves it unset.",
         words=get_args(IsolationValue),

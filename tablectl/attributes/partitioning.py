@@ -56,7 +56,7 @@ class Partitioning(Attribute):
     """The attribute ``partitioning``."""
 
     name = "partitioning"
-    shape = ValueType(
+    value_type = ValueType(
         name=name,
         description="Partition columns, in order. A change rewrites the table: refused without `rewrite: allowed`.",
         words=("none",),

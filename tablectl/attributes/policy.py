@@ -22,7 +22,7 @@ from tablectl.attributes.properties import Properties
 from tablectl.attributes.retention import Retention
 from tablectl.attributes.row_tracking import RowTracking
 from tablectl.attributes.uniform import Uniform
-from tablectl.attributes.value_types import Declared
+from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta.properties import canonical_key, find_known, known_keys
 from tablectl.delta.properties import why_refused as why_refused_by_delta
 from tablectl.model.plan import Change, Value
@@ -45,6 +45,17 @@ ATTRIBUTES: tuple[Attribute, ...] = (
 
 _BY_NAME: Mapping[str, Attribute] = MappingProxyType({entry.name: entry for entry in ATTRIBUTES})
 
+VALUE_TYPES: Mapping[str, ValueType] = MappingProxyType({entry.name: entry.value_type for entry in ATTRIBUTES})
+"""Attribute name → type of its value, in the order of plans."""
+
+EXCLUSIVE = tuple((entry.name, entry.exclusive_with) for entry in ATTRIBUTES if entry.exclusive_with)
+"""Pairs of attributes of which only one can list columns."""
+
+CONTRADICTIONS = tuple(
+    ((entry.name, value), (other, its)) for entry in ATTRIBUTES for value, other, its in entry.contradictions
+)
+"""Pairs of attribute values that no table can have at the same time."""
+
 OWNED_KEYS = tuple(key for entry in ATTRIBUTES for key in entry.keys)
 """The properties that belong to an attribute, in Delta's spelling."""
 
@@ -57,7 +68,7 @@ class Policy:
     """The declared attributes of one table: ``Policy(isolation="Serializable").isolation``.
 
     An attribute that is not given, or ``None``, is not managed. Raises ``TypeError`` for a name that is no attribute,
-    and ``ValueError`` for a value that an attribute's ``shape`` does not admit.
+    and ``ValueError`` for a value that an attribute's ``value_type`` does not admit.
     """
 
     _declared: Mapping[str, Declared]
@@ -68,7 +79,7 @@ class Policy:
             raise TypeError(f"{unknown[0]} is no attribute")
         given = {entry.name: value for entry in ATTRIBUTES if (value := declared.get(entry.name)) is not None}
         for name, value in given.items():
-            if not _BY_NAME[name].shape.admits(value):
+            if not _BY_NAME[name].value_type.admits(value):
                 raise ValueError(f"no policy can declare {value!r} of {name}")
         object.__setattr__(self, "_declared", given)
 
@@ -122,7 +133,7 @@ def check_declarable(change: Change, dialect: str) -> None:
         raise ValueError(f"no policy can ask for {change.id}")
     entry = _BY_NAME[change.attribute]
     entry.check_declarable(change)
-    if entry.shape.keyed:
+    if entry.value_type.keyed:
         _check_property(change.key, change.after, dialect)
 
 
@@ -140,7 +151,7 @@ def owner_of(key: str) -> str:
     the property belongs to no attribute.
     """
     name = OWNED.get(key.lower(), "")
-    fields = attribute(name).shape.fields if name else ()
+    fields = attribute(name).value_type.fields if name else ()
     field = next((each.name for each in fields if each.key.lower() == key.lower()), "")
     return f"{name}.{field}" if field else name
 

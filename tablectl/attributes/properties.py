@@ -28,7 +28,7 @@ class Properties(Attribute):
     """The attribute ``properties``."""
 
     name = "properties"
-    shape = ValueType(name=name, description="Any other table property; null unsets it.", keyed=True)
+    value_type = ValueType(name=name, description="Any other table property; null unsets it.", keyed=True)
 
     def read(self, live: LiveTable, key: str) -> Value:
         """The stored text; ``None`` if the key is not set."""

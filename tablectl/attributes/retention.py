@@ -36,7 +36,7 @@ class Retention(Attribute):
     """The attribute ``retention``."""
 
     name = "retention"
-    shape = ValueType(
+    value_type = ValueType(
         name=name,
         description="How long history is kept: intervals in weeks or smaller, or `default`.",
         fields=_FIELDS,

@@ -27,7 +27,7 @@ class RowTracking(WordAttribute):
     """The attribute ``row_tracking``."""
 
     name = "row_tracking"
-    shape = ValueType(
+    value_type = ValueType(
         name=name,
         description="`enabled`: every row keeps an id, and the version that last changed it. `disabled`: it does not.",
         words=get_args(RowTrackingValue),

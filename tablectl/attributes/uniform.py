@@ -14,6 +14,7 @@ from tablectl.attributes.base import Action, ChangeTarget, Needs, Step, WordAttr
 from tablectl.attributes.rewrite_limits import why_too_large
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
+from tablectl.delta.keys import MANIFEST
 from tablectl.delta.names import column_text
 from tablectl.model.operations import (
     Operation,
@@ -40,13 +41,18 @@ class Uniform(WordAttribute):
     """The attribute ``uniform``."""
 
     name = "uniform"
-    shape = ValueType(
+    value_type = ValueType(
         name=name,
         description="`iceberg_v1`, `iceberg_v2`: readable as Iceberg; maps columns by name and turns deletion vectors "
         "off, and V2 rewrites all files. `none`: not readable as Iceberg.",
         words=get_args(UniformValue),
     )
     keys = (keys.UNIFORM_FORMATS, *keys.ICEBERG_COMPATS)
+    contradictions = tuple(
+        (version, *other)
+        for version in ("iceberg_v1", "iceberg_v2")
+        for other in (("deletion_vectors", "enabled"), ("column_mapping", "none"), (f"properties.{MANIFEST}", "true"))
+    )
 
     def read(self, live: LiveTable, key: str) -> Value:
         """``iceberg_v1``, ``iceberg_v2``, ``iceberg_v3``, each of them with or without ``begun``, or ``none``."""

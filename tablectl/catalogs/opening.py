@@ -13,6 +13,7 @@ from tablectl.engine.port import Catalog
 from tablectl.model.errors import UsageError
 from tablectl.policies.catalog_config import CatalogConfig
 
+INSTALL_BOTO3 = "install it with `pip install boto3`"
 INSTALL_SDK = "install it with `pip install 'tablectl[databricks-sdk]'`"
 
 
@@ -37,7 +38,34 @@ def _unity(key: str, settings: CatalogConfig, environ: Mapping[str, str]) -> Cat
     return UnityCatalog(http, {key: settings.name or key}, vends=settings.credentials == "vended")
 
 
-WITHOUT_SPARK: Mapping[str, Callable[[str, CatalogConfig, Mapping[str, str]], CatalogReader]] = {"unity": _unity}
+def _glue(key: str, settings: CatalogConfig, environ: Mapping[str, str]) -> CatalogReader:
+    try:
+        import boto3  # noqa: PLC0415  # slow to import, and only for this type
+        from botocore.config import Config  # noqa: PLC0415
+        from botocore.exceptions import BotoCoreError  # noqa: PLC0415
+    except ImportError as error:
+        raise UsageError(f"`catalogs.{key}.type: glue` needs boto3", INSTALL_BOTO3) from error
+    from tablectl.catalogs.glue import GlueCatalog  # noqa: PLC0415
+
+    if settings.url and (wrong := why_no_url(settings.url, token=True)):
+        raise UsageError(f"`catalogs.{key}.url` {wrong}", "set the endpoint of AWS Glue, or leave it out")
+    bounds = Config(connect_timeout=10, read_timeout=60, max_pool_connections=16, retries={"mode": "standard"})
+    try:
+        session = boto3.Session(
+            profile_name=settings.profile or None,
+            region_name=settings.region or environ.get("AWS_REGION") or None,
+        )
+        client = session.client("glue", endpoint_url=settings.url or None, config=bounds)
+    except (BotoCoreError, ValueError) as error:
+        hint = "set `region` and, for a profile of ~/.aws, `profile`"
+        raise UsageError(f"`catalogs.{key}`: AWS Glue cannot be opened: {error}", hint) from error
+    return GlueCatalog(client, settings.account)
+
+
+WITHOUT_SPARK: Mapping[str, Callable[[str, CatalogConfig, Mapping[str, str]], CatalogReader]] = {
+    "unity": _unity,
+    "glue": _glue,
+}
 """The reader of each type of catalog that needs no Spark. A new type is one function here and one word in
 ``policies/config.py``.
 """

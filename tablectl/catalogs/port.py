@@ -47,6 +47,11 @@ class CatalogReader(Protocol):
         """Whether tables are read with credentials of the catalog, and with no others."""
         ...
 
+    @property
+    def resolves(self) -> bool:
+        """Whether an apply asks this catalog, and not the engine, where a name leads: the engine need not know it."""
+        ...
+
     def schemas(self, catalog: str) -> tuple[str, ...]:
         """The schemas of a catalog."""
         ...

@@ -90,6 +90,10 @@ class Catalogs:
         """Whether a table's storage or state comes from its catalog, so that its location alone does not reach it."""
         return not table.is_path and self.reader(table.catalog) is not self.default
 
+    def resolves(self, table: TableName) -> bool:
+        """Whether an apply asks the table's catalog, and not the engine, where the name leads."""
+        return not table.is_path and self.reader(table.catalog).resolves
+
     def provider(self, location: str, *, write: bool = False) -> Provider | None:
         """As ``StorageAccess.provider``."""
         self._check(location)

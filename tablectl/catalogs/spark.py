@@ -19,6 +19,7 @@ class SparkCatalog:
     open: Callable[[], Catalog]
     """Opens the engine. Raises ``EngineError`` if it does not start."""
     vends = False
+    resolves = False
 
     def schemas(self, catalog: str) -> tuple[str, ...]:
         """As ``CatalogReader.schemas``, by one statement."""

@@ -49,6 +49,7 @@ class UnityCatalog:
     names: Mapping[str, str]
     vends: bool = True
     clock: Callable[[], float] = time.monotonic
+    resolves = False
 
     def schemas(self, catalog: str) -> tuple[str, ...]:
         """As ``CatalogReader.schemas``."""

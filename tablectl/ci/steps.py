@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tablectl.ci.annotations import annotate_plan
 from tablectl.ci.artifact import ARCHIVE_BYTES, PLAN, unpack
-from tablectl.ci.base import base_file
+from tablectl.ci.base_branch import base_file
 from tablectl.ci.comment import DEFAULT, Comment, body_of, digest_in, find_comment, marker, put_comment
 from tablectl.ci.github import GitHub, GitHubError
 from tablectl.ci.job import CiJob, CommandResult

@@ -19,6 +19,6 @@ def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType 
     """Print a traceback; its last line may contain foreign text."""
     from traceback import format_exception  # noqa: PLC0415  # as above
 
-    from tablectl.model.inert import inert  # noqa: PLC0415
+    from tablectl.model.output_escapes import escape_output  # noqa: PLC0415
 
-    sys.stderr.write(inert("".join(format_exception(kind, error, trace))))
+    sys.stderr.write(escape_output("".join(format_exception(kind, error, trace))))

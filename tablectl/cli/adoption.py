@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from tablectl.cli.output import Output, write_file
+from tablectl.cli.output import Output
 from tablectl.model.errors import TablectlError, UsageError
 from tablectl.policies.adopt import Adoption
 from tablectl.policies.repository import Repository
 from tablectl.reports.drift_text import adoption_text
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.style import Style, plural
+from tablectl.written_files import write_file
 
 
 def agreed(

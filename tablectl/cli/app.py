@@ -26,11 +26,11 @@ from tablectl.cli.formats import (
 from tablectl.cli.output import Output, let_go
 from tablectl.cli.report_files import FILES, ReportFiles
 from tablectl.cli.request import (
-    ApplyOptions,
+    ApplyCommandOptions,
     BreakOptions,
     CommandRequest,
     ConflictOptions,
-    DriftOptions,
+    DriftCommandOptions,
     ImportOptions,
     RunsOptions,
     UndoOptions,
@@ -441,7 +441,7 @@ def apply(
     request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=True, verbose=verbose)
     reports = ReportFiles.of(format, report, saved[0] if saved else None)
     reasons = reason("--proceed", proceed), reason("--override", override)
-    options = ApplyOptions(yes, *reasons, wait, watch, without_policies, require_signature)
+    options = ApplyCommandOptions(yes, *reasons, wait, watch, without_policies, require_signature)
     return apply_command(request, ctx.obj, saved[0] if saved else None, reports, options)
 
 
@@ -477,7 +477,7 @@ def drift(
     if yes and not adopt:
         raise UsageError("--yes needs --adopt", "add --adopt, or leave --yes out")
     request = replace(_request(paths, var, env, remote, (select, tag, exclude)), verbose=verbose, no_cache=no_cache)
-    return drift_command(request, ctx.obj, ReportFiles.of(format, report), DriftOptions(look_back, adopt, yes))
+    return drift_command(request, ctx.obj, ReportFiles.of(format, report), DriftCommandOptions(look_back, adopt, yes))
 
 
 @app.command()
@@ -612,18 +612,18 @@ def explain(
         from tablectl.cli.explain import explain_key_command  # noqa: PLC0415
 
         return explain_key_command(what, _request(None, None, env), ctx.obj, format)
-    from tablectl.model.own_words import find_own_word  # noqa: PLC0415
+    from tablectl.model.tool_terms import find_tool_term  # noqa: PLC0415
 
-    own = find_own_word(what) if table is None else None
+    own = find_tool_term(what) if table is None else None
     if own is not None:
-        from tablectl.cli.explain_own_word import explain_own_word_command  # noqa: PLC0415
+        from tablectl.cli.explain_tool_term import explain_tool_term_command  # noqa: PLC0415
 
-        return explain_own_word_command(own, ctx.obj, format)
+        return explain_tool_term_command(own, ctx.obj, format)
+    from tablectl.attributes.policy import VALUE_TYPES  # noqa: PLC0415
     from tablectl.conflicts.glossary import find_term, looks_like_a_term  # noqa: PLC0415
-    from tablectl.policies.attribute_types import SHAPES  # noqa: PLC0415
 
     # An identifier has two parts or more, so a single word is none.
-    word = "." not in what and what not in SHAPES
+    word = "." not in what and what not in VALUE_TYPES
     if table is not None or word or find_term(what) or looks_like_a_term(what):
         from tablectl.cli.explain_term import explain_word_command  # noqa: PLC0415
 
@@ -668,6 +668,13 @@ def conflicts(
             autocompletion=complete.clients,
         ),
     ] = None,
+    auto_compact: Annotated[
+        bool | None,
+        typer.Option(
+            "--auto-compact/--no-auto-compact",
+            help="Whether sessions set spark.databricks.delta.autoCompact.enabled; default: the table's property.",
+        ),
+    ] = None,
     var: VarOpt = None,
     env: EnvOpt = None,
     format: TableFormatOpt = ReportFormat.TEXT,  # noqa: A002
@@ -681,7 +688,7 @@ def conflicts(
     from tablectl.cli.conflicts import conflicts_command  # noqa: PLC0415
 
     request = replace(_request(paths, var, env, remote), no_cache=no_cache)
-    options = ConflictOptions(tuple(client or ()), operation or "", everything, between)
+    options = ConflictOptions(tuple(client or ()), operation or "", everything, between, auto_compact)
     return conflicts_command(table, request, ctx.obj, format, options)
 
 
@@ -739,6 +746,52 @@ def status(
 
 
 @app.command()
+def advise(
+    ctx: typer.Context,
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TABLES",
+            help="Tables and patterns; they need no policy. Default: all tables of the policies.",
+            autocompletion=complete.tables,
+        ),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every table of `engine.catalog`.")] = False,
+    days: Annotated[
+        int, typer.Option("--days", metavar="DAYS", min=1, max=365, help="How many days of commits to read.")
+    ] = 30,
+    list_files: Annotated[
+        bool,
+        typer.Option("--list-files", help="Also list all files of each table: failed writes leave some behind."),
+    ] = False,
+    write: Annotated[
+        Path | None, typer.Option("--write", metavar="FILE", help="Write a new policy file that declares the advice.")
+    ] = None,
+    select: SelectOpt = None,
+    exclude: ExcludeOpt = None,
+    tag: TagOpt = None,
+    var: VarOpt = None,
+    env: EnvOpt = None,
+    format: TableFormatOpt = ReportFormat.TEXT,  # noqa: A002
+    report: ReportOpt = None,
+    remote: RemoteOpt = None,
+) -> int:
+    """Say from the logs which settings would save failed writes, bytes and files, and why.
+
+    Example: tablectl advise 'lake.sales.*' --list-files
+    """
+    from tablectl.cli.advise import AdviseOptions, advise_command  # noqa: PLC0415
+
+    reports = ReportFiles.of(format, report or ())
+    for _, each in reports.files:
+        check_format("advise", each, OF_STATUS)
+    request = _request(None, var, env, remote, (select, tag, exclude))
+    return advise_command(
+        request, ctx.obj, reports, AdviseOptions(tuple(tables or ()), everything, days, list_files, write)
+    )
+
+
+@app.command()
 def init(
     ctx: typer.Context,
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder. Default: the current one.")] = Path(),
@@ -758,15 +811,41 @@ def init(
             help="Where CI installs tablectl from: git+https://HOST/PATH@COMMIT, or a folder with its two wheels.",
         ),
     ] = None,
+    catalog: Annotated[
+        str | None,
+        typer.Option(
+            "--catalog",
+            metavar="[hive|glue|unity|none]",
+            help="Where names of tables are looked up; none: tables by path only.",
+        ),
+    ] = None,
+    catalog_url: Annotated[
+        str,
+        typer.Option(
+            "--catalog-url",
+            metavar="URL",
+            help="Of a Hive metastore (thrift://… or jdbc:…) or a Unity Catalog (https://…).",
+        ),
+    ] = "",
+    catalog_name: Annotated[
+        str,
+        typer.Option("--catalog-name", metavar="NAME", help="The catalog's name in policies. Default: lake."),
+    ] = "",
+    catalog_driver: Annotated[
+        Path | None,
+        typer.Option("--catalog-driver", metavar="JAR", help="The JDBC driver of a Hive metastore's database."),
+    ] = None,
 ) -> int:
     """Start a repository: configuration, policies, a CI workflow, a pre-commit hook. Existing files are kept.
 
-    Example: tablectl init lake-policies 'lake.sales.*'
+    Example: tablectl init lake-policies 'sales.*' --catalog hive --catalog-url thrift://metastore:9083
     """
+    from tablectl.cli.catalog_choice import catalog_choice  # noqa: PLC0415
     from tablectl.cli.init import InitOptions, init_command  # noqa: PLC0415
 
     request = _request(None, var, env, remote)
-    options = InitOptions(ci, None if source is None else _source(source))
+    chosen = catalog_choice(catalog, catalog_url, catalog_name, catalog_driver)
+    options = InitOptions(ci, None if source is None else _source(source), chosen)
     return init_command(directory, tuple(tables or ()), request, ctx.obj, format, options)
 
 

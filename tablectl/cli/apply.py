@@ -14,7 +14,7 @@ from tablectl.applying.run_report import RunReport
 from tablectl.cli.output import Output
 from tablectl.cli.plan_reports import check_limits, plan_context, plan_with_progress
 from tablectl.cli.report_files import Render, ReportFiles
-from tablectl.cli.request import ApplyOptions, CommandRequest
+from tablectl.cli.request import ApplyCommandOptions, CommandRequest
 from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
 from tablectl.model.plan import Plan
@@ -31,7 +31,7 @@ from tablectl.workflow import Control, approval_of, run
 
 
 def apply_command(
-    request: CommandRequest, out: Output, saved: Path | None, reports: ReportFiles, options: ApplyOptions
+    request: CommandRequest, out: Output, saved: Path | None, reports: ReportFiles, options: ApplyCommandOptions
 ) -> ExitCode:
     """Plan if no plan is given, ask, run. Returns the exit code."""
     signers = required_signers(saved, ".", required=options.require_signature)
@@ -66,7 +66,9 @@ def apply_command(
     )
 
 
-def _policies_of_plan(project: Project, request: CommandRequest, out: Output, options: ApplyOptions) -> Specs | None:
+def _policies_of_plan(
+    project: Project, request: CommandRequest, out: Output, options: ApplyCommandOptions
+) -> Specs | None:
     """The policies that a saved plan must agree with; ``None`` if the user applies it without policies."""
     if options.without_policies:
         out.note(
@@ -102,8 +104,9 @@ def _tell(report: RunReport, out: Output) -> None:
 
 
 def _agreed(plan: Plan, out: Output, form: ReportFormat, mask: Mask, request: CommandRequest, *, yes: bool) -> bool:
+    context = Context(now=SystemClock().utc())
     if form is ReportFormat.TEXT:
-        out.result(render_plan(plan, form, out.style, mask, Context(), verbose=request.verbose) + "\n")
+        out.result(render_plan(plan, form, out.style, mask, context, verbose=request.verbose) + "\n")
     if yes or not any(table.applies for table in plan.tables):
         return True
     if not out.interactive:
@@ -112,7 +115,7 @@ def _agreed(plan: Plan, out: Output, form: ReportFormat, mask: Mask, request: Co
             "add --yes, or save a plan with `tablectl plan --out FILE` and apply that",
         )
     if form is not ReportFormat.TEXT:
-        out.note(render_plan(plan, ReportFormat.TEXT, Style(), mask, Context()))
+        out.note(render_plan(plan, ReportFormat.TEXT, Style(), mask, context))
     return out.ask("Apply these changes?")
 
 

@@ -126,7 +126,7 @@ def _policies(ctx: typer.Context) -> Specs:
     Raises ``TablectlError`` if they are invalid or too many.
     """
     from tablectl.cli.request import variables  # noqa: PLC0415
-    from tablectl.policies.files import find_files  # noqa: PLC0415
+    from tablectl.policies.find_files import find_files  # noqa: PLC0415
     from tablectl.policies.repository import policy_paths  # noqa: PLC0415
     from tablectl.project import Project  # noqa: PLC0415
 

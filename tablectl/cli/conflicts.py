@@ -8,6 +8,7 @@ from dataclasses import replace
 from tablectl.cli.output import Output
 from tablectl.cli.plan_reports import context_here
 from tablectl.cli.request import CommandRequest, ConflictOptions, client
+from tablectl.conflicts.context import Assumption
 from tablectl.conflicts.operations import OPERATIONS
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.table_options import NO_OPTIONS
@@ -26,9 +27,9 @@ def conflicts_command(
     if options.between:
         return _between_command(table, request, out, form, options)
     about = _operation(options.operation)
-    asked = [client(each) for each in options.clients]
+    assumption = Assumption(tuple(client(each) for each in options.clients), options.auto_compact)
     with request.open(out) as project:
-        found = read_conflicts(project, *project.find(table, request.paths), asked)
+        found = read_conflicts(project, *project.find(table, request.paths), assumption)
     found = replace(found, changes=tuple(map(project.mask.change, found.changes)))
     if form is ReportFormat.JSON:
         out.json_result(conflicts_json(found))
@@ -50,13 +51,13 @@ def _between_command(
     logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns about statements that are refused anyway
     if options.operation or options.everything:
         raise UsageError("--between cannot be combined with --operation or --all", "leave them out")
-    asked = [client(each) for each in options.clients]
+    assumption = Assumption(tuple(client(each) for each in options.clients), options.auto_compact)
     assert options.between is not None
     with request.open(out) as project:
         name, spec = project.find(table, request.paths)
         live = project.read(name, spec)
     declared = spec.options if spec else NO_OPTIONS
-    found = compare_statements(live, *options.between, project.dialect, asked, declared)
+    found = compare_statements(live, *options.between, project.dialect, assumption, declared)
     if form is ReportFormat.JSON:
         out.json_result(between_json(found))
     else:

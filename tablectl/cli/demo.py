@@ -8,7 +8,7 @@ import shutil
 from importlib import resources
 from pathlib import Path
 
-from tablectl.cli.output import Output, write_file
+from tablectl.cli.output import Output
 from tablectl.delta.sql import quote_name
 from tablectl.engine.port import Engine
 from tablectl.model.errors import ExitCode, UsageError
@@ -21,6 +21,7 @@ from tablectl.reports.plan_text import plan_text
 from tablectl.reports.run_text import run_text
 from tablectl.selection import Selection
 from tablectl.workflow import Control, make_plan, run
+from tablectl.written_files import write_file
 
 _CONFIG = """# Relative paths count from this folder.
 policies: policies

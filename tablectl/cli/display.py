@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tablectl.applying.events import PROGRESS, RunEvent
-from tablectl.model.inert import inert
+from tablectl.model.output_escapes import escape_output
 from tablectl.model.text import printable
 from tablectl.reports.style import printable_lines
 
@@ -144,7 +144,7 @@ class Screen:
 def _literal(text: str) -> Any:
     from rich.text import Text  # noqa: PLC0415  # see above
 
-    return Text(inert(printable(text)))
+    return Text(escape_output(printable(text)))
 
 
 def _end_of(name: str, width: int) -> str:

@@ -9,7 +9,7 @@ from tablectl.cli.adoption import agreed, write_adoption
 from tablectl.cli.output import Output
 from tablectl.cli.plan_reports import context_here, selection_of, warn_unmatched
 from tablectl.cli.report_files import ReportFiles
-from tablectl.cli.request import CommandRequest, DriftOptions
+from tablectl.cli.request import CommandRequest, DriftCommandOptions
 from tablectl.model.errors import ExitCode
 from tablectl.planning.drift import wishes
 from tablectl.policies.adopt import Adopter
@@ -20,7 +20,7 @@ from tablectl.reports.style import Style
 from tablectl.workflow import find_drift
 
 
-def drift_command(request: CommandRequest, out: Output, reports: ReportFiles, options: DriftOptions) -> ExitCode:
+def drift_command(request: CommandRequest, out: Output, reports: ReportFiles, options: DriftCommandOptions) -> ExitCode:
     """Show the differences from the policies and since when they exist; with ``--adopt``, write the tables' values to
     policies.
     """

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from tablectl.cli.output import Output, write_file
+from tablectl.cli.output import Output
 from tablectl.cli.request import CommandRequest, ImportOptions
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
-from tablectl.policies.files import shown_path
+from tablectl.policies.find_files import shown_path
 from tablectl.policies.requested_tables import declared_already, requested_tables, whole_catalog
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.style import plural
 from tablectl.workflow import Imported, import_policies
+from tablectl.written_files import write_file
 
 
 def import_command(request: CommandRequest, out: Output, form: ReportFormat, options: ImportOptions) -> ExitCode:

@@ -7,17 +7,20 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from tablectl.cli.catalog_choice import CatalogChoice, CatalogKind, with_catalog
 from tablectl.cli.lock import lock_files, recorded_source, wheel_hashes
-from tablectl.cli.output import Output, write_file
+from tablectl.cli.output import Output
 from tablectl.cli.request import CommandRequest
 from tablectl.cli.scaffold import CI_FILES, KEPT, POLICIES, scaffold
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
 from tablectl.model.install import CiSystem, InstallSource
-from tablectl.policies.files import shown_path
+from tablectl.policies.find_files import shown_path
 from tablectl.policies.requested_tables import requested_tables
 from tablectl.reports.formats import ReportFormat
 from tablectl.workflow import import_policies
+from tablectl.written_files import write_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,8 @@ class InitOptions:
     ci: CiSystem = CiSystem.GITHUB
     source: InstallSource | None = None
     """Where CI installs tablectl from; ``None`` for where this tablectl was installed from."""
+    catalog: CatalogChoice | None = None
+    """The catalog to connect; ``None`` for that of the ``tablectl.yaml`` in the current folder, if there is one."""
 
 
 def init_command(
@@ -39,13 +44,16 @@ def init_command(
 ) -> ExitCode:
     """Create a working repository in a directory without one. Writes either all of its files or none."""
     source, hashes = _source_of(options, directory)
-    _check_free(directory, _files("", options.ci, source, hashes))
-    files = _files(_first_policies(tables, request, out) if tables else "", options.ci, source, hashes)
+    files = _files("", options, source, hashes)
+    _check_free(directory, files)
+    if tables:
+        config = files["tablectl.yaml"] if options.catalog else None
+        files = _files(_first_policies(tables, request, out, config), options, source, hashes)
     kept = [name for name in KEPT if os.path.lexists(directory / name)]
     written = [name for name in files if name not in kept]
     for name in written:
         write_file(directory / name, files[name].encode())
-    following = _following(directory, imported=bool(tables))
+    following = _following(directory, options.catalog, imported=bool(tables))
     notes = [_addition(name, files[name]) for name in kept]
     if source is None and options.ci is not CiSystem.NONE:
         notes.append(_NO_CI)
@@ -75,11 +83,15 @@ def _source_of(options: InitOptions, directory: Path) -> tuple[InstallSource | N
     return source, {} if source is None else wheel_hashes(source, hashes, directory)
 
 
-def _files(policies: str, ci: CiSystem, source: InstallSource | None, hashes: Mapping[str, str]) -> Mapping[str, str]:
-    files = scaffold(policies, source, hashes)
-    if source is None or ci is CiSystem.NONE:
+def _files(
+    policies: str, options: InitOptions, source: InstallSource | None, hashes: Mapping[str, str]
+) -> Mapping[str, str]:
+    files = dict(scaffold(policies, source, hashes))
+    if options.catalog:
+        files["tablectl.yaml"] = with_catalog(files["tablectl.yaml"], options.catalog, os.environ)
+    if source is None or options.ci is CiSystem.NONE:
         return files
-    return {**files, **CI_FILES[ci], **lock_files(source, hashes)}
+    return {**files, **CI_FILES[options.ci], **lock_files(source, hashes)}
 
 
 def _addition(name: str, text: str) -> str:
@@ -99,10 +111,19 @@ def _check_free(directory: Path, files: Mapping[str, str]) -> None:
         raise InputError(tuple(problems))
 
 
-def _first_policies(tables: tuple[str, ...], request: CommandRequest, out: Output) -> str:
-    """The policies of live tables. Raises ``TablectlError`` if one of them cannot be read."""
-    with request.open(out) as project, out.progress() as on_read:
-        found = import_policies(project, requested_tables(tables, project.catalog, project.variables), {}, on_read)
+def _first_policies(tables: tuple[str, ...], request: CommandRequest, out: Output, config: str | None) -> str:
+    """The policies of live tables, found as ``config`` says, which is not written yet, or the configuration in the
+    current folder. Raises ``TablectlError`` if one of them cannot be read.
+    """
+    with TemporaryDirectory(prefix="tablectl-init-") as folder:
+        if config is not None:
+            Path(folder, "tablectl.yaml").write_text(config, encoding="utf-8")
+        where = Path() if config is None else Path(folder)
+        with request.open(out, directory=where) as project, out.progress() as on_read:
+            asked = requested_tables(tables, project.catalog, project.variables)
+            found = import_policies(project, asked, {}, on_read)
+    for other in found.others:
+        out.note(f"{other}: left out")
     wrong = [Problem(each.name, 0, 0, each.message, each.hint) for each in found.failures]
     wrong += [Problem(pattern, 0, 0, "matches no table") for pattern in found.unmatched]
     if wrong:
@@ -112,10 +133,11 @@ def _first_policies(tables: tuple[str, ...], request: CommandRequest, out: Outpu
     return found.text
 
 
-def _following(directory: Path, *, imported: bool) -> list[str]:
+def _following(directory: Path, catalog: CatalogChoice | None, *, imported: bool) -> list[str]:
     """The commands to run next."""
     here = [] if directory.resolve() == Path.cwd() else [f"cd {shlex.quote(str(directory))}"]
-    first = [] if imported else [f"tablectl import TABLES… --output {POLICIES} --force", "tablectl validate"]
+    tables = "TABLES…" if catalog is None or catalog.kind is CatalogKind.NONE else "--all"
+    first = [] if imported else [f"tablectl import {tables} --output {POLICIES} --force", "tablectl validate"]
     start = "" if _is_in_git(directory) else "git init && "
     return [*here, *first, "tablectl plan", f"{start}git add --all && pre-commit install"]
 

@@ -9,7 +9,7 @@ from hashlib import sha256
 from importlib import metadata, resources
 from pathlib import Path
 
-from tablectl.cli.output import Output, write_file
+from tablectl.cli.output import Output
 from tablectl.cli.scaffold import CI_FILES
 from tablectl.files import read_regular
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
@@ -23,9 +23,10 @@ from tablectl.model.install import (
     wheel_name,
 )
 from tablectl.policies.config import FILE, load_config
-from tablectl.policies.files import shown_path
+from tablectl.policies.find_files import shown_path
 from tablectl.reports.formats import ReportFormat
 from tablectl.version import __version__
+from tablectl.written_files import write_file
 
 FOLDER = "requirements"
 _LOCKS = {"plan": "base", "apply": "spark"}

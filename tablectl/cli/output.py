@@ -1,19 +1,16 @@
 """The output of a command: results on standard output, progress and errors on standard error.
 
-All text passes ``model.inert`` here: foreign names and values cannot be commands of a CI system or a terminal.
+All text passes ``model.output_escapes`` here: foreign names and values cannot be commands of a CI system or a terminal.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import secrets
 import shutil
-import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from time import monotonic
 from typing import TextIO
 
@@ -21,7 +18,7 @@ from tablectl.applying.events import Notify
 from tablectl.cli.display import Lines, Screen, screen
 from tablectl.cli.progress import ProgressLine
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
-from tablectl.model.inert import inert
+from tablectl.model.output_escapes import escape_output
 from tablectl.reports.style import Style, printable_lines
 
 
@@ -54,7 +51,7 @@ class Output:
         closed the pipe.
         """
         try:
-            _write(self._out, inert(text, colour=self._colour(self._out)))
+            _write(self._out, escape_output(text, colour=self._colour(self._out)))
         except BrokenPipeError:
             raise
         except OSError as error:
@@ -121,7 +118,7 @@ class Output:
         return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
     def _say(self, text: str) -> None:
-        _write(self._err, inert(text, colour=self._colour(self._err)))
+        _write(self._err, escape_output(text, colour=self._colour(self._err)))
 
     @property
     def _redraws(self) -> bool:
@@ -168,42 +165,3 @@ def _write(stream: TextIO | None, text: str) -> None:
     encoding = stream.encoding or "utf-8"
     stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
     stream.flush()
-
-
-def write_file(path: Path, data: bytes, *, private: bool = False) -> None:
-    """Write a file atomically. Raises ``TablectlError`` naming it.
-
-    An existing file keeps its permissions; a new one gets those of the umask. ``private`` removes all permissions of
-    other users.
-    """
-    with _beside(path, 0o600 if private else 0o666) as (handle, name):
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        if path.exists():
-            mode = stat.S_IMODE(path.stat().st_mode)
-            name.chmod(mode & 0o600 if private else mode)
-        name.replace(path)
-
-
-def check_writable(path: Path) -> None:
-    """Raise what ``write_file`` would raise, before there is anything to write."""
-    with _beside(path, 0o600) as (handle, _name):
-        os.close(handle)
-
-
-@contextmanager
-def _beside(path: Path, mode: int) -> Iterator[tuple[int, Path]]:
-    """A new file in the directory of another one. It is deleted afterwards unless it was renamed."""
-    try:
-        if path.exists() and not path.is_file():
-            raise TablectlError(f"{path}: this is not a file, and nothing else is replaced", "choose another name")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        name = path.parent / f".{path.name}.{secrets.token_hex(8)}"
-        handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)  # the system applies the umask
-        try:
-            yield handle, name
-        finally:
-            with suppress(OSError):
-                name.unlink()
-    except OSError as error:
-        raise TablectlError(f"{path}: {error.strerror or error}", "choose a place that can be written") from error

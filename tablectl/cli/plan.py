@@ -6,7 +6,7 @@ import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tablectl.cli.output import Output, write_file
+from tablectl.cli.output import Output
 from tablectl.cli.plan_reports import limit_exceeded, plan_context, plan_with_progress
 from tablectl.cli.report_files import ReportFiles
 from tablectl.cli.request import CommandRequest
@@ -20,6 +20,7 @@ from tablectl.project import Project
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.render import render_plan
 from tablectl.saved_plan import read_plan
+from tablectl.written_files import write_file
 
 _SHOWN = 5
 

@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tablectl.cli.origin import with_origin
 from tablectl.cli.output import Output
 from tablectl.cli.report_files import ReportFiles, below_root
+from tablectl.cli.report_origin import with_origin
 from tablectl.cli.request import CommandRequest
+from tablectl.leases.clock import SystemClock
 from tablectl.leases.owner import current_owner
 from tablectl.model.errors import LimitError, TablectlError
 from tablectl.model.plan import Plan
-from tablectl.planning.limits import PlanLimits
 from tablectl.planning.merge_plans import Shard
+from tablectl.planning.plan_limits import PlanLimits
 from tablectl.policies.policy_lines import Sources, policy_lines_of
 from tablectl.policies.spec import Specs
 from tablectl.project import Project
@@ -64,8 +65,10 @@ def warn_unmatched(specs: Specs, unmatched: Sequence[str], out: Output) -> None:
 def plan_context(plan: Plan, project: Project, request: CommandRequest, out: Output, reports: ReportFiles) -> Context:
     """The context of the reports of a plan, as far as any of them needs it."""
     if not reports.names_lines:
-        return Context()
-    return replace(context_here(reports.plan_file), sources=_sources(plan, project, request, out))
+        return Context(now=SystemClock().utc())
+    return replace(
+        context_here(reports.plan_file), now=SystemClock().utc(), sources=_sources(plan, project, request, out)
+    )
 
 
 def context_here(saved: Path | None = None) -> Context:

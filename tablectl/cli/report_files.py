@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tablectl.cli.output import Output, check_writable, write_file
+from tablectl.cli.output import Output
 from tablectl.model.errors import TablectlError, UsageError, one_line
-from tablectl.model.inert import inert
+from tablectl.model.output_escapes import escape_output
 from tablectl.reports.formats import SUFFIXES, ReportFormat, format_of
 from tablectl.reports.style import Style
+from tablectl.written_files import check_writable, write_file
 
 FILES = SUFFIXES
 
@@ -97,7 +98,7 @@ def _made(render: Render, form: ReportFormat, style: Style) -> str:
     Raises ``TablectlError`` if rendering fails: what was done matters more than how it is reported.
     """
     try:
-        return inert(render(form, style), colour=style.colour)
+        return escape_output(render(form, style), colour=style.colour)
     except TablectlError:
         raise
     except Exception as error:

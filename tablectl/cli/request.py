@@ -45,15 +45,15 @@ class CommandRequest:
     no_cache: bool = False
     """Whether tables are read from their logs alone. An apply does so always."""
 
-    def open(self, out: Output, plan: Plan | None = None) -> Project:
-        """The repository in the current directory, in the environment of a saved plan if there is one. Raises as
+    def open(self, out: Output, plan: Plan | None = None, directory: Path = Path()) -> Project:
+        """The repository in a directory, in the environment of a saved plan if there is one. Raises as
         ``Project.open``.
         """
         from tablectl.project import EngineSource, Project  # noqa: PLC0415  # see above
 
         source = EngineSource(remote=self.remote, on_start=out.note)
         cached = not self.no_cache
-        return Project.open(env=self.env, variables=self.variables, source=source, plan=plan, cached=cached)
+        return Project.open(directory, env=self.env, variables=self.variables, source=source, plan=plan, cached=cached)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class BreakOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class ApplyOptions:
+class ApplyCommandOptions:
     """The options of ``apply``."""
 
     yes: bool = False
@@ -81,7 +81,7 @@ class ApplyOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class DriftOptions:
+class DriftCommandOptions:
     """The options of ``drift``."""
 
     look_back: int
@@ -175,6 +175,8 @@ class ConflictOptions:
     everything: bool = False
     between: tuple[str, str] | None = None
     """Two statements to compare, instead of the matrix."""
+    auto_compact: bool | None = None
+    """The sessions' ``spark.databricks.delta.autoCompact.enabled``; ``None`` if they do not set it."""
 
 
 _CLIENT = re.compile(r"([a-z-]+)(?:[ /:-]*(\d{1,4}(?:\.\d{1,4}){0,2})(?:\.x)?)?(?:[ -]+(photon))?\Z")

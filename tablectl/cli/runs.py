@@ -8,9 +8,10 @@ from dataclasses import replace
 from datetime import timedelta
 
 from tablectl.cli.adoption import agreed, write_adoption
-from tablectl.cli.output import Output, write_file
+from tablectl.cli.output import Output
 from tablectl.cli.plan_reports import selection_of, warn_unmatched
 from tablectl.cli.request import CommandRequest, RunsOptions, UndoOptions
+from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.patterns import escape_glob
 from tablectl.planning.plan_file import dump_plan
@@ -26,6 +27,7 @@ from tablectl.reports.runs_text import runs_json, runs_text, undo_json, undo_tex
 from tablectl.run_history import RunUndo, find_runs, find_undo
 from tablectl.selection import Selection
 from tablectl.workflow import make_plan
+from tablectl.written_files import write_file
 
 
 def runs_command(request: CommandRequest, out: Output, form: ReportFormat, options: RunsOptions) -> ExitCode:
@@ -115,7 +117,9 @@ def _plan(
     if options.save:
         write_file(options.save, dump_plan(plan), private=project.mask.plan(plan) != plan)
     if form is not ReportFormat.JSON:
-        out.result("\n" + render_plan(plan, ReportFormat.TEXT, out.style, project.mask, Context()))
+        out.result(
+            "\n" + render_plan(plan, ReportFormat.TEXT, out.style, project.mask, Context(now=SystemClock().utc()))
+        )
     if options.save:
         out.note(
             f"saved to {options.save}; commit the policies, then run `tablectl apply {shlex.quote(str(options.save))}`"

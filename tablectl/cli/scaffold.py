@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from tablectl.model.install import CiSystem, InstallSource
-from tablectl.policies.policy_schema import policy_schema
+from tablectl.policies.schemas import policy_schema
 
 Files = Mapping[str, str]
 _NONE: Mapping[str, str] = MappingProxyType({})

@@ -21,11 +21,11 @@ def schema_of(subject: SchemaKind) -> dict[str, Any]:
     """The schema of a document. Its module is loaded when used."""
     match subject:
         case SchemaKind.POLICIES:
-            from tablectl.policies.policy_schema import policy_schema  # noqa: PLC0415  # see above
+            from tablectl.policies.schemas import policy_schema  # noqa: PLC0415  # see above
 
             return policy_schema()
         case SchemaKind.CONFIG:
-            from tablectl.policies.config_schema import config_schema  # noqa: PLC0415
+            from tablectl.policies.schemas import config_schema  # noqa: PLC0415
 
             return config_schema()
         case SchemaKind.PLAN:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tablectl.cli.output import Output, write_file
+from tablectl.cli.output import Output
 from tablectl.model.errors import ExitCode
 from tablectl.planning.plan_file import digest_of, load_plan
 from tablectl.saved_plan import plan_bytes
 from tablectl.signatures import sign, signature_file
+from tablectl.written_files import write_file
 
 
 def sign_command(path: Path, key: Path, out: Output) -> ExitCode:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import time
 
-from tablectl.cli.output import Output, check_writable, write_file
+from tablectl.cli.output import Output
 from tablectl.cli.plan_reports import context_here, selection_of
 from tablectl.cli.report_files import ReportFiles
 from tablectl.cli.request import CommandRequest
 from tablectl.cli.status_rows import append_rows, parquet_bytes
 from tablectl.lake_status import StatusDepth, collect_status
 from tablectl.model.errors import ExitCode
-from tablectl.model.plain import plain
+from tablectl.model.json_form import json_form
 from tablectl.policies.requested_tables import requested_tables, whole_catalog
 from tablectl.reports.document import Document
 from tablectl.reports.document_html import document_html
@@ -24,6 +24,7 @@ from tablectl.reports.formats import ReportFormat
 from tablectl.reports.status import LakeStatus
 from tablectl.reports.status_document import status_document
 from tablectl.reports.style import Style
+from tablectl.written_files import check_writable, write_file
 
 _WHERE = "<code>tablectl status --html FILE</code> writes all rows."
 
@@ -75,7 +76,7 @@ def status_command(request: CommandRequest, out: Output, reports: ReportFiles, a
 def _rendered(status: LakeStatus, document: Document, form: ReportFormat, style: Style) -> str:
     match form:
         case ReportFormat.JSON:
-            return json.dumps(plain(status), indent=1) + "\n"
+            return json.dumps(status, default=json_form, indent=1) + "\n"
         case ReportFormat.MARKDOWN:
             return document_markdown(document, "<!-- tablectl status -->", _WHERE)
         case _:

@@ -6,7 +6,7 @@ from io import BytesIO
 from typing import Any
 
 from tablectl.model.errors import TablectlError, UsageError, one_line
-from tablectl.model.plain import plain
+from tablectl.model.json_form import json_form
 from tablectl.reports.status import LakeStatus
 
 _INSTALL = "install tablectl with the extra `status` (docs/install.md)"
@@ -51,7 +51,7 @@ def _arrow(status: LakeStatus) -> Any:
     }
     rows = []
     for table in status.tables:
-        row = {**plain(table), "env": status.env, "read_at": status.at}
+        row = {**json_form(table), "env": status.env, "read_at": status.at}
         for name in ("changed_at", "applied_at", "written_at", "read_at"):
             row[name] = row[name] * 1000 if row[name] is not None and row[name] < _LAST else None
         rows.append(row)

@@ -11,7 +11,7 @@ from tablectl.cli.output import Output, problems_json
 from tablectl.cli.report_files import below_root
 from tablectl.cli.request import CommandRequest
 from tablectl.model.errors import ExitCode, InputError, Problem
-from tablectl.model.plain import plain
+from tablectl.model.json_form import json_form
 from tablectl.planning.lint import Linted, LintedTable, lint
 from tablectl.planning.lint_rules.linted_state import LintedState
 from tablectl.policies.policy_lines import policy_lines_of
@@ -110,7 +110,7 @@ def _valid(checked: Mapping[str, _Checked], linted: Linted, form: ReportFormat, 
             several = {"environments": environments} if environments else {}
             both = [_names(each.specs) for each in checked.values()]
             body = {key: list(dict.fromkeys(name for each in both for name in each[key])) for key in both[0]}
-            said = [{"table": each.name, **plain(one)} for each in linted.tables for one in each.findings]
+            said = [{"table": each.name, **json_form(one)} for each in linted.tables for one in each.findings]
             return json.dumps({"valid": True, **body, **several, "findings": said}, indent=2) + "\n"
         case _:
             told = [f"{line}\n" for line in findings_lines(linted.tables, out.style)]

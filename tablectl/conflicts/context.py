@@ -10,11 +10,31 @@ from tablectl.delta import keys
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.model.operations import Operation, SetProperties, TableState
 from tablectl.model.plan import Basis, ProtocolFact
-from tablectl.model.table import NOTHING_SET, LiveTable
+from tablectl.model.table import NOTHING_SET, Commit, LiveTable
 
 VECTORS = keys.DELETION_VECTORS
 LEVEL = keys.ISOLATION_LEVEL
 _PLAIN = Protocol(1, 2)
+_AUTO_OPTIMIZE = "delta.autoOptimize"
+"""The older property that also turns on automatic compaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """What to assume about the sessions that write a table."""
+
+    clients: tuple[tuple[Client, bool | None], ...] = ()
+    """The clients, each with whether it has Photon, ``None`` if unknown; empty for those of the history and policy."""
+    auto_compact: bool | None = None
+    """``spark.databricks.delta.autoCompact.enabled``; ``None`` if the sessions do not set it."""
+
+
+NO_ASSUMPTION = Assumption()
+
+
+def _compacted(commit: Commit) -> bool:
+    """Whether a commit is an automatic compaction."""
+    return commit.operation == "OPTIMIZE" and commit.parameters.get("auto", "").lower() == "true"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +53,18 @@ class ConflictContext:
     photon: bool | None = None
     preview: bool = False
     """Whether sessions opted in to the preview of runtimes 14.0 and 14.1 (D49)."""
+    auto_compact: bool | None = None
+    """The sessions' ``spark.databricks.delta.autoCompact.enabled``, which overrides the table's property; ``None`` if
+    they do not set it.
+    """
 
     @classmethod
-    def of(cls, live: LiveTable, client: Client, *, photon: bool | None = None) -> ConflictContext:
+    def of(
+        cls, live: LiveTable, client: Client, *, photon: bool | None = None, auto_compact: bool | None = None
+    ) -> ConflictContext:
         """The context of a live table. The properties of its writers follow from its history."""
+        if auto_compact is None and any(_compacted(each) for each in live.history):
+            auto_compact = True
         return cls(
             client=client,
             protocol=live.protocol,
@@ -46,7 +74,15 @@ class ConflictContext:
             identity=live.schema.has_identity(),
             blind=all(each.family.records_blind_appends for each in live.clients),
             photon=photon,
+            auto_compact=auto_compact,
         )
+
+    @property
+    def compacts(self) -> bool:
+        """Whether a write may be followed by an automatic OPTIMIZE (``AutoCompact.scala``)."""
+        if self.auto_compact is not None:
+            return self.auto_compact
+        return self.value(keys.AUTO_COMPACT) in {"true", "auto", "legacy"} or self.value(_AUTO_OPTIMIZE) == "true"
 
     def value(self, key: str) -> str:
         """A ``delta.*`` property in lower case, found case-insensitively; empty if it is not set."""

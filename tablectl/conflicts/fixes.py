@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tablectl.conflicts.context import LEVEL, VECTORS, ConflictContext
-from tablectl.conflicts.matrix import Cell, decide_pair
+from tablectl.conflicts.matrix import MatrixCell, decide_pair
 from tablectl.conflicts.operations import OPERATIONS, OperationGroup, TableOperation, operation
 from tablectl.conflicts.rules import rules_of
 from tablectl.conflicts.rules.databricks import NOT_DOCUMENTED, row_level
@@ -24,7 +24,7 @@ _BY_TABLECTL = frozenset(
 """Changes that a policy can declare, so that an apply makes them in its window."""
 
 
-def fixes_for(cell: Cell, setting: ConflictContext) -> tuple[str, ...]:
+def fixes_for(cell: MatrixCell, setting: ConflictContext) -> tuple[str, ...]:
     """The changes with which the current transaction would commit, the least intrusive first.
 
     Empty if it commits already, and if only running one after the other helps.
@@ -32,7 +32,7 @@ def fixes_for(cell: Cell, setting: ConflictContext) -> tuple[str, ...]:
     return () if cell.overlapping.succeeds else tuple(_found(cell, setting))
 
 
-def _found(cell: Cell, setting: ConflictContext) -> Iterator[str]:
+def _found(cell: MatrixCell, setting: ConflictContext) -> Iterator[str]:
     if cell.separate.succeeds:
         yield _separate(cell, setting)
     elif not setting.partitioned and not setting.clustered:
@@ -49,7 +49,7 @@ def _found(cell: Cell, setting: ConflictContext) -> Iterator[str]:
         yield BY_APPLY
 
 
-def _separate(cell: Cell, setting: ConflictContext) -> str:
+def _separate(cell: MatrixCell, setting: ConflictContext) -> str:
     if cell.current.key == cell.committed.key == "stream":
         return "never run two queries on one checkpoint"
     if "restore" in (cell.current.key, cell.committed.key):
@@ -63,7 +63,7 @@ def _without_zorder(each: TableOperation) -> TableOperation:
     return operation("optimize") if each.key == "zorder" else each
 
 
-def _newer(cell: Cell, setting: ConflictContext) -> Iterator[str]:
+def _newer(cell: MatrixCell, setting: ConflictContext) -> Iterator[str]:
     rules = rules_of(setting.client)
     for release in rules.releases if rules else ():
         if release.version > setting.client.version[:2]:
@@ -73,7 +73,7 @@ def _newer(cell: Cell, setting: ConflictContext) -> Iterator[str]:
                 return
 
 
-def _on_databricks(cell: Cell, setting: ConflictContext) -> Iterator[str]:
+def _on_databricks(cell: MatrixCell, setting: ConflictContext) -> Iterator[str]:
     if setting.level is Level.SERIALIZABLE:
         weaker = setting.with_property(LEVEL, "WriteSerializable")
         if decide_pair(weaker, cell.committed, cell.current).overlapping.succeeds:
@@ -86,7 +86,7 @@ def _on_databricks(cell: Cell, setting: ConflictContext) -> Iterator[str]:
             yield "deletion_vectors: enabled, after which only rows that both touch conflict"
 
 
-def _by_rows(cell: Cell, setting: ConflictContext) -> bool:
+def _by_rows(cell: MatrixCell, setting: ConflictContext) -> bool:
     if (
         cell.current.group is not OperationGroup.ROWS
         or cell.committed.group is not OperationGroup.ROWS
@@ -98,5 +98,5 @@ def _by_rows(cell: Cell, setting: ConflictContext) -> bool:
     return all(row_level(each.current(setting))[0] for each in cell.current.transactions(setting, "a"))
 
 
-def _fit(cell: Cell, setting: ConflictContext) -> bool:
+def _fit(cell: MatrixCell, setting: ConflictContext) -> bool:
     return cell.current.fits(setting) and cell.committed.fits(setting)

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from tablectl.conflicts.sources import FACTS, SECTIONS, page_of
 from tablectl.conflicts.transactions import Conflict, Level
+from tablectl.delta.client_families import DELTA_RS
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,9 +264,11 @@ def find_term(text: str) -> Term | None:
     """The topic of an exception, an error class with or without its part, an isolation level, a phase, or a source.
 
     ``None`` for what is none of these.
-    Letter case, brackets around a class and packages before an exception do not matter.
+    Letter case, brackets around a class and packages before an exception do not matter. Of ``deltalake``, whose
+    exception is the same for every conflict, the text tells which one it is.
     """
-    word = text.strip().strip("[]").casefold()
+    told = _of_message(text)
+    word = told.value.casefold() if told else text.strip().strip("[]").casefold()
     word = _SYNONYMS.get(word, word)
     class_, _, part = word.partition(".")
     for topic in _topics():
@@ -284,6 +287,14 @@ def find_term(text: str) -> Term | None:
     return _source(word)
 
 
+def _of_message(text: str) -> Conflict | None:
+    """The conflict that a text of delta-rs reports."""
+    for condition, message in DELTA_RS.commit_messages:
+        if message.rpartition(": ")[2].rstrip(".").casefold() in text.casefold():
+            return Conflict(condition)
+    return None
+
+
 def _source(word: str) -> Term | None:
     """The entry of a source in an outcome: ``D37``, ``delta-2.2``, or ``delta-2.2, Kernel`` (the word after it is
     ignored).
@@ -298,7 +309,9 @@ def _source(word: str) -> Term | None:
 
 
 def looks_like_a_term(text: str) -> bool:
-    """Whether a word can only be an error class or an exception, and not a table name."""
+    """Whether a text can only be an error class, an exception or its message, and not a table name."""
+    if _of_message(text):
+        return True
     word = text.strip().strip("[]").casefold()
     return word.startswith(("delta_", "io.delta.exceptions.")) or (word.endswith("exception") and "." not in word)
 

@@ -8,13 +8,14 @@ them.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.operations import OperationGroup, Place, TableOperation, operations_of
 from tablectl.conflicts.rules.decide import decide_all
-from tablectl.conflicts.transactions import ConflictOutcome, ConflictResult
+from tablectl.conflicts.transactions import ConflictOutcome, ConflictResult, CurrentTransaction
+from tablectl.model.commits import CommittedTransaction
 
 
 class CellVerdict(StrEnum):
@@ -37,7 +38,7 @@ _MARKS = {"commits": ".", "depends": "~", "cannot tell": "?", "fails": "X"}
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class MatrixCell:
     """The outcome of the current operation after the committed one."""
 
     current: TableOperation
@@ -64,9 +65,9 @@ class Matrix:
     setting: ConflictContext
     all_current: tuple[TableOperation, ...]
     all_committed: tuple[TableOperation, ...]
-    cells: tuple[Cell, ...]
+    cells: tuple[MatrixCell, ...]
 
-    def cell(self, current: str, committed: str) -> Cell:
+    def cell(self, current: str, committed: str) -> MatrixCell:
         """The cell of two keys. Raises ``KeyError`` if the table does not support one of the operations."""
         for each in self.cells:
             if (each.current.key, each.committed.key) == (current, committed):
@@ -82,9 +83,9 @@ def matrix(setting: ConflictContext, groups: Collection[OperationGroup] = tuple(
     return Matrix(setting, all_current, all_committed, cells)
 
 
-def decide_pair(setting: ConflictContext, committed: TableOperation, current: TableOperation) -> Cell:
+def decide_pair(setting: ConflictContext, committed: TableOperation, current: TableOperation) -> MatrixCell:
     """The cell of one pair."""
-    return Cell(
+    return MatrixCell(
         current, committed, _outcome(setting, committed, current, "a"), _outcome(setting, committed, current, "b")
     )
 
@@ -92,10 +93,23 @@ def decide_pair(setting: ConflictContext, committed: TableOperation, current: Ta
 def _outcome(
     setting: ConflictContext, committed: TableOperation, current: TableOperation, place: Place
 ) -> ConflictOutcome:
-    """The committed operation works at place ``a``. A statement of several transactions gets their worst outcome."""
-    won = [each.committed for each in committed.transactions(setting, "a")]
-    outcomes = [decide_all(won, each.current(setting)) for each in current.transactions(setting, place)]
-    return max(outcomes, key=lambda outcome: outcome.rank)
+    """The committed operation works at place ``a``. A statement of several transactions gets their worst outcome. An
+    automatic compaction after the committed write may not happen, so what fails because of it may fail.
+    """
+    won = committed.transactions(setting, "a")
+    lost = [each.current(setting) for each in current.transactions(setting, place) if not each.automatic]
+    own = _worst([each.committed for each in won if not each.automatic], lost)
+    if not own.succeeds or not any(each.automatic for each in won):
+        return own
+    beside = _worst([each.committed for each in won], lost)
+    if beside.succeeds:
+        return own
+    reason = f"{beside.reason}, by the automatic compaction after {committed.name}"
+    return replace(beside, result=ConflictResult.MAY_FAIL, reason=reason)
+
+
+def _worst(won: Sequence[CommittedTransaction], lost: Sequence[CurrentTransaction]) -> ConflictOutcome:
+    return max((decide_all(won, each) for each in lost), key=lambda outcome: outcome.rank)
 
 
 def _made_by(current: TableOperation, setting: ConflictContext) -> bool:
@@ -106,11 +120,11 @@ def _made_by(current: TableOperation, setting: ConflictContext) -> bool:
 class MatrixDifference:
     """A cell that differs in another context of the same table; ``None`` on a side that does not support the pair."""
 
-    before: Cell | None
-    after: Cell | None
+    before: MatrixCell | None
+    after: MatrixCell | None
 
     @property
-    def cell(self) -> Cell:
+    def cell(self) -> MatrixCell:
         """Either of the two cells, for its names."""
         cell = self.after or self.before
         assert cell is not None
@@ -126,7 +140,7 @@ def compare(before: Matrix, after: Matrix) -> tuple[tuple[MatrixDifference, ...]
     return different, len(found) - len(different)
 
 
-def _by_pair(cells: Sequence[Cell]) -> dict[tuple[str, str], Cell]:
+def _by_pair(cells: Sequence[MatrixCell]) -> dict[tuple[str, str], MatrixCell]:
     return {(cell.current.key, cell.committed.key): cell for cell in cells}
 
 

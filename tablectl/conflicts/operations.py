@@ -13,11 +13,12 @@ from types import MappingProxyType
 from typing import Literal
 
 from tablectl.conflicts.context import VECTORS, ConflictContext
+from tablectl.conflicts.dropped_features import drop_feature_commits
 from tablectl.conflicts.transactions import NOTHING, CurrentTransaction, Reads
 from tablectl.delta import keys
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, File, Kind, MetadataChange, ProtocolChange
-from tablectl.model.operations import ClusterBy, Operation, SetProperties, UnsetProperties
+from tablectl.model.operations import ClusterBy, Operation, Repartition, SetProperties, UnsetProperties
 
 Place = Literal["a", "b"]
 _PLACES: tuple[Place, ...] = ("a", "b")
@@ -40,6 +41,9 @@ class Transaction:
 
     committed: CommittedTransaction
     reads: Reads = NOTHING
+    automatic: bool = False
+    """Whether Delta adds the commit to a write, if there are enough small files. Its failure is not that of the write.
+    """
 
     def current(self, setting: ConflictContext) -> CurrentTransaction:
         """The same transaction before its commit."""
@@ -102,11 +106,29 @@ def _drawn(setting: ConflictContext) -> MetadataChange | None:
     return MetadataChange(schema="other", tag="identity") if setting.identity else None
 
 
+def _compacted(write: Transactions) -> Transactions:
+    """A write and the automatic compaction of the files of the same place (``AutoCompact.scala``)."""
+
+    def transactions(setting: ConflictContext, place: Place) -> tuple[Transaction, ...]:
+        made = write(setting, place)
+        if not setting.compacts or not any(each.committed.added for each in made):
+            return made
+        (compaction,) = _rewrite(Kind.OPTIMIZE)(setting, place)
+        return (*made, replace(compaction, automatic=True))
+
+    return transactions
+
+
 def _append(setting: ConflictContext, place: Place) -> tuple[Transaction, ...]:
     added = (_file(setting, place, "-new"),)
     return (
         Transaction(CommittedTransaction(kind=Kind.APPEND, metadata=_drawn(setting), added=added, blind=setting.blind)),
     )
+
+
+def _append_with_ids(setting: ConflictContext, place: Place) -> tuple[Transaction, ...]:
+    """An INSERT that gives the values of identity columns draws none."""
+    return _append(replace(setting, identity=False), place)
 
 
 def _stream(setting: ConflictContext, place: Place) -> tuple[Transaction, ...]:
@@ -140,6 +162,12 @@ def _rewrite(kind: Kind, *, zorder: bool = False) -> Transactions:
         return (Transaction(made, _reads(setting, place)),)
 
     return transactions
+
+
+def _delete_files(setting: ConflictContext, place: Place) -> tuple[Transaction, ...]:
+    """A DELETE of all rows of the files of one place adds none."""
+    (rewrite,) = _rewrite(Kind.DELETE)(setting, place)
+    return (replace(rewrite, committed=replace(rewrite.committed, added=(), traces=())),)
 
 
 def _dynamic_overwrite(setting: ConflictContext, place: Place) -> tuple[Transaction, ...]:
@@ -234,6 +262,18 @@ def _upgrade(kind: Kind, *, metadata: bool) -> Transactions:
     return lambda _setting, _place: (Transaction(made),)
 
 
+def _support_row_tracking(_setting: ConflictContext, _place: Place) -> tuple[Transaction, ...]:
+    """Unlike other features, this one comes with two properties (delta-1.0)."""
+    made = CommittedTransaction(
+        kind=Kind.SET_PROPERTIES,
+        metadata=MetadataChange(sets=((keys.MATERIALIZED_ROW_ID, ""), (keys.MATERIALIZED_ROW_VERSION, ""))),
+        protocol=ProtocolChange(adds=("rowTracking", "domainMetadata")),
+        blind=True,
+        data_change=False,
+    )
+    return (Transaction(made),)
+
+
 _DROPPABLE = (
     "deletionVectors",
     "typeWidening",
@@ -244,8 +284,6 @@ _DROPPABLE = (
     "checkConstraints",
 )
 """Of the features that can be dropped, those that tables use on purpose (delta-1.15)."""
-_PROTECTED = frozenset(_DROPPABLE) - {"inCommitTimestamp", "checkConstraints"}
-"""Features that readers must support. Dropping one protects old checkpoints."""
 
 
 def _dropped(setting: ConflictContext) -> str:
@@ -253,27 +291,8 @@ def _dropped(setting: ConflictContext) -> str:
 
 
 def _drop_feature(setting: ConflictContext, _place: Place) -> tuple[Transaction, ...]:
-    """The last commit drops the feature; earlier ones disable deletion vectors and purge them (delta-1.3)."""
-    feature = _dropped(setting)
-    first: tuple[Transaction, ...] = ()
-    if feature == "deletionVectors" and setting.vectors:
-        off = CommittedTransaction(
-            kind=Kind.UNSET_PROPERTIES, metadata=MetadataChange(removes=(VECTORS,)), blind=True, data_change=False
-        )
-        purge = CommittedTransaction(
-            kind=Kind.REORG, added=_all_files(setting, "-new"), removed=_all_files(setting), data_change=False
-        )
-        first = (Transaction(off), Transaction(purge, _READS_ALL))
-    guarded = feature in _PROTECTED
-    keeps = ((keys.PROTECTED_BEFORE, ""),) if guarded else ()
-    last = CommittedTransaction(
-        kind=Kind.DROP_FEATURE,
-        metadata=MetadataChange(sets=keeps),
-        protocol=ProtocolChange(adds=("checkpointProtection",) if guarded else (), removes=(feature,)),
-        blind=True,
-        data_change=False,
-    )
-    return (*first, Transaction(last))
+    """Several commits, of which the last one drops the feature (delta-1.3)."""
+    return tuple(_on_files(each, setting) for each in drop_feature_commits(_dropped(setting), setting))
 
 
 def _upgrade_uniform(setting: ConflictContext, _place: Place) -> tuple[Transaction, ...]:
@@ -334,21 +353,29 @@ def _is_not(key: str, *values: str) -> Callable[[ConflictContext], bool]:
 _ROWS, _FILES, _WHOLE, _SETTINGS = OperationGroup
 
 OPERATIONS: tuple[TableOperation, ...] = (
-    TableOperation("insert", "INSERT", _ROWS, _append),
-    TableOperation("stream", "streaming append", _ROWS, _stream),
-    TableOperation("self-insert", "INSERT that reads the table", _ROWS, _reading_insert),
-    TableOperation("update", "UPDATE", _ROWS, _rewrite(Kind.UPDATE)),
-    TableOperation("delete", "DELETE", _ROWS, _rewrite(Kind.DELETE)),
-    TableOperation("merge", "MERGE", _ROWS, _rewrite(Kind.MERGE)),
-    TableOperation("replace-where", "replaceWhere", _ROWS, _rewrite(Kind.REPLACE_WHERE)),
+    TableOperation("insert", "INSERT", _ROWS, _compacted(_append)),
+    TableOperation("stream", "streaming append", _ROWS, _compacted(_stream)),
+    TableOperation(
+        "insert-ids",
+        "INSERT with identity values",
+        _ROWS,
+        _compacted(_append_with_ids),
+        lambda setting: setting.identity,
+    ),
+    TableOperation("self-insert", "INSERT that reads the table", _ROWS, _compacted(_reading_insert)),
+    TableOperation("update", "UPDATE", _ROWS, _compacted(_rewrite(Kind.UPDATE))),
+    TableOperation("delete", "DELETE", _ROWS, _compacted(_rewrite(Kind.DELETE))),
+    TableOperation("delete-files", "DELETE of whole files", _ROWS, _delete_files),
+    TableOperation("merge", "MERGE", _ROWS, _compacted(_rewrite(Kind.MERGE))),
+    TableOperation("replace-where", "replaceWhere", _ROWS, _compacted(_rewrite(Kind.REPLACE_WHERE))),
     TableOperation(
         "dynamic-overwrite",
         "dynamic partition overwrite",
         _ROWS,
-        _dynamic_overwrite,
+        _compacted(_dynamic_overwrite),
         lambda setting: setting.partitioned,
     ),
-    TableOperation("overwrite", "full overwrite", _ROWS, _overwrite),
+    TableOperation("overwrite", "full overwrite", _ROWS, _compacted(_overwrite)),
     TableOperation("evolving-insert", "INSERT that adds a column", _ROWS, _evolving(_append)),
     TableOperation("evolving-merge", "MERGE that adds a column", _ROWS, _evolving(_rewrite(Kind.MERGE))),
     TableOperation("optimize", "OPTIMIZE", _FILES, _rewrite(Kind.OPTIMIZE)),
@@ -361,6 +388,13 @@ OPERATIONS: tuple[TableOperation, ...] = (
     ),
     TableOperation("purge", "REORG … APPLY (PURGE)", _FILES, _rewrite(Kind.REORG)),
     TableOperation("replace", "REPLACE TABLE", _WHOLE, _replace_table),
+    TableOperation(
+        "repartition",
+        "overwrite with new partitions",
+        _WHOLE,
+        _ours(Repartition(("c",))),
+        lambda setting: not setting.clustered,
+    ),
     TableOperation("restore", "RESTORE", _WHOLE, _restore),
     TableOperation("set", "SET of any other property", _SETTINGS, _set(_ANY_OTHER, "x")),
     TableOperation(
@@ -369,6 +403,13 @@ OPERATIONS: tuple[TableOperation, ...] = (
     TableOperation("unset", "UNSET", _SETTINGS, _ours(UnsetProperties((_ANY_OTHER,)))),
     TableOperation("isolation", "SET delta.isolationLevel", _SETTINGS, _set(keys.ISOLATION_LEVEL, "Serializable")),
     TableOperation("vectors-on", "deletion vectors on", _SETTINGS, _set(VECTORS, "true"), _is_not(VECTORS, "true")),
+    TableOperation(
+        "vectors-on-more",
+        "deletion vectors and another key in one SET",
+        _SETTINGS,
+        _ours(SetProperties(((VECTORS, "true"), (_ANY_OTHER, "x")))),
+        _is_not(VECTORS, "true"),
+    ),
     TableOperation("vectors-off", "deletion vectors off", _SETTINGS, _set(VECTORS, "false"), _is(VECTORS, "true")),
     TableOperation(
         "row-tracking-on",
@@ -413,7 +454,12 @@ OPERATIONS: tuple[TableOperation, ...] = (
         "cluster", "CLUSTER BY", _SETTINGS, _ours(ClusterBy((("c",),))), lambda setting: not setting.partitioned
     ),
     TableOperation("add-columns", "ADD COLUMNS", _SETTINGS, _alter(Kind.ADD_COLUMNS)),
-    TableOperation("alter-column", "ALTER, RENAME or DROP COLUMN", _SETTINGS, _alter(Kind.CHANGE_COLUMN)),
+    TableOperation("alter-column", "RENAME or DROP COLUMN", _SETTINGS, _alter(Kind.CHANGE_COLUMN)),
+    TableOperation("widen-column", "ALTER COLUMN … TYPE (widening)", _SETTINGS, _alter(Kind.WIDEN_COLUMN)),
+    TableOperation("comment-column", "COMMENT on a column", _SETTINGS, _alter(Kind.COMMENT_COLUMN)),
+    TableOperation(
+        "comment-table", "COMMENT ON TABLE", _SETTINGS, _alter(Kind.SET_PROPERTIES, MetadataChange(described=True))
+    ),
     TableOperation("set-not-null", "SET NOT NULL", _SETTINGS, _alter(Kind.SET_NOT_NULL, reads=_READS_ALL)),
     TableOperation("add-constraint", "ADD CONSTRAINT", _SETTINGS, _add_constraint),
     TableOperation(
@@ -425,6 +471,13 @@ OPERATIONS: tuple[TableOperation, ...] = (
     ),
     TableOperation(
         "feature", "SET delta.feature.… = supported", _SETTINGS, _upgrade(Kind.SET_PROPERTIES, metadata=True)
+    ),
+    TableOperation(
+        "feature-row-tracking",
+        "SET delta.feature.rowTracking = supported",
+        _SETTINGS,
+        _support_row_tracking,
+        lambda setting: not setting.protocol.has("rowTracking"),
     ),
     TableOperation("upgrade-protocol", "UPGRADE PROTOCOL", _SETTINGS, _upgrade(Kind.UPGRADE_PROTOCOL, metadata=False)),
     TableOperation("drop-feature", "DROP FEATURE", _SETTINGS, _drop_feature, lambda setting: bool(_dropped(setting))),

@@ -10,8 +10,8 @@ from tablectl.delta.dialects import DIALECTS, OPEN_SOURCE, dialect_of
 from tablectl.model.commits import CommittedTransaction, Kind
 from tablectl.model.plan import ReaderKind
 
-_EVOLVES = frozenset({Kind.ADD_COLUMNS, Kind.APPEND, Kind.MERGE})
-"""Kinds whose schema change only adds columns."""
+_EVOLVES = frozenset({Kind.ADD_COLUMNS, Kind.APPEND, Kind.MERGE, Kind.WIDEN_COLUMN})
+"""Kinds whose schema change only adds columns or widens their types."""
 
 
 class ReaderEffect(StrEnum):
@@ -80,6 +80,8 @@ def _settings(committed: CommittedTransaction, dialect: str, *, tracked: bool) -
     if change is not None and change.beyond:
         condition = "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
         reason = "the partition columns or the table itself changed"
+        if committed.kind is Kind.OVERWRITE:
+            condition = "DELTA_SCHEMA_CHANGED_WITH_VERSION"
         return ReaderStop(ReaderEffect.STOPS, reason, "delta-6", condition, "start with a new checkpoint")
     if committed.kind is Kind.CHANGE_COLUMN:
         condition = "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
@@ -87,7 +89,7 @@ def _settings(committed: CommittedTransaction, dialect: str, *, tracked: bool) -
         return ReaderStop(ReaderEffect.STOPS, reason, "delta-6", condition, "read with a schemaTrackingLocation")
     if change is not None and change.schema == "other" and not change.tag and committed.kind in _EVOLVES:
         condition = "DELTA_SCHEMA_CHANGED_WITH_VERSION"
-        return ReaderStop(ReaderEffect.RESTARTS, "columns were added", "delta-6", condition, "let it restart by itself")
+        return ReaderStop(ReaderEffect.RESTARTS, _evolved(committed), "delta-6", condition, "let it restart by itself")
     kind = dialect_of(dialect).streams_stopped_by_metadata
     if kind and (change is not None or committed.protocol is not None):
         reason = f"{kind} every change of metadata stops a streaming read"
@@ -97,6 +99,10 @@ def _settings(committed: CommittedTransaction, dialect: str, *, tracked: bool) -
         reason = "with schema tracking every change of protocol, schema or delta.* property stops it once"
         return ReaderStop(ReaderEffect.RESTARTS, reason, "delta-6", condition, "let it restart by itself")
     return _UNTOUCHED
+
+
+def _evolved(committed: CommittedTransaction) -> str:
+    return "a column has a wider type" if committed.kind is Kind.WIDEN_COLUMN else "columns were added"
 
 
 def _tracked(committed: CommittedTransaction) -> bool:

@@ -119,6 +119,10 @@ class Conflict(StrEnum):
         """The class that this client raises: that of Spark, unless its family has one class for all conflicts."""
         return client.family.commit_error or self.exception
 
+    def message_of(self, client: Client) -> str:
+        """The text that this client gives with its one class for all conflicts; empty for other clients."""
+        return dict(client.family.commit_messages).get(self.value, "")
+
 
 _EXCEPTIONS = {
     "DELTA_PROTOCOL_CHANGED": "ProtocolChangedException",

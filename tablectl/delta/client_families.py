@@ -46,9 +46,14 @@ class ClientFamily:
     """Below this version, the number may be that of the crate or that of the Python package."""
     commit_error: str = ""
     """The one exception that it raises for every conflict; empty if each conflict has its own."""
+    commit_messages: tuple[tuple[str, str], ...] = ()
+    """The text of that exception for each of Delta's error classes, as far as it is the same every time."""
     partitions_in_commits: bool = True
     """Whether the partition columns that its commits name are those of the write, and not of the table."""
 
+
+_FAILED = "Failed to commit transaction: "
+"""How the text of each conflict of delta-rs begins."""
 
 DATABRICKS = ClientFamily(
     name="databricks",
@@ -68,6 +73,21 @@ DELTA_RS = ClientFamily(
     records_blind_appends=False,
     crate_versions_below=(1,),
     commit_error="CommitFailedError",
+    # CommitConflictError in crates/core/src/kernel/transaction/conflict_checker.rs, inside TransactionError.
+    commit_messages=(
+        ("DELTA_PROTOCOL_CHANGED", _FAILED + "Protocol changed since last commit"),
+        ("DELTA_METADATA_CHANGED", _FAILED + "Metadata changed since last commit."),
+        ("DELTA_CONCURRENT_APPEND", _FAILED + "Commit failed: a concurrent transactions added new data."),
+        (
+            "DELTA_CONCURRENT_DELETE_READ",
+            _FAILED + "Commit failed: a concurrent transaction deleted data this operation read.",
+        ),
+        (
+            "DELTA_CONCURRENT_DELETE_DELETE",
+            _FAILED + "Commit failed: a concurrent transaction deleted the same data your transaction deletes.",
+        ),
+        ("DELTA_CONCURRENT_TRANSACTION", _FAILED + "Concurrent transaction failed."),
+    ),
     partitions_in_commits=False,
 )
 KERNEL = ClientFamily(

@@ -6,13 +6,13 @@ Source of keys, types and defaults: ``DeltaConfig.scala`` of Delta 4.4.0 (delta-
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from tablectl.delta import keys
 from tablectl.delta.dialects import DATABRICKS, DIALECTS, EVERY_DIALECT, OPEN_SOURCE
-from tablectl.delta.names import ColumnPath, fold_column, split_parts
+from tablectl.delta.names import ColumnPath, fold_column, join_parts, split_parts
 
 _UNIT_MICROS = {
     "microsecond": 1,
@@ -58,25 +58,37 @@ def parse_interval(text: str) -> int:
     return total
 
 
-def _whole(least: int) -> Callable[[str], int]:
+@dataclass(frozen=True, slots=True)
+class PropertyValues:
+    """The values of a property."""
+
+    parse: Callable[[str], object]
+    """Converts text to a value; texts with equal values are equal. Raises ``ValueError`` where Delta rejects
+    the text.
+    """
+    needs: str
+    """The texts that it takes; empty for every text."""
+
+
+def _whole(least: int) -> PropertyValues:
     def parse(text: str) -> int:
         if re.fullmatch(r"[+-]?[0-9]{1,10}", text) is None or not least <= int(text) < 2**31:
             raise ValueError(f"needs a whole number of at least {least}")
         return int(text)
 
-    return parse
+    return PropertyValues(parse, f"a whole number of at least {least}")
 
 
-def _one_of(*words: str) -> Callable[[str], str]:
+def _one_of(*words: str) -> PropertyValues:
     def parse(text: str) -> str:
         if text.lower() not in words:
             raise ValueError(f"needs one of {', '.join(words)}")
         return text.lower()
 
-    return parse
+    return PropertyValues(parse, f"one of {', '.join(words)}")
 
 
-def _format_version(text: str) -> tuple[int, ...]:
+def _parse_format_version(text: str) -> tuple[int, ...]:
     """Delta writes by the newest version that it knows up to this one, so the text must name one from 1.0.0 on
     (``ParquetFormatVersion.resolve``).
     """
@@ -86,13 +98,14 @@ def _format_version(text: str) -> tuple[int, ...]:
     return tuple(map(int, match.groups()))
 
 
-def _text(text: str) -> str:
-    return text
-
-
 def parse_columns(text: str) -> frozenset[ColumnPath]:
     """The folded columns of a list such as ``delta.dataSkippingStatsColumns``: ``id, address.city, `a.b```."""
     return frozenset(map(fold_column, split_columns(text)))
+
+
+def columns_text(columns: Iterable[ColumnPath]) -> str:
+    """The list as Delta reads it, with Spark's parser: a name that is no plain identifier is in backticks."""
+    return ",".join(join_parts(path) for path in columns)
 
 
 def split_columns(text: str) -> tuple[ColumnPath, ...]:
@@ -110,21 +123,35 @@ def _split_commas(text: str) -> Iterator[str]:
     yield text[start:]
 
 
+_TEXT = PropertyValues(str, "")
+_BOOLEAN = PropertyValues(parse_boolean, "true or false")
+_INTERVALS = PropertyValues(parse_interval, "an interval such as 'interval 7 days'")
+_COLUMNS = PropertyValues(parse_columns, "a list of columns")
+_FORMAT_VERSION = PropertyValues(_parse_format_version, "a version of the Parquet format such as 2.12.0")
+
+
 @dataclass(frozen=True, slots=True)
 class PropertyType:
     """A ``delta.*`` property that policies may declare under ``properties``."""
 
     key: str
-    parse: Callable[[str], object] = _text
-    """Converts text to a value; texts with equal values are equal. Raises ``ValueError`` where Delta rejects
-    the text.
-    """
+    values: PropertyValues = _TEXT
     dialects: frozenset[str] = EVERY_DIALECT
     default: str | None = None
     """The value that every engine assumes if the key is not set; ``None`` if engines or sessions differ."""
     feature: str = ""
     """The protocol feature that ``feature_value`` enables."""
     feature_value: str = "true"
+
+    @property
+    def parse(self) -> Callable[[str], object]:
+        """``values.parse``."""
+        return self.values.parse
+
+    @property
+    def description(self) -> str:
+        """The values that a policy may declare, as sentences."""
+        return f"{f'Needs {self.values.needs}' if self.values.needs else 'Text'}; null unsets it."
 
     def enables(self, value: object) -> bool:
         """Whether this value adds the feature to the protocol."""
@@ -133,36 +160,36 @@ class PropertyType:
 
 _OPEN_SOURCE, _DATABRICKS = frozenset({OPEN_SOURCE.name}), frozenset({DATABRICKS.name})
 _PROPERTIES = (
-    PropertyType(keys.APPEND_ONLY, parse_boolean, default="false", feature="appendOnly"),
-    PropertyType("delta.autoOptimize", parse_boolean),
-    PropertyType(keys.AUTO_COMPACT, parse_boolean, _OPEN_SOURCE),
+    PropertyType(keys.APPEND_ONLY, _BOOLEAN, default="false", feature="appendOnly"),
+    PropertyType("delta.autoOptimize", _BOOLEAN),
+    PropertyType(keys.AUTO_COMPACT, _BOOLEAN, _OPEN_SOURCE),
     PropertyType(keys.AUTO_COMPACT, _one_of("true", "false", "auto", "legacy"), _DATABRICKS),
-    PropertyType("delta.autoOptimize.optimizeWrite", parse_boolean),
-    PropertyType("delta.checkpoint.writeStatsAsJson", parse_boolean),
-    PropertyType("delta.checkpoint.writeStatsAsStruct", parse_boolean),
+    PropertyType("delta.autoOptimize.optimizeWrite", _BOOLEAN),
+    PropertyType("delta.checkpoint.writeStatsAsJson", _BOOLEAN),
+    PropertyType("delta.checkpoint.writeStatsAsStruct", _BOOLEAN),
     PropertyType("delta.checkpointInterval", _whole(1)),
     PropertyType(keys.CHECKPOINT_POLICY, _one_of("classic", "v2"), feature="v2Checkpoint", feature_value="v2"),
-    PropertyType("delta.checkpointRetentionDuration", parse_interval),
-    PropertyType(keys.MANIFEST, parse_boolean, default="false"),
+    PropertyType("delta.checkpointRetentionDuration", _INTERVALS),
+    PropertyType(keys.MANIFEST, _BOOLEAN, default="false"),
     PropertyType(keys.INDEXED_COLUMNS, _whole(-1)),
-    PropertyType(keys.STATISTICS_COLUMNS, parse_columns),
+    PropertyType(keys.STATISTICS_COLUMNS, _COLUMNS),
     PropertyType("delta.dataSkippingStringPrefixLength", _whole(0)),
-    PropertyType(keys.DELETED_FILE_RETENTION, parse_interval),
-    PropertyType(keys.TRUNCATION_RETENTION, parse_interval),
-    PropertyType(keys.CHANGE_DATA_FEED, parse_boolean, default="false", feature="changeDataFeed"),
-    PropertyType(keys.LOG_CLEANUP, parse_boolean),
-    PropertyType("delta.enableFullRetentionRollback", parse_boolean),
-    PropertyType(keys.IN_COMMIT_TIMESTAMPS, parse_boolean, feature="inCommitTimestamp"),
-    PropertyType("delta.enableTypeWidening", parse_boolean, feature="typeWidening"),
-    PropertyType("delta.enableVariantShredding", parse_boolean, _OPEN_SOURCE, feature="variantShredding-preview"),
-    PropertyType(keys.LOG_RETENTION, parse_interval),
-    PropertyType("delta.parquet.format.version", _format_version, _OPEN_SOURCE),
+    PropertyType(keys.DELETED_FILE_RETENTION, _INTERVALS),
+    PropertyType(keys.TRUNCATION_RETENTION, _INTERVALS),
+    PropertyType(keys.CHANGE_DATA_FEED, _BOOLEAN, default="false", feature="changeDataFeed"),
+    PropertyType(keys.LOG_CLEANUP, _BOOLEAN),
+    PropertyType("delta.enableFullRetentionRollback", _BOOLEAN),
+    PropertyType(keys.IN_COMMIT_TIMESTAMPS, _BOOLEAN, feature="inCommitTimestamp"),
+    PropertyType("delta.enableTypeWidening", _BOOLEAN, feature="typeWidening"),
+    PropertyType("delta.enableVariantShredding", _BOOLEAN, _OPEN_SOURCE, feature="variantShredding-preview"),
+    PropertyType(keys.LOG_RETENTION, _INTERVALS),
+    PropertyType("delta.parquet.format.version", _FORMAT_VERSION, _OPEN_SOURCE),
     PropertyType("delta.randomPrefixLength", _whole(1)),
-    PropertyType("delta.randomizeFilePrefixes", parse_boolean),
-    PropertyType("delta.sampleRetentionDuration", parse_interval),
-    PropertyType(keys.TRANSACTION_RETENTION, parse_interval),
+    PropertyType("delta.randomizeFilePrefixes", _BOOLEAN),
+    PropertyType("delta.sampleRetentionDuration", _INTERVALS),
+    PropertyType(keys.TRANSACTION_RETENTION, _INTERVALS),
     PropertyType("delta.targetFileSize", dialects=_DATABRICKS),
-    PropertyType("delta.tuneFileSizesForRewrites", parse_boolean, _DATABRICKS),
+    PropertyType("delta.tuneFileSizesForRewrites", _BOOLEAN, _DATABRICKS),
     PropertyType("delta.parquet.compression.codec", dialects=_DATABRICKS),
 )
 
@@ -237,17 +264,6 @@ def canonical_key(key: str, dialect: str) -> str:
     """The key as Delta stores it: ``delta.*`` keys in Delta's spelling, user keys unchanged."""
     known = find_known(key, dialect) if key.lower().startswith("delta.") else None
     return known.key if known else key
-
-
-def needs_of(key: str, dialect: str) -> str:
-    """The values that a key accepts, in the words of its parser's error message."""
-    known = find_known(key, dialect)
-    try:
-        if known is not None:
-            known.parse("\0")
-    except ValueError as error:
-        return f"{str(error)[:1].upper()}{str(error)[1:]}; null unsets it."
-    return "Text; null unsets it."
 
 
 def why_never_declared(key: str) -> tuple[str, str] | None:

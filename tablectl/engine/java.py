@@ -20,8 +20,15 @@ def find_java(environ: Mapping[str, str]) -> str | None:
     home = environ.get("JAVA_HOME")
     if home:
         java = Path(home) / "bin" / "java"
-        return str(java) if java.is_file() else None
+        return str(java) if _may_exist(java) else None
     return shutil.which("java", path=environ.get("PATH"))
+
+
+def _may_exist(java: Path) -> bool:
+    try:
+        return java.is_file()
+    except OSError:  # no permission: running it says so
+        return True
 
 
 def parse_version(text: str) -> int | None:

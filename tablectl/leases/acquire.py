@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from tablectl.leases.clock import Clock
 from tablectl.leases.lease import Lease, random_id
-from tablectl.leases.lease_log import ATTEMPTS, Gate, LeaseRecord, contended, prune, put, tail
+from tablectl.leases.lease_records import ATTEMPTS, Gate, LeaseRecord, contended, prune, put, tail
 from tablectl.leases.owner import Owner
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import RecordStore

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 
 from tablectl.compat import StrEnum
-from tablectl.leases.lease_log import Gate
+from tablectl.leases.lease_records import Gate
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import RecordStore
 

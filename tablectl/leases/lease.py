@@ -13,7 +13,7 @@ from typing import Any
 
 from tablectl.compat import Self
 from tablectl.leases.clock import Clock, pause_briefly
-from tablectl.leases.lease_log import (
+from tablectl.leases.lease_records import (
     KEEP,
     MOST_DEAD_GUARDS,
     PATIENCE,
@@ -25,6 +25,7 @@ from tablectl.leases.lease_log import (
     record_at,
     tail,
 )
+from tablectl.leases.owner import on_one_line
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import RecordStore
 
@@ -385,9 +386,9 @@ def _pair_outcome(now: LeaseRecord | None) -> str:
     if now is None:
         return "is gone: its records were deleted"
     if now.kind == "break":
-        return f"was broken by {now.owner}: {now.reason}"
+        return f"was broken by {now.owner}: {on_one_line(now.reason)}"
     if now.kind == "dead":
-        return f"was taken for dead by {now.owner}: {now.reason}"
+        return f"was taken for dead by {now.owner}: {on_one_line(now.reason)}"
     return f"{'is held' if now.held else 'was taken'} by {now}"
 
 

@@ -24,7 +24,12 @@ class Owner:
     """The version of tablectl."""
 
     def __str__(self) -> str:
-        return f"{self.who} on {self.host} ({self.ci or f'pid {self.pid}'})"
+        return on_one_line(f"{self.who} on {self.host} ({self.ci or f'pid {self.pid}'})")
+
+
+def on_one_line(text: str) -> str:
+    """A text of a record for messages: a record can contain line ends, which would look like lines of ours."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 UNKNOWN_OWNER = Owner(who="unknown", host="unknown", pid=0, ci="", tool="unknown")

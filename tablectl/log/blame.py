@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 
+from tablectl.log.catalog_managed import open_log
 from tablectl.log.commits import ParsedCommit
 from tablectl.log.history import History
 from tablectl.log.listing import GapError, LogFiles, parse_listing, segment
-from tablectl.log.managed import open_log
 from tablectl.log.open_version import ListingGapError, read_twice
 from tablectl.log.reader import Reading, ReadRequest, read_each, table_of
 from tablectl.log.table_cache import NoCache, TableCache

@@ -18,7 +18,7 @@ from tablectl.model.pattern_index import PatternIndex, index_globs
 from tablectl.model.patterns import PathPattern, literal_text, step_matches
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
-from tablectl.storage.table_log import VanishedError
+from tablectl.storage.table_log import DENIED, VanishedError
 
 MOST = 100_000
 """The maximum number of directories per level of one pattern. More indicate a mistake in the pattern."""
@@ -73,18 +73,33 @@ class _Disk:
         return _Linked(real, real.removeprefix(inside) if real != log and real.startswith(inside) else "")
 
     def begun(self, location: str) -> bool:
-        """Whether a directory is a table."""
-        return Path(canonical_location(location), LOG).is_dir()
+        """Whether a directory is a table. Raises ``LiveError`` if that may not be known."""
+        try:
+            return Path(canonical_location(location), LOG).is_dir()
+        except PermissionError as error:
+            raise LiveError(f"{location}: cannot be read: permission denied", DENIED) from error
 
     def folders(self, location: str) -> list[str]:
         """The names of the directories in a directory."""
         try:
             with os.scandir(canonical_location(location)) as found:
-                return [each.name for each in found if each.is_dir()]
+                return [each.name for each in found if _may_be_folder(each)]
         except (FileNotFoundError, NotADirectoryError) as error:
             raise VanishedError(f"{location}: no such directory") from error
         except OSError as error:
             raise LiveError(f"{location}: cannot be listed: {error.strerror}") from error
+
+
+def _may_be_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether a name is a directory, or a link to one. A link that leads to itself is none; of one that leads where
+    this process may not go, whoever follows it says so.
+    """
+    try:
+        return entry.is_dir()
+    except PermissionError:
+        return True
+    except OSError:
+        return False
 
 
 @dataclass(frozen=True, slots=True)

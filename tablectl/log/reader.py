@@ -10,11 +10,11 @@ from datetime import timedelta
 from typing import TypeVar
 
 from tablectl.delta.names import TableName
+from tablectl.log.catalog_managed import CatalogLog, differences, managed_live_table, open_log
 from tablectl.log.clustering_state import find_clustering_state
 from tablectl.log.file_counts import replay
 from tablectl.log.history import History
 from tablectl.log.listing import GapError, LogFiles, Segment, commit_name, parse_listing, segment
-from tablectl.log.managed import CatalogLog, differences, managed_live_table, open_log
 from tablectl.log.open_version import commits_between, read_twice, with_version
 from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.partition_layout import measure_layout
@@ -22,7 +22,7 @@ from tablectl.log.state import State, find_state
 from tablectl.log.table_cache import KnownState, NoCache, TableCache
 from tablectl.log.table_facts import check_properties, check_protocol, frozen, read_clustering, read_schema
 from tablectl.log.truncation import find_truncation
-from tablectl.log.write_history import with_write_history
+from tablectl.log.write_history import read_write_history
 from tablectl.model.errors import LiveError
 from tablectl.model.managed_table import ManagedTable
 from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
@@ -382,5 +382,7 @@ def _deepened(table: LiveTable, depth: Depth, history: History, cache: TableCach
     if depth.look_back:
         table = replace(table, history=tuple(each.commit for each in history.recent(depth.look_back)))
     if depth.writers and depth.writers(table):
-        return with_write_history(table, history, cache)
+        return replace(table, writes=read_write_history(table, history, cache))
+    if depth.losses and depth.losses(table):
+        return replace(table, past=read_write_history(table, history, cache))
     return table

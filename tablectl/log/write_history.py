@@ -32,13 +32,14 @@ _MILLISECONDS = DAYS * 24 * 60 * 60 * 1000
 _TEXT = 200
 _STREAMS = 3
 _PARAMETERS = ("mode", "partitionBy", "queryId")
-_METRICS = ("executionTimeMs",)
+_METRICS = ("executionTimeMs", "execution_time_ms")
+"""How long an operation took, as Delta Spark and delta-rs record it."""
 _JOB = ("jobName", "jobId")
 _NOTHING: Mapping[int, Commit] = MappingProxyType({})
 
 
-def with_write_history(table: LiveTable, history: History, cache: TableCache) -> LiveTable:
-    """The table with its write history. Raises ``LiveError`` if the log cannot be read."""
+def read_write_history(table: LiveTable, history: History, cache: TableCache) -> WriteHistory:
+    """The write history of a table. Raises ``LiveError`` if the log cannot be read."""
     deep = history.relisted(_listed(history))
     top, files = history.segment.version, deep.segment.files.commits
     first = max(top - MOST_COMMITS + 1, 0)
@@ -54,7 +55,7 @@ def with_write_history(table: LiveTable, history: History, cache: TableCache) ->
     if found.keys() - known.keys():
         cache.store(table.location, table.table_id, found)
     cut = damaged or (len(found) == MOST_COMMITS and first - 1 in files)
-    return replace(table, writes=WriteHistory(tuple(found.values()), cut))
+    return WriteHistory(tuple(found.values()), cut)
 
 
 def _recent(commits: Iterator[Commit]) -> Iterator[Commit]:

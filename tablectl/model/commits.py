@@ -35,6 +35,8 @@ class Kind(StrEnum):
     CLUSTER_BY = "CLUSTER BY"
     ADD_COLUMNS = "ADD COLUMNS"
     CHANGE_COLUMN = "ALTER COLUMN"
+    COMMENT_COLUMN = "COMMENT on a column"
+    WIDEN_COLUMN = "ALTER COLUMN … TYPE"
     SET_NOT_NULL = "SET NOT NULL"
     ADD_CONSTRAINT = "ADD CONSTRAINT"
     DROP_CONSTRAINT = "DROP CONSTRAINT"
@@ -48,6 +50,10 @@ class Kind(StrEnum):
     REPLACE_TABLE = "REPLACE TABLE"
     RESTORE = "RESTORE"
     CLONE = "CLONE"
+    VACUUM = "VACUUM"
+    """An empty commit that records the begin or the end of a VACUUM."""
+    COPY_INTO = "COPY INTO"
+    """An append of files, on Databricks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +76,9 @@ class MetadataChange:
     schema: Literal["same", "mapping", "other"] = "same"
     """``mapping``: only the column mapping of top-level fields is new."""
     beyond: bool = False
-    """Whether the table's id, name, description or partition columns differ."""
+    """Whether the table's id, name or partition columns differ."""
+    described: bool = False
+    """Whether the table's description differs."""
     tag: Literal["", "identity", "row tracking"] = ""
     """Delta's tag on the commit: only identity high-water marks moved, or only row tracking was enabled."""
 

@@ -13,7 +13,13 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 Schema = dict[str, Any]
-_PLAIN: Mapping[type, str] = {str: "string", int: "integer", bool: "boolean", NoneType: "null"}
+_PLAIN: Mapping[type, str] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    NoneType: "null",
+}
 
 
 def record_schema(kind: type[Any], name: str, title: str, more: Mapping[str, Schema], optional: Schema) -> Schema:

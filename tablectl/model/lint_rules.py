@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
+from tablectl.delta import keys
 from tablectl.delta.names import TableName, matches
 
 Severity = Literal["note", "warning", "error", "ignored"]
@@ -32,6 +33,8 @@ class LintRule:
     """The sources: ``delta-2.2`` and ``D60`` (docs/reference), or a public page."""
     seen: tuple[Seen, ...] = ("plan", "lint")
     """The commands that check the rule. ``plan`` checks only tables that it changes."""
+    properties: tuple[str, ...] = ()
+    """The table properties that the rule is about, in Delta's spelling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +136,10 @@ _RULES: Sequence[LintRule] = (
         "`delta.checkpointInterval` commits), or upgrade the client to a version that was tried.",
         source="github.com/trinodb/trino/issues/30685; the table of clients in this page",
         seen=("plan",),
+        properties=(
+            "delta.checkpointInterval",
+            keys.DELETION_VECTORS,
+        ),
     ),
     LintRule(
         code="P006",
@@ -169,6 +176,7 @@ _RULES: Sequence[LintRule] = (
         fix="Declare `delta.compatibility.symlinkFormatManifest.enabled: false`, or `deletion_vectors: purged`.",
         source="delta-1.3",
         seen=("validate", "lint"),
+        properties=(keys.MANIFEST,),
     ),
     LintRule(
         code="L003",
@@ -193,6 +201,10 @@ _RULES: Sequence[LintRule] = (
         fix="Name the clustering columns in `data_skipping`, or raise `delta.dataSkippingNumIndexedCols`.",
         source="delta-1.4, delta-1.9",
         seen=("validate", "plan", "lint"),
+        properties=(
+            keys.INDEXED_COLUMNS,
+            keys.STATISTICS_COLUMNS,
+        ),
     ),
     LintRule(
         code="L005",
@@ -206,6 +218,10 @@ _RULES: Sequence[LintRule] = (
         fix="Keep the log at least as long as deleted files.",
         source="delta-1.9; DeltaConfig.scala, validateTombstoneAndLogRetentionDurationCompatibility",
         seen=("validate", "plan", "lint"),
+        properties=(
+            keys.DELETED_FILE_RETENTION,
+            keys.LOG_RETENTION,
+        ),
     ),
     LintRule(
         code="L006",
@@ -219,6 +235,7 @@ _RULES: Sequence[LintRule] = (
         fix="Declare at least `interval 7 days`, or know that no query, write or stopped stream lasts longer.",
         source="delta-1.9; VacuumCommand.scala, checkRetentionPeriodSafety",
         seen=("validate", "plan", "lint"),
+        properties=(keys.DELETED_FILE_RETENTION,),
     ),
     LintRule(
         code="L007",
@@ -281,6 +298,7 @@ _RULES: Sequence[LintRule] = (
         fix="Stop those jobs first, or leave the property off.",
         source="delta-1.8",
         seen=("plan",),
+        properties=(keys.APPEND_ONLY,),
     ),
     LintRule(
         code="L012",
@@ -293,6 +311,7 @@ _RULES: Sequence[LintRule] = (
         "`delta.setTransactionRetentionDuration` lets it forget them.",
         fix="Set it longer than any stream may be idle (weeks, not hours), or leave it unset.",
         source="delta-1.9, delta-6",
+        properties=(keys.TRANSACTION_RETENTION,),
     ),
     LintRule(
         code="L013",
@@ -315,6 +334,7 @@ _RULES: Sequence[LintRule] = (
         "WriteSerializable. The history has writers of both.",
         fix="Pin it: `isolation: Serializable`.",
         source="delta-1.2; D6",
+        properties=(keys.ISOLATION_LEVEL,),
     ),
     LintRule(
         code="L015",
@@ -328,6 +348,7 @@ _RULES: Sequence[LintRule] = (
         fix="Turn `delta.autoOptimize.autoCompact` off and run OPTIMIZE when those statements do not, or partition "
         "so that they touch different partitions.",
         source="delta-2.6, delta-3; D34",
+        properties=(keys.AUTO_COMPACT,),
     ),
     LintRule(
         code="L016",
@@ -340,6 +361,7 @@ _RULES: Sequence[LintRule] = (
         fix="Leave it on and lengthen `retention.log` as far as time travel is needed.",
         source="delta-1.9",
         seen=("validate", "plan", "lint"),
+        properties=(keys.LOG_CLEANUP,),
     ),
     LintRule(
         code="L017",
@@ -377,6 +399,10 @@ _RULES: Sequence[LintRule] = (
         fix="Unset the number, or declare `data_skipping: default`.",
         source="delta-1.9",
         seen=("validate", "plan", "lint"),
+        properties=(
+            keys.INDEXED_COLUMNS,
+            keys.STATISTICS_COLUMNS,
+        ),
     ),
     LintRule(
         code="L020",

@@ -12,8 +12,9 @@ from tablectl.delta import keys
 from tablectl.delta.names import TableName, parse_table
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.model.lint_rules import Severity
-from tablectl.model.showable import Showable
+from tablectl.model.report_methods import ReportMethods
 from tablectl.model.table import ClusteringState
+from tablectl.model.table_loss import TableLoss
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.model.writers import NO_EVIDENCE, ClientFact, PartitionWriter, WriterEvidence
 
@@ -326,6 +327,10 @@ class TablePlan:
     """The SQL that undoes all reversible statements of the table, in the order in which it must run."""
     tags: tuple[str, ...] = ()
     """The tags of the table's policy. Rules of the calendar can refer to them."""
+    loss: TableLoss | None = None
+    """What the statements are expected to cost writers without a guard; ``None`` if no statement fails a write, or if
+    the commits of the last 30 days were not read.
+    """
 
     @property
     def table(self) -> TableName:
@@ -347,8 +352,8 @@ class TableFailure:
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan(Showable):
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Plan(ReportMethods):
     """Everything that one apply may do. ``plan_file`` converts it to bytes and back."""
 
     format: int

@@ -170,6 +170,8 @@ class Depth:
     """
     writers: Callable[[LiveTable], bool] | None = None
     """Decides from the table with its history whether to read the commits of the last 30 days, up to 2,000 files."""
+    losses: Callable[[LiveTable], bool] | None = None
+    """The same, if ``writers`` does not read them: only to tell what statements are expected to cost the writers."""
 
 
 WITH_HISTORY = Depth(LOOK_BACK)
@@ -229,6 +231,8 @@ class LiveTable:
     """The look-back: the most recent commits, newest first, as far as requested and available."""
     writes: WriteHistory | None = None
     """Read only if a phase depends on who else may write the table; otherwise ``None``."""
+    past: WriteHistory | None = None
+    """The same commits, read only for the expected loss of statements whose phase does not depend on them."""
     layout: PartitionLayout | None = None
     """Read on request, for partitioned tables only."""
     catalog: CatalogFacts | None = None

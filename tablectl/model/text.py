@@ -67,3 +67,13 @@ def natural_key(text: str) -> tuple[tuple[int, str], ...]:
     return tuple(
         (len(number := part.lstrip("0")) + 1, number) if index % 2 else (0, part) for index, part in enumerate(parts)
     )
+
+
+def size_text(size: int) -> str:
+    """A size in bytes for people: ``4.1 kB``."""
+    value, unit = float(size), "B"
+    for larger in ("kB", "MB", "GB", "TB", "PB"):
+        if value < 1000:
+            break
+        value, unit = value / 1000, larger
+    return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tablectl.attributes.basis import basis_of
+from tablectl.attributes.plan_basis import basis_of
 from tablectl.attributes.policy import Policy
-from tablectl.conflicts.context import ConflictContext
+from tablectl.conflicts.context import NO_ASSUMPTION, Assumption, ConflictContext
 from tablectl.conflicts.expected_writers import ExpectedWriters
 from tablectl.conflicts.matrix import Matrix, matrix
 from tablectl.delta.protocol import Client
 from tablectl.model.plan import Change
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
-from tablectl.planning.actions import actions_for, refusals_for
+from tablectl.planning.change_actions import actions_for, refusals_for
 from tablectl.planning.diff import diff
 
 
@@ -46,22 +45,19 @@ def conflict_report(
     live: LiveTable,
     policy: Policy | None,
     dialect: str,
-    clients: Sequence[tuple[Client, bool | None]] = (),
+    assumption: Assumption = NO_ASSUMPTION,
     options: TableOptions = NO_OPTIONS,
 ) -> ConflictReport:
-    """The matrices of a live table, for the given clients, otherwise for those that its history suggests.
-
-    Each client comes with whether it has Photon; ``None`` if unknown.
-    """
+    """The matrices of a table, for the clients of the assumption, otherwise for those that its history suggests."""
     changes = diff(policy, live) if policy else ()
     basis = basis_of(live, options)
     refused = tuple(refusal.change for refusal in refusals_for(changes, live, dialect, options))
-    expected = clients or [(client, None) for client in ExpectedWriters.of(basis, dialect).clients]
+    expected = assumption.clients or [(client, None) for client in ExpectedWriters.of(basis, dialect).clients]
     views: list[ContextComparison] = []
     # After the policy is applied, even if that needs a rewrite that is refused.
     operations = [step.operation for action in actions_for(changes, basis) for step in action.steps]
     for client, photon in expected:
-        setting = ConflictContext.of(live, client, photon=photon)
+        setting = ConflictContext.of(live, client, photon=photon, auto_compact=assumption.auto_compact)
         after = setting.after(operations)
         view = ContextComparison((client,), matrix(setting), matrix(after) if changes else None)
         same = next((each for each in views if _alike(each, view)), None)

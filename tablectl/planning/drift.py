@@ -12,7 +12,7 @@ from tablectl.delta.protocol import PROTECTION
 from tablectl.log.blame import BlameQuestion, Origin
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Change, TableFailure, Value
-from tablectl.model.showable import Showable
+from tablectl.model.report_methods import ReportMethods
 from tablectl.model.table import CatalogDifference, Commit, LiveTable
 from tablectl.policies.adopt import AdoptableValue
 from tablectl.policies.spec import TableSpec
@@ -48,8 +48,8 @@ class TableDrift:
     """Why the table's history could not be read; empty if it could."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drift(Showable):
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Drift(ReportMethods):
     """The tables that differ from their policies, and since when."""
 
     tables: tuple[TableDrift, ...] = ()
@@ -145,6 +145,6 @@ def wishes(drift: Drift) -> tuple[AdoptableValue, ...]:
 def declarable(name: str, key: str, found: Value) -> Value:
     """A live value. If no policy can declare it, a declarable word that it satisfies."""
     entry = attribute(name)
-    if key or entry.shape.admits(found):
+    if key or entry.value_type.admits(found):
         return found
-    return next((word for word in entry.shape.words if entry.agrees(found, word, "")), found)
+    return next((word for word in entry.value_type.words if entry.agrees(found, word, "")), found)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tablectl.attributes.policy import OWNED, OWNED_KEYS, attribute, why_refused
-from tablectl.conflicts.phases import PhaseVerdict, phase_of
 from tablectl.conflicts.rules.delta_spark import RELEASES
+from tablectl.conflicts.statement_phases import PhaseVerdict, phase_of
 from tablectl.delta.dialects import DIALECTS
-from tablectl.delta.properties import canonical_key, find_anywhere, find_known, needs_of, why_never_declared
+from tablectl.delta.properties import canonical_key, find_anywhere, find_known, why_never_declared
 from tablectl.model.lint_rules import RULES
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, ProtocolFact
@@ -52,13 +52,13 @@ def explain_property(text: str, dialect: str) -> PropertyExplanation | None:
     return PropertyExplanation(
         key=key,
         attribute=owner,
-        description=attribute(owner).shape.description if owner else needs_of(key, dialect) if known else "",
+        description=attribute(owner).value_type.description if owner else known.description if known else "",
         refused=None if owner else refused,
         dialects=tuple(each.name for each in DIALECTS if owner or find_known(key, each.name)),
         default=known.default if known else None,
         feature=known.feature if known else "",
         changes=changes,
-        codes=tuple(rule.code for rule in RULES.values() if key in f"{rule.breaks} {rule.why} {rule.fix}"),
+        codes=tuple(rule.code for rule in RULES.values() if key in rule.properties),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tablectl.conflicts.anomaly_example import EXAMPLE, AnomalyExample, anomaly_example
 from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.glossary import Term
-from tablectl.conflicts.matrix import Cell, CellVerdict, matrix
+from tablectl.conflicts.matrix import CellVerdict, MatrixCell, matrix
 from tablectl.conflicts.operations import OperationGroup
 from tablectl.conflicts.rules.databricks import NEWEST_DOCUMENTED
 from tablectl.conflicts.rules.delta_spark import RELEASES
@@ -28,7 +28,7 @@ class TermContext:
 
     title: str
     setting: ConflictContext
-    cells: tuple[Cell, ...]
+    cells: tuple[MatrixCell, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def _kinds(dialect: str) -> Sequence[tuple[str, ConflictContext]]:
     return sorted(kinds, key=lambda kind: dialect_for(kind[1].client.family).name != dialect)
 
 
-def _cells(topic: Term, setting: ConflictContext) -> tuple[Cell, ...]:
+def _cells(topic: Term, setting: ConflictContext) -> tuple[MatrixCell, ...]:
     """The row and file operations that fail in this way. Changes of settings are excluded: they nearly always fail each
     other.
     """

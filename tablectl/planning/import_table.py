@@ -15,7 +15,7 @@ from tablectl.model.plan import Value
 from tablectl.model.table import LiveTable
 from tablectl.model.text import LONGEST_VALUE, is_cut
 from tablectl.policies.identifiers import read_column, read_location, why_unusable
-from tablectl.policies.policy_file import Declared, TableEntry
+from tablectl.policies.new_policy_file import Declared, TableEntry
 from tablectl.policies.variables import Variables, escape_variables
 from tablectl.policies.yaml_text import table_key
 
@@ -80,18 +80,18 @@ def _location(live: LiveTable) -> str | None:
 def _attributes(live: LiveTable) -> Iterator[_Told]:
     for entry in ATTRIBUTES:
         for found in entry.imported(live):
-            yield found if isinstance(found, str) else _declaration(entry.shape, *found)
+            yield found if isinstance(found, str) else _declaration(entry.value_type, *found)
 
 
-def _declaration(shape: ValueType, key: str, value: Value) -> _Told:
+def _declaration(value_type: ValueType, key: str, value: Value) -> _Told:
     """The declaration of a value, or why no policy can declare it."""
-    fits = value is not None and shape.admits({key: value} if key else value)
+    fits = value is not None and value_type.admits({key: value} if key else value)
     if isinstance(value, str) and fits:
-        return shape.name, key, value
+        return value_type.name, key, value
     if isinstance(value, tuple) and fits and all(map(_readable, value)):
-        return shape.name, key, value
+        return value_type.name, key, value
     shown = f"[{', '.join(value)}]" if isinstance(value, tuple) else value
-    return f"{shape.name}{key and '.'}{key} is {shown}, which no policy can declare"
+    return f"{value_type.name}{key and '.'}{key} is {shown}, which no policy can declare"
 
 
 def _readable(column: str) -> bool:

@@ -7,15 +7,15 @@ not fail concurrent writes keeps a SET of its own: any other key in it would fai
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tablectl.attributes.base import Action, Step
-from tablectl.conflicts.phases import phase_of
 from tablectl.conflicts.stale_handles import stale_handles
+from tablectl.conflicts.statement_phases import phase_of
 from tablectl.conflicts.streaming_readers import stopped_readers
 from tablectl.delta.names import TableName
-from tablectl.model.commits import Kind
+from tablectl.model.commits import CommittedTransaction, Kind
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties, render
 from tablectl.model.plan import Basis, Phase, Statement, strictest
 from tablectl.model.text import LONGEST_VALUE, is_cut
@@ -38,6 +38,19 @@ def order(actions: Sequence[Action], basis: Basis, table: TableName, dialect: st
         here = [unit for unit in units if unit.phase is phase]
         statements += [_statement(group, phase, basis, table, dialect) for group in _groups(here)]
     return tuple(statements)
+
+
+def commits_by_statement(
+    actions: Sequence[Action], basis: Basis, dialect: str
+) -> Mapping[str, tuple[CommittedTransaction, ...]]:
+    """The commits of each statement of ``order``, by the id of the statement."""
+    units = _settle(_units(actions, basis, dialect))
+    found: dict[str, tuple[CommittedTransaction, ...]] = {}
+    for phase in Phase:
+        for group in _groups([unit for unit in units if unit.phase is phase]):
+            operation = _merged([unit.step.operation for unit in group])
+            found[_id(group, phase, operation)] = operation.commits(basis)
+    return found
 
 
 def undo_order(actions: Sequence[Action], table: TableName) -> tuple[str, ...]:
@@ -105,7 +118,7 @@ def _statement(group: list[_Unit], phase: Phase, basis: Basis, table: TableName,
     first = group[0].step
     later = "" if verdict.phase is phase else "; runs in this phase because it depends on an earlier statement"
     return Statement(
-        id=first.id or f"{phase}-{operation.word}",
+        id=_id(group, phase, operation),
         verb=operation.verb,
         sql=render(operation, table),
         phase=phase,
@@ -125,6 +138,10 @@ def _statement(group: list[_Unit], phase: Phase, basis: Basis, table: TableName,
         undo=tuple(render(undo, table) for undo in _undo(group)),
         undo_note="; ".join(dict.fromkeys(note for unit in group for note in _notes(unit.step))),
     )
+
+
+def _id(group: list[_Unit], phase: Phase, operation: Operation) -> str:
+    return group[0].step.id or f"{phase}-{operation.word}"
 
 
 def _merged(operations: list[Operation]) -> Operation:

@@ -10,11 +10,11 @@ from tablectl.attributes.features import added_features
 from tablectl.attributes.policy import check_declarable
 from tablectl.delta.names import NameSyntaxError, canonical_location, is_environment
 from tablectl.model.errors import PlanFileError
-from tablectl.model.inert import inert
 from tablectl.model.json_codec import read_record
-from tablectl.model.plain import plain
+from tablectl.model.json_form import json_form
+from tablectl.model.output_escapes import escape_output
 from tablectl.model.plan import Plan, ProtocolFact, TablePlan
-from tablectl.planning.derived import DerivedTable, derive_table
+from tablectl.planning.derive_statements import DerivedTable, derive_table
 from tablectl.planning.plan_table import consent_refusals, derived_findings
 from tablectl.planning.protocol import DERIVED
 from tablectl.version import __version__
@@ -29,8 +29,8 @@ def dump_plan(plan: Plan) -> bytes:
     logs.
     """
     body = {**_body(plan), "sha256": digest_of(plan)}
-    text = json.dumps(body, default=plain, sort_keys=True, indent=1, ensure_ascii=False)
-    return (inert(text) + "\n").encode()
+    text = json.dumps(body, default=json_form, sort_keys=True, indent=1, ensure_ascii=False)
+    return (escape_output(text) + "\n").encode()
 
 
 def digest_of(plan: Plan) -> str:
@@ -40,7 +40,7 @@ def digest_of(plan: Plan) -> str:
 
 def _body(plan: Plan) -> dict[str, Any]:
     """The keys of a plan file, without its digest."""
-    return {key: value for key, value in plain(plan).items() if key != "shard" or value}
+    return {key: value for key, value in json_form(plan).items() if key != "shard" or value}
 
 
 def check_environment(plan: Plan, env: str | None) -> None:
@@ -150,5 +150,5 @@ def _no_constant(text: str) -> Any:
 
 
 def _digest(body: dict[str, Any]) -> str:
-    canonical = json.dumps(body, default=plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    canonical = json.dumps(body, default=json_form, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(canonical.encode()).hexdigest()

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from tablectl.attributes.basis import basis_of
 from tablectl.attributes.features import added_features
+from tablectl.attributes.plan_basis import basis_of
 from tablectl.attributes.policy import Policy
 from tablectl.model.lint_rules import DEFAULT_SEVERITIES, Severities
 from tablectl.model.plan import ProtocolFact, Refusal, TablePlan
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
-from tablectl.planning.actions import actions_for, refusals_for
 from tablectl.planning.catalog_managed import catalog_refusals
-from tablectl.planning.derived import DerivedTable, derive_table, refused_table
+from tablectl.planning.change_actions import actions_for, refusals_for
+from tablectl.planning.derive_statements import DerivedTable, derive_table, refused_table
 from tablectl.planning.diff import diff
 from tablectl.planning.lint import graded, lint, refused_by
 from tablectl.planning.lint_rules.linted_state import RuleFinding, table_subject
 from tablectl.planning.partition_writers import partition_findings, partition_refusals
 from tablectl.planning.protocol import protocol_findings, protocol_refusals
+from tablectl.planning.table_loss import table_loss
 
 
 def plan_table(
@@ -59,6 +60,7 @@ def plan_table(
         protocol_after=ProtocolFact.of(derived.after),
         features=added_features(derived.before, derived.after),
         undo=derived.undo(live.name) if derived.statements else (),
+        loss=table_loss(derived, live, dialect),
     )
 
 

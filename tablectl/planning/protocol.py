@@ -21,7 +21,7 @@ from tablectl.delta.clients import (
 )
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.model.plan import Basis, Change, Refusal, Statement
-from tablectl.planning.derived import DerivedTable
+from tablectl.planning.derive_statements import DerivedTable
 from tablectl.planning.lint_rules.linted_state import RuleFinding
 
 DERIVED = frozenset({"P001", "P002", "P003", "P004", "P005", "P006"})

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tablectl.attributes.basis import basis_of
+from tablectl.attributes.plan_basis import basis_of
 from tablectl.attributes.policy import Policy
-from tablectl.conflicts.phases import depends_on_writers
+from tablectl.conflicts.statement_phases import depends_on_writers
 from tablectl.model.operations import Repartition
 from tablectl.model.plan import Change
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
-from tablectl.planning.actions import actions_for, refusals_for
+from tablectl.planning.change_actions import actions_for, refusals_for
 from tablectl.planning.diff import diff
 
 

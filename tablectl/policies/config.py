@@ -21,26 +21,27 @@ from tablectl.model.lint_rules import RULES, LintSetting, Severities
 from tablectl.model.store_options import OPTIONS, SECRETS
 from tablectl.policies.branch import BASE, combined, ignored
 from tablectl.policies.catalog_config import CATALOG, CatalogConfig, why_no_catalog
-from tablectl.policies.config_file import Keys, Places, read_values
-from tablectl.policies.config_keys import (
+from tablectl.policies.config_file import Keys, Places, as_node, read_values
+from tablectl.policies.fields import (
     Command,
-    ConfigOptions,
-    ConfigSection,
+    Field,
+    FieldName,
+    LibraryOptions,
     ListOf,
     MapOf,
-    Takes,
+    Section,
+    Text,
+    Word,
     duration,
+    environment_variables,
     flag,
-    read_section,
-    text,
-    variables_of,
     whole,
-    word,
 )
-from tablectl.policies.files import shown_path
+from tablectl.policies.find_files import shown_path
 from tablectl.policies.identifiers import why_unusable
 from tablectl.policies.suggestions import did_you_mean, nearest, shown
-from tablectl.policies.variables import is_variable
+from tablectl.policies.value_reader import ValueReader
+from tablectl.policies.variables import Variables, is_variable
 from tablectl.policies.yaml_nodes import SourceFile
 
 FILE = "tablectl.yaml"
@@ -200,21 +201,18 @@ def _always() -> Rule:
     return Rule(cron="* * * * *", duration=LONGEST)
 
 
-_RULE = ConfigSection(
-    _always,
-    {
-        "cron": text(check_cron),
-        "duration": duration(LONGEST),
-        "timezone": text(check_zone),
-        "tables": ListOf(text(_clean)),
-        "tags": ListOf(text(_clean)),
-    },
-    {
-        "cron": "When the period begins: the five fields of cron.",
-        "duration": "How long it lasts.",
-        "timezone": "The time zone of the fields; default: UTC.",
-        "tables": "Globs of the tables that the rule is about; default: all.",
-        "tags": "Tags of the tables that the rule is about.",
+def _globs(description: str) -> ListOf:
+    return ListOf(of=Text(parse=_clean), description=description)
+
+
+_RULE = Section(
+    make=_always,
+    keys={
+        "cron": Text(parse=check_cron, description="When the period begins: the five fields of cron."),
+        "duration": duration(LONGEST, "How long it lasts."),
+        "timezone": Text(parse=check_zone, description="The time zone of the fields; default: UTC."),
+        "tables": _globs("Globs of the tables that the rule is about; default: all."),
+        "tags": _globs("Tags of the tables that the rule is about."),
     },
     required=("cron", "duration"),
 )
@@ -228,30 +226,22 @@ def _why_no_code(code: str) -> str:
     return "" if code in RULES else f"is not a finding code: {did_you_mean(code, tuple(RULES))}"
 
 
-def _severity(given: str) -> str:
-    if given not in _SEVERITIES:
-        raise ValueError(f"needs {', '.join(_SEVERITIES)}")
-    return _SEVERITIES[given]
-
-
 def _unreasoned(made: LintSetting) -> str:
     if made.severity == "ignored" and not made.reason.strip():
         return "is ignored without a reason: say why, as `{severity: ignore, reason: …}`"
     return ""
 
 
-_SEVERITIES = {"error": "error", "warning": "warning", "note": "note", "ignore": "ignored"}
-_LINT = ConfigSection(
-    LintSetting,
-    {
-        "severity": text(_severity, enum=[*_SEVERITIES]),
-        "reason": text(_clean),
-        "tables": ListOf(text(_clean)),
-    },
-    {
-        "severity": "`error` refuses the table; `ignore` needs a reason.",
-        "reason": "Why the severity is not the default.",
-        "tables": "Globs of the tables that this is about; default: all.",
+_LINT = Section(
+    make=LintSetting,
+    keys={
+        "severity": Word(
+            words=("error", "warning", "note", "ignore"),
+            meaning={"ignore": "ignored"},
+            description="`error` refuses the table; `ignore` needs a reason.",
+        ),
+        "reason": Text(parse=_clean, description="Why the severity is not the default."),
+        "tables": _globs("Globs of the tables that this is about; default: all."),
     },
     required=("severity",),
     short="severity",
@@ -263,122 +253,132 @@ def _why_no_environment(name: str) -> str:
     return "" if is_environment(name) else "is not an environment name: letters, digits, '_', '.' and '-'"
 
 
-_KEYS: Mapping[str, Takes] = {
-    "policies": text(_clean),
-    "variables": MapOf(text(), _why_no_variable, {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}),
-    "engine": ConfigSection(
-        EngineConfig,
-        {
-            "catalog": text(_clean),
-            "dialect": word(*(each.name for each in DIALECTS)),
-            "runtime": text(parse_runtime),
-            "remote": text(_remote),
-            "conf": MapOf(text()),
-            "exclusive_commits": flag(),
-            "heartbeat": whole(1, 300),
-            "dead_after": whole(2, 3600),
-            "statement_bound": whole(0, 604_800),
-        },
-        {
-            "catalog": "The catalog of identifiers with two parts.",
-            "dialect": "The dialect of statements.",
-            "runtime": "The Databricks Runtime of the engine, such as 15.4.",
-            "remote": "A Spark Connect server to use instead of a Spark session in this process.",
-            "conf": "Spark settings of a session in this process.",
-            "exclusive_commits": "Whether concurrent commits of several drivers exclude each other, which the engine's "
-            "settings do not show.",
-            "heartbeat": "Seconds between two checks whether a Spark Connect server is alive.",
-            "dead_after": "Seconds without an answer after which the server counts as dead.",
-            "statement_bound": "Seconds after which the engine ends a statement whose client is gone.",
-        },
-    ),
-    "catalogs": MapOf(CATALOG, why_no_catalog),
-    "window": ConfigSection(
-        WindowConfig,
-        {
-            "parallel": whole(1, 64),
-            "ttl": whole(10, 3600),
-            "drain": whole(0, 86_400),
-            "before": ListOf(Command()),
-            "after": ListOf(Command()),
-            "hook_timeout": whole(1, 3600),
-            "together": ListOf(text(_clean)),
-            "allow": ListOf(_RULE),
-            "deny": ListOf(_RULE),
-        },
-        {
-            "parallel": "The number of tables that are changed in parallel.",
-            "ttl": "Seconds after which a lease that was not renewed may be taken over.",
-            "drain": "Seconds that writers have to finish each time the gate becomes stricter.",
-            "before": "Commands that run before the first gate that stops more than schema changes.",
-            "after": "Commands that run when the gate is open again.",
-            "hook_timeout": "Seconds after which a command is stopped and counts as failed.",
-            "together": "Names (globs) and tags of tables that share one window.",
-            "allow": "Periods in which a window may open; default: always.",
-            "deny": "Periods in which no window may open.",
-        },
-    ),
-    "state": text(_place),
-    "cache": text(_clean),
-    "stores": ConfigSection(
-        StoresConfig,
-        {
-            "concurrency": whole(1, 512),
-            **{family: ConfigOptions(text(_clean), OPTIONS[family], SECRETS[family]) for family in OPTIONS},
-        },
-        {
-            "concurrency": "The number of tables that are read in parallel. A proxy may need fewer.",
-            **{family: f"Options of obstore for {family}:// locations, without secrets." for family in OPTIONS},
-        },
-    ),
-    "reports": ConfigSection(
-        ReportsConfig,
-        {"mask": ListOf(text(_clean))},
-        {"mask": "Globs of property keys whose values reports hide."},
-    ),
-    "lint": MapOf(_LINT, _why_no_code, {"enum": [*RULES]}),
-}
-"""Every key of the top level and of an environment, with its type. A new key needs a field of its dataclass and an
-entry here, and nothing else.
-"""
-
-_ABOUT: Mapping[str, str] = {
-    "policies": "The policy files: a file or a folder.",
-    "variables": "Values of ${NAME} in policies if neither --var nor TABLECTL_VAR_NAME sets one.",
-    "engine": "How statements reach the tables.",
-    "catalogs": "How the tables of each catalog are found, by catalog.",
-    "window": "How the protected window runs.",
-    "state": "Where lease records are stored, if not next to the tables: an absolute path or a URI.",
-    "cache": "The directory of what earlier commands read of tables; by default the user's cache directory.",
-    "stores": "How to reach object stores.",
-    "reports": "What reports show.",
-    "lint": "The severity of findings, by code.",
-    "install": "Where tablectl is installed from.",
-    "signatures": "Who may sign plans.",
-    "env": "Environments by name; `--env NAME` selects one, and its values override those above.",
-}
-_LATER = ("plans",)
-_ENVIRONMENT = ConfigSection(Config, _KEYS, _ABOUT, later=_LATER, only_at_the_top=("install", "signatures", "env"))
-_SIGNATURES = ConfigSection(
-    SignaturesConfig,
-    {"signers": text(_clean), "required": flag()},
-    {"signers": "An allowed-signers file of OpenSSH.", "required": "Whether only signed plans are applied."},
-)
-_INSTALL = ConfigSection(
-    InstallConfig,
-    {
-        "source": text(parse_source),
-        "hashes": MapOf(text(parse_hash), lambda name: "" if name in DISTRIBUTIONS else "is not one of the two wheels"),
+_ENGINE = Section(
+    make=EngineConfig,
+    description="How statements reach the tables.",
+    keys={
+        "catalog": Text(parse=_clean, description="The catalog of identifiers with two parts."),
+        "dialect": Word(words=tuple(each.name for each in DIALECTS), description="The dialect of statements."),
+        "runtime": Text(parse=parse_runtime, description="The Databricks Runtime of the engine, such as 15.4."),
+        "remote": Text(
+            parse=_remote, description="A Spark Connect server to use instead of a Spark session in this process."
+        ),
+        "conf": MapOf(of=Text(), description="Spark settings of a session in this process."),
+        "exclusive_commits": flag(
+            "Whether concurrent commits of several drivers exclude each other, which the engine's settings do not show."
+        ),
+        "heartbeat": whole(1, 300, "Seconds between two checks whether a Spark Connect server is alive."),
+        "dead_after": whole(2, 3600, "Seconds without an answer after which the server counts as dead."),
+        "statement_bound": whole(0, 604_800, "Seconds after which the engine ends a statement whose client is gone."),
     },
-    {"source": "A version, a URL or a path to install from.", "hashes": "The hashes of the two wheels, for a URL."},
 )
-CONFIG = ConfigSection(
-    Config,
-    {**_KEYS, "install": _INSTALL, "signatures": _SIGNATURES, "env": MapOf(_ENVIRONMENT, _why_no_environment)},
-    _ABOUT,
-    later=_LATER,
+_WINDOW = Section(
+    make=WindowConfig,
+    description="How the protected window runs.",
+    keys={
+        "parallel": whole(1, 64, "The number of tables that are changed in parallel."),
+        "ttl": whole(10, 3600, "Seconds after which a lease that was not renewed may be taken over."),
+        "drain": whole(0, 86_400, "Seconds that writers have to finish each time the gate becomes stricter."),
+        "before": ListOf(
+            of=Command(), description="Commands that run before the first gate that stops more than schema changes."
+        ),
+        "after": ListOf(of=Command(), description="Commands that run when the gate is open again."),
+        "hook_timeout": whole(1, 3600, "Seconds after which a command is stopped and counts as failed."),
+        "together": _globs("Names (globs) and tags of tables that share one window."),
+        "allow": ListOf(of=_RULE, description="Periods in which a window may open; default: always."),
+        "deny": ListOf(of=_RULE, description="Periods in which no window may open."),
+    },
+)
+_STORES = Section(
+    make=StoresConfig,
+    description="How to reach object stores.",
+    keys={
+        "concurrency": whole(1, 512, "The number of tables that are read in parallel. A proxy may need fewer."),
+        **{
+            family: LibraryOptions(
+                of=Text(parse=_clean),
+                known=OPTIONS[family],
+                secrets=SECRETS[family],
+                description=f"Options of obstore for {family}:// locations, without secrets.",
+            )
+            for family in OPTIONS
+        },
+    },
+)
+_KEYS: Mapping[str, Field] = {
+    "policies": Text(parse=_clean, description="The policy files: a file or a folder."),
+    "variables": MapOf(
+        of=Text(),
+        why_not=_why_no_variable,
+        names={"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
+        description="Values of ${NAME} in policies if neither --var nor TABLECTL_VAR_NAME sets one.",
+    ),
+    "engine": _ENGINE,
+    "catalogs": MapOf(
+        of=CATALOG, why_not=why_no_catalog, description="How the tables of each catalog are found, by catalog."
+    ),
+    "window": _WINDOW,
+    "state": Text(
+        parse=_place,
+        description="Where lease records are stored, if not next to the tables: an absolute path or a URI.",
+    ),
+    "cache": Text(
+        parse=_clean,
+        description="The directory of what earlier commands read of tables; by default the user's cache directory.",
+    ),
+    "stores": _STORES,
+    "reports": Section(
+        make=ReportsConfig,
+        keys={"mask": _globs("Globs of property keys whose values reports hide.")},
+        description="What reports show.",
+    ),
+    "lint": MapOf(
+        of=_LINT, why_not=_why_no_code, names={"enum": [*RULES]}, description="The severity of findings, by code."
+    ),
+}
+"""Every key of the top level and of an environment. A new key needs a field of its dataclass and an entry here, and
+nothing else.
+"""
+_AT_THE_TOP: Mapping[str, Field] = {
+    "install": Section(
+        make=InstallConfig,
+        keys={
+            "source": Text(parse=parse_source, description="A version, a URL or a path to install from."),
+            "hashes": MapOf(
+                of=Text(parse=parse_hash),
+                why_not=lambda name: "" if name in DISTRIBUTIONS else "is not one of the two wheels",
+                description="The hashes of the two wheels, for a URL.",
+            ),
+        },
+        description="Where tablectl is installed from.",
+    ),
+    "signatures": Section(
+        make=SignaturesConfig,
+        keys={
+            "signers": Text(parse=_clean, description="An allowed-signers file of OpenSSH."),
+            "required": flag("Whether only signed plans are applied."),
+        },
+        description="Who may sign plans.",
+    ),
+    "env": MapOf(
+        of=Section(make=Config, keys=_KEYS, later=("plans",), only_at_the_top=("install", "signatures", "env")),
+        why_not=_why_no_environment,
+        description="Environments by name; `--env NAME` selects one, and its values override those above.",
+    ),
+}
+CONFIG = Section(
+    make=Config,
+    keys={**_KEYS, **_AT_THE_TOP},
+    later=("plans",),
+    description="Where the policies of a repository are, and how tablectl reaches and changes its tables.",
 )
 """The whole file."""
+
+
+def _read(values: Mapping[str, Any], places: Places, file: SourceFile, problems: list[Problem]) -> object:
+    """The whole file with its defaults. Errors are added to ``problems``; wrong values have their defaults."""
+    reading = ValueReader(Variables(), "", "", problems, literal=True)
+    return CONFIG.read(as_node(values, places, file), FieldName(()), reading)
 
 
 def load_config(directory: Path, environ: Mapping[str, str], env: str | None = None) -> Config:
@@ -395,20 +395,20 @@ def load_config(directory: Path, environ: Mapping[str, str], env: str | None = N
     values, places = read_values(path, problems)
     file = SourceFile(shown_path(path), 1, 1)
     if environ.get(BASE):
-        read_section(CONFIG, values, places, file, problems)  # errors in ignored keys are reported too
+        _read(values, places, file, problems)  # errors in ignored keys are reported too
         base, base_places = _read_base(Path(environ[BASE]), problems)
         values, places = combined(values, base), {**base_places, **places}
     sections = {"env": values.pop("env")} if "env" in values else {}
-    known = read_section(CONFIG, sections, places, file, problems)
+    known = _read(sections, places, file, problems)
     chosen = environ.get(ENV, "") if env is None else env
     if not problems and chosen in sections.get("env", {}):
         _merge(values, sections["env"][chosen])
         places |= {keys[2:]: place for keys, place in places.items() if keys[:2] == ("env", chosen) and keys[2:]}
-    for variable, keys in variables_of(CONFIG):
+    for variable, keys in environment_variables(CONFIG):
         if environ.get(variable):
             _set(values, keys, environ[variable])
             places[keys] = SourceFile(variable, 0, 0)
-    config = read_section(CONFIG, values, places, file, problems)
+    config = _read(values, places, file, problems)
     if problems:
         raise InputError(tuple(problems))
     assert isinstance(config, Config)  # otherwise there is a problem

@@ -1,4 +1,7 @@
-"""Reads the configuration file into plain values: texts, nested as in the file, and the position of each key."""
+"""Reads the configuration file into plain values: texts, nested as in the file, and the position of each key.
+
+Plain values of several layers are merged. ``as_node`` makes a YAML node of the result, which ``fields`` reads.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from tablectl.model.errors import Problem
-from tablectl.policies.files import read_bytes, shown_path
+from tablectl.policies.find_files import read_bytes, shown_path
 from tablectl.policies.suggestions import shown
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
 from tablectl.policies.yaml_document import parse_document
-from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar, SourceFile, kind_of
+from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar, SourceFile, kind_of
 
 Keys = tuple[str, ...]
 """The keys that lead to a value."""
@@ -34,6 +37,28 @@ def read_values(path: Path, problems: list[Problem]) -> tuple[dict[str, Any], Pl
         problems.append(root.source.problem(f"the configuration is a map, not {kind_of(root)}", hint))
         return {}, places
     return _plain_map(root, (), places, ValueReader(Variables(), "", "", problems)), places
+
+
+def as_node(value: Any, places: Places, place: SourceFile, keys: Keys = ()) -> Node:
+    """Plain values as YAML nodes. Each has the position of its key, or that of the innermost key above that has one."""
+    here = places.get(keys, place)
+    match value:
+        case dict():
+            entries = ((*keys, key) for key in value)
+            return MapNode(
+                tuple(
+                    Entry(path[-1], places.get(path, here), as_node(value[path[-1]], places, here, path))
+                    for path in entries
+                ),
+                here,
+            )
+        case list():
+            items = (as_node(item, places, here, (*keys, str(number))) for number, item in enumerate(value, 1))
+            return ListNode(tuple(items), here)
+        case None:
+            return Scalar("", "null", here)
+        case _:
+            return Scalar(value, "str", here)
 
 
 def key_text(keys: Keys) -> str:

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tablectl.attributes.policy import OWNED
+from tablectl.attributes.policy import OWNED, VALUE_TYPES
 from tablectl.delta.dialects import DEFAULT_DIALECT
 from tablectl.delta.names import DEFAULT_CATALOG, NameSyntaxError, TableName, canonical_location, parse_table
 from tablectl.delta.properties import find_known
 from tablectl.model.errors import InputError, Problem, UsageError
 from tablectl.model.patterns import MAGIC
-from tablectl.policies.attribute_types import SHAPES
 from tablectl.policies.declarations import Declaration, rank
 from tablectl.policies.precedence import ResolvedValue, merge
 from tablectl.policies.resolve import resolve
@@ -34,7 +33,7 @@ class Explanation:
     def silent(self) -> tuple[str, ...]:
         """The attributes that no policy names. They are not managed."""
         named = {each.key.partition(".")[0] for each in self.resolved}
-        return tuple(name for name in SHAPES if name not in named)
+        return tuple(name for name in VALUE_TYPES if name not in named)
 
 
 def explain(specs: Specs, text: str, catalog: str = DEFAULT_CATALOG, dialect: str = DEFAULT_DIALECT) -> Explanation:
@@ -77,9 +76,9 @@ def parse_name(text: str, catalog: str, dialect: str) -> TableName:
     """The table of an identifier. Raises ``UsageError`` for other text, including the names of attributes and
     properties.
     """
-    if text in SHAPES or text.lower() in OWNED:
+    if text in VALUE_TYPES or text.lower() in OWNED:
         name = OWNED.get(text.lower(), text)
-        about = SHAPES[name].description if name in SHAPES else ""
+        about = VALUE_TYPES[name].description if name in VALUE_TYPES else ""
         raise UsageError(f"{shown(text)} is an attribute of tables, not a table", about)
     if find_known(text, dialect):
         raise UsageError(f"{shown(text)} is a property of tables, not a table", "it goes under `properties:`")

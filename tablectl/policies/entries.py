@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from types import MappingProxyType
 
-from tablectl.attributes.policy import OWNED
+from tablectl.attributes.policy import OWNED, VALUE_TYPES
 from tablectl.delta.properties import canonical_key, find_known
-from tablectl.policies.attribute_types import SHAPES
-from tablectl.policies.attribute_values import read_attribute
-from tablectl.policies.identifiers import read_location
-from tablectl.policies.option_keys import LATER_OPTIONS, OPTIONS
+from tablectl.policies.policy_fields import INHERITED, OF_A_TABLE, read_field
 from tablectl.policies.precedence import Declared
-from tablectl.policies.properties import refused_hint
+from tablectl.policies.property_values import refused_hint
 from tablectl.policies.suggestions import did_you_mean, shown
 from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar, SourceFile, kind_of
 
-LATER_KEYS = (*sorted(LATER_OPTIONS), "window")
+LATER_KEYS = ("window",)
 """Keys other than attributes that are planned but not implemented."""
 
-TAG = r"[A-Za-z0-9_./-]+"
-
-_TAG = re.compile(rf"{TAG}\Z")
-_INHERITED = (*SHAPES, *OPTIONS)
+_INHERITED = tuple(name for name in INHERITED if name != "tags")
 """The keys, other than tags, that a table can inherit from defaults and patterns."""
 _TABLE_ONLY: Mapping[str, str] = MappingProxyType(
     {
@@ -62,7 +54,7 @@ def read_defaults(node: Node, reading: ValueReader) -> AttributeEntries:
         hint = "for example `defaults: {isolation: Serializable}`"
         reading.report(node.source, f"`defaults` takes a map of attributes, not {kind_of(node)}", hint)
         return AttributeEntries()
-    return AttributeEntries(_read_entries(node, reading, (*_INHERITED, "tags"), _TABLE_ONLY), _names(node, reading))
+    return AttributeEntries(_read_entries(node, reading, tuple(INHERITED), _TABLE_ONLY), _names(node, reading))
 
 
 def read_block(node: Node, reading: ValueReader, *, pattern: bool = False) -> AttributeEntries:
@@ -71,12 +63,12 @@ def read_block(node: Node, reading: ValueReader, *, pattern: bool = False) -> At
         case Scalar() if node.is_null:
             return AttributeEntries()
         case MapNode():
-            known = (*_INHERITED, "tags", "unmanaged", *(() if pattern else ("location",)))
+            known = (*INHERITED, "unmanaged", *(() if pattern else ("location",)))
             declared = _read_entries(node, reading, known, _OF_A_PATTERN if pattern else {})
             named, entry = _names(node, reading), node.find("unmanaged")
             return AttributeEntries(declared, named, _read_unmanaged(entry, named, reading) if entry else {})
         case _:
-            hint = f"for example {next(iter(SHAPES.values())).example}"
+            hint = f"for example {next(iter(VALUE_TYPES.values())).example}"
             reading.report(node.source, f"a table takes a map of attributes, not {kind_of(node)}", hint)
             return AttributeEntries()
 
@@ -86,16 +78,10 @@ def _read_entries(
 ) -> dict[str, GivenValue]:
     declared: dict[str, GivenValue] = {}
     for entry in node.entries:
-        if entry.key in SHAPES:
-            declared.update(read_attribute(entry, reading))
-        elif entry.key in OPTIONS:
-            declared.update(OPTIONS[entry.key].read(entry, reading.about(entry.key, entry.value)))
-        elif entry.key not in known:
+        if entry.key not in known:
             reading.refuse(entry, LATER_KEYS, known, {**_misplaced(entry.key, reading), **elsewhere})
-        elif entry.key == "tags":
-            declared.update(_read_tags(entry, reading.about(entry.key, entry.value)))
-        elif entry.key == "location":
-            declared.update(_read_location(entry, reading))
+        elif entry.key in OF_A_TABLE:  # `unmanaged` is read with all names of the entry
+            declared.update(read_field(entry, reading))
     return declared
 
 
@@ -107,14 +93,6 @@ def _misplaced(key: str, reading: ValueReader) -> dict[str, str]:
     return {}
 
 
-def _read_location(entry: Entry, reading: ValueReader) -> dict[str, GivenValue]:
-    scalar = reading.scalar(entry.value, "`location`", "`location: s3://lake/sales/orders`")
-    if scalar is None:
-        return {}
-    text = reading.name(scalar.text, scalar.source, partial(read_location, variables=reading.variables))
-    return {} if text is None else {entry.key: GivenValue(text, entry.source)}
-
-
 def _texts(entry: Entry, example: str, reading: ValueReader) -> list[tuple[str, SourceFile]] | None:
     if not isinstance(entry.value, ListNode):
         message = f"`{entry.key}` takes a list, not {kind_of(entry.value)}"
@@ -124,25 +102,10 @@ def _texts(entry: Entry, example: str, reading: ValueReader) -> list[tuple[str, 
     return [(scalar.text, scalar.source) for scalar in scalars if scalar is not None]
 
 
-def _read_tags(entry: Entry, reading: ValueReader) -> dict[str, GivenValue]:
-    tags: dict[str, None] = {}
-    for raw, source in _texts(entry, "`tags: [streaming]`", reading) or ():
-        tag = reading.expand(Scalar(raw, "str", source))
-        if tag is None:
-            continue
-        if _TAG.match(tag) is None:
-            hint = "a tag is made of letters, digits, _ . / and -"
-            reading.report(source, f"{shown(tag)} is not a tag", hint)
-        elif tag in tags:
-            reading.report(source, f"the tag {shown(tag)} occurs twice", "keep one of them")
-        tags[tag] = None
-    return {entry.key: GivenValue(tuple(tags), entry.source)}
-
-
 def _names(node: MapNode, reading: ValueReader) -> frozenset[str]:
-    keyed = [entry for entry in node.entries if entry.key in SHAPES and SHAPES[entry.key].mapped]
+    keyed = [entry for entry in node.entries if entry.key in VALUE_TYPES and VALUE_TYPES[entry.key].mapped]
     inner = {
-        f"{entry.key}.{canonical_key(each.key, reading.dialect) if SHAPES[entry.key].keyed else each.key}"
+        f"{entry.key}.{canonical_key(each.key, reading.dialect) if VALUE_TYPES[entry.key].keyed else each.key}"
         for entry in keyed
         if isinstance(entry.value, MapNode)
         for each in entry.value.entries

@@ -11,7 +11,7 @@ from tablectl.delta.names import DEFAULT_CATALOG, TableName
 from tablectl.model.errors import InputError, Problem
 from tablectl.policies.declarations import Declaration, Declarations
 from tablectl.policies.entries import AttributeEntries, check_unmanaged, read_block, read_defaults
-from tablectl.policies.files import read_files, shown_path
+from tablectl.policies.find_files import read_files, shown_path
 from tablectl.policies.resolve import check_patterns, resolve
 from tablectl.policies.spec import Specs, find_repeated_patterns, find_repeats
 from tablectl.policies.suggestions import shown

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tablectl.attributes.policy import Policy, attribute
+from tablectl.attributes.policy import CONTRADICTIONS, EXCLUSIVE, VALUE_TYPES, Policy, attribute
 from tablectl.model.errors import Problem
-from tablectl.policies.attribute_types import CONTRADICTIONS, EXCLUSIVE, MANIFEST_RIVALS, SHAPES
-from tablectl.policies.option_keys import OPTIONS
+from tablectl.policies.policy_fields import OF_A_TABLE
 from tablectl.policies.value_reader import GivenValue
 from tablectl.policies.yaml_nodes import SourceFile
 
@@ -73,7 +72,7 @@ def merge(ranks: Ranks) -> tuple[ResolvedValue, ...]:
     """
     layers = [layer for rank in ranks for layer in rank]
     keys = {key for layer in layers for key in (*layer.declared, *layer.unmanaged)}
-    order = {name: index for index, name in enumerate((*SHAPES, *OPTIONS, "tags", "location"))}
+    order = {name: index for index, name in enumerate(OF_A_TABLE)}
     return tuple(_hear(key, ranks) for key in sorted(keys, key=lambda key: (order[key.partition(".")[0]], key)))
 
 
@@ -103,7 +102,7 @@ def _same(key: str, one: DeclaredValue, other: DeclaredValue) -> bool:
         return one.given is other.given
     name, _, inner = key.partition(".")
     first, second = one.given.value, other.given.value
-    if first is None or second is None or name not in SHAPES:
+    if first is None or second is None or name not in VALUE_TYPES:
         return first == second
     agrees = attribute(name).agrees
     return agrees(first, second, inner) and agrees(second, first, inner)
@@ -115,18 +114,20 @@ def effective(resolved: Sequence[ResolvedValue]) -> Declared:
 
 
 def check_exclusive(resolved: Sequence[ResolvedValue]) -> Problem | None:
-    """Checks that clustering and partitioning are not both columns, and that no values exclude each other.
+    """Checks that no two exclusive attributes list columns, and that no values exclude each other.
 
     The problem is reported at the declaration with the higher precedence.
     """
     said = {(each.key, _folded(each)): each for each in resolved if each.won.given}
-    for pair in (*CONTRADICTIONS, *MANIFEST_RIVALS, *_within(resolved)):
+    for pair in (*CONTRADICTIONS, *_within(resolved)):
         found = sorted((said[each] for each in pair if each in said), key=lambda each: each.rank)
         if len(found) == len(pair):
             return _contradiction(*found)
-    listed = sorted((each for each in resolved if each.key in EXCLUSIVE and _lists(each)), key=lambda each: each.rank)
-    if len(listed) < 2:
+    listing = {each.key: each for each in resolved if _lists(each)}
+    both = next((pair for pair in EXCLUSIVE if all(name in listing for name in pair)), None)
+    if both is None:
         return None
+    listed = sorted((listing[name] for name in both), key=lambda each: each.rank)
     (name, source), (other, elsewhere) = ((each.key, each.won.source) for each in listed)
     message = f"`{name}` and `{other}` exclude each other, and `{other}` stands at {elsewhere}"
     hint = f"remove one, or declare it `none`; `unmanaged: [{other}]` cancels an inherited one"
@@ -142,8 +143,8 @@ def _folded(resolved: ResolvedValue) -> Any:
 def _within(resolved: Sequence[ResolvedValue]) -> Iterator[tuple[tuple[str, Any], ...]]:
     """The pairs of values that an attribute with several keys rejects together."""
     declared = effective(resolved)
-    for name, shape in SHAPES.items():
-        values = _under(declared, name) if shape.fields else {}
+    for name, value_type in VALUE_TYPES.items():
+        values = _under(declared, name) if value_type.fields else {}
         if values:
             rejected = attribute(name).rejected_together(values)
             if rejected:
@@ -163,8 +164,8 @@ def _lists(resolved: ResolvedValue) -> bool:
 def policy_of(effective: Declared) -> Policy:
     """Builds the policy from the effective declarations."""
     values: dict[str, Any] = {}
-    for name, shape in SHAPES.items():
-        if shape.mapped:
+    for name, value_type in VALUE_TYPES.items():
+        if value_type.mapped:
             values[name] = _under(effective, name) or None
         elif name in effective:
             values[name] = effective[name].value

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tablectl.attributes.masked import MaskedKeys
+from tablectl.attributes.masked_values import MaskedKeys
 from tablectl.model.errors import Problem
 from tablectl.policies.config import Config
-from tablectl.policies.files import find_files, read_files, shown_path
+from tablectl.policies.find_files import find_files, read_files, shown_path
 from tablectl.policies.policy_document import read_specs
 from tablectl.policies.spec import Specs
 from tablectl.policies.value_reader import ValueReader

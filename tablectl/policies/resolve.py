@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tablectl.delta.names import TableName
 from tablectl.model.errors import InputError, Problem
 from tablectl.policies.declarations import MOST_MATCHING, Declaration, rank
-from tablectl.policies.option_keys import options_of
+from tablectl.policies.policy_fields import options_of
 from tablectl.policies.precedence import (
     DEFAULTS,
     DeclaredValue,

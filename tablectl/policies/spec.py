@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from tablectl.attributes.policy import Policy
 from tablectl.delta.names import TableName, canonical_location
 from tablectl.model.errors import Problem
+from tablectl.model.json_form import json_form
 from tablectl.model.patterns import TablePattern
-from tablectl.model.plain import plain
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.policies.declarations import Declaration, Declarations
 from tablectl.policies.precedence import Declared
@@ -74,7 +74,7 @@ def _effective(spec: TableSpec) -> dict[str, object]:
     return {
         "table": spec.name.key,
         "policy": spec.policy.declared(),
-        "options": plain(spec.options),
+        "options": json_form(spec.options),
         "location": spec.location,
         "tags": spec.tags,
     }

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from tablectl.attributes.masked import HIDDEN, NO_MASK, MaskedKeys
+from tablectl.attributes.masked_values import HIDDEN, NO_MASK, MaskedKeys
 from tablectl.delta.names import NameSyntaxError
 from tablectl.model.errors import Problem
 from tablectl.policies.identifiers import why_unusable
@@ -48,6 +48,8 @@ class ValueReader:
     catalog: str
     problems: list[Problem]
     masked: MaskedKeys = NO_MASK
+    literal: bool = False
+    """Whether ``${NAME}`` is literal text, as in ``tablectl.yaml``."""
     hiding: str = ""
     """The attribute or property whose value is being read, if no message may contain it; otherwise empty."""
     private: tuple[str, ...] = ()
@@ -103,27 +105,32 @@ class ValueReader:
                 self.report(source, cut(str(error)))
         return None
 
-    def scalar(self, node: Node, what: str, example: str) -> Scalar | None:
-        """A scalar that counts as text. Otherwise reports a problem about ``what`` and returns ``None``."""
+    def scalar(self, node: Node, what: str, example: str, takes: str = "text") -> Scalar | None:
+        """A scalar that counts as text. Otherwise reports a problem about ``what`` and returns ``None``. ``example``
+        can be empty.
+        """
+        hint = f"for example {example}" if example else ""
         match node:
             case Scalar() if node.is_text:
                 return node
             case Scalar() if node.is_null:
-                self.report(node.source, f"{what} has no value", f"for example {example}")
+                self.report(node.source, f"{what} has no value", hint)
             case Scalar():
                 reads = _READS.get(node.tag, "as something else")
                 self.report(node.source, f"YAML reads {node.text} {reads}, not as text", f'quote it: "{node.text}"')
             case _:
-                self.report(node.source, f"{what} takes text, not {kind_of(node)}", f"for example {example}")
+                self.report(node.source, f"{what} takes {takes}, not {kind_of(node)}", hint)
         return None
 
-    def text(self, node: Node, what: str, example: str) -> str | None:
+    def text(self, node: Node, what: str, example: str, takes: str = "text") -> str | None:
         """A scalar's text with its variables expanded. Otherwise reports a problem and returns ``None``."""
-        scalar = self.scalar(node, what, example)
+        scalar = self.scalar(node, what, example, takes)
         return None if scalar is None else self.expand(scalar)
 
     def expand(self, scalar: Scalar) -> str | None:
         """The text of a scalar with its variables expanded. Otherwise reports a problem and returns ``None``."""
+        if self.literal:
+            return scalar.text
         try:
             text = self.variables.expand(scalar.text)
         except UndefinedVariableError as error:
@@ -138,16 +145,28 @@ class ValueReader:
             return None
         return text
 
-    def refuse(self, entry: Entry, later: Sequence[str], known: Sequence[str], elsewhere: Mapping[str, str]) -> None:
-        """Reports a key that is not valid here: not implemented, valid elsewhere, or unknown."""
+    def refuse(
+        self,
+        entry: Entry,
+        later: Sequence[str],
+        known: Sequence[str],
+        elsewhere: Mapping[str, str],
+        *,
+        name: str = "",
+        hint: str = "",
+    ) -> None:
+        """Reports a key that is not valid here: not implemented, valid elsewhere, or unknown. ``name`` is the whole
+        name of the key in messages, ``hint`` replaces the suggestion for an unknown key.
+        """
+        name = name or entry.key
         if entry.key in later:
-            hint = "remove it: this version of tablectl would not act on it"
-            self.report(entry.source, f"`{entry.key}` is not supported yet", hint)
+            advice = "remove it: this version of tablectl would not act on it"
+            self.report(entry.source, f"`{name}` is not supported yet", advice)
         elif entry.key in elsewhere:
-            self.report(entry.source, f"{shown(entry.key)} is not allowed here", elsewhere[entry.key])
+            self.report(entry.source, f"{shown(name)} is not allowed here", elsewhere[entry.key])
         else:
-            hint = did_you_mean(entry.key, known) if self.hints else ""
-            self.report(entry.source, f"unknown key {shown(entry.key)}", hint)
+            suggestion = did_you_mean(entry.key, known) if self.hints and not hint else hint
+            self.report(entry.source, f"unknown key {shown(name)}", suggestion)
 
 
 def _spelled(names: Sequence[str]) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from tablectl.conflicts.fixes import BY_APPLY, fixes_for
-from tablectl.conflicts.matrix import Cell as Pair
-from tablectl.conflicts.matrix import CellVerdict, Matrix
+from tablectl.conflicts.matrix import CellVerdict, Matrix, MatrixCell
 from tablectl.conflicts.operations import OperationGroup, TableOperation
 from tablectl.conflicts.row_level import row_levels
 from tablectl.model.text import value_text
@@ -102,12 +101,12 @@ def _grid(found: Matrix) -> Grid:
 
 def _reasons(found: Matrix) -> Iterator[Block]:
     """The pairs that may fail, grouped by reason, with certain failures first."""
-    groups: dict[tuple[CellVerdict, str, str, str, tuple[str, ...]], list[Pair]] = {}
+    groups: dict[tuple[CellVerdict, str, str, str, tuple[str, ...]], list[MatrixCell]] = {}
     for pair in found.cells:
         if pair.verdict is CellVerdict.COMMITS:
             continue
         outcome = pair.overlapping
-        error = outcome.conflict.exception if outcome.conflict else ""
+        error = outcome.conflict.raised_by(found.setting.client) if outcome.conflict else ""
         ways = tuple(way for way in fixes_for(pair, found.setting) if way != BY_APPLY)
         groups.setdefault((pair.verdict, error, outcome.reason, outcome.source, ways), []).append(pair)
     for key in sorted(groups, key=lambda each: list(CellVerdict).index(each[0]), reverse=True):
@@ -117,7 +116,7 @@ def _reasons(found: Matrix) -> Iterator[Block]:
         yield Facts((*facts, *(("fix", way) for way in ways)))
 
 
-def _pairs(pairs: Sequence[Pair]) -> Iterator[str]:
+def _pairs(pairs: Sequence[MatrixCell]) -> Iterator[str]:
     """``UPDATE, DELETE if INSERT, MERGE commits first``: operations with the same conflicts together."""
     first: dict[str, list[str]] = {}
     for pair in pairs:

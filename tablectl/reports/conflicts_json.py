@@ -7,12 +7,13 @@ from typing import Any
 
 from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.fixes import fixes_for
-from tablectl.conflicts.matrix import Cell, Matrix, compare
+from tablectl.conflicts.matrix import Matrix, MatrixCell, compare
 from tablectl.conflicts.operations import TableOperation
 from tablectl.conflicts.row_level import RowLevel, row_levels
 from tablectl.conflicts.streaming_readers import ReaderStop, stream_reader
 from tablectl.conflicts.transactions import ConflictOutcome
 from tablectl.delta.dialects import dialect_for
+from tablectl.delta.protocol import Client
 from tablectl.planning.conflict_report import ConflictReport, ContextComparison
 
 
@@ -70,21 +71,24 @@ def _view(view: ContextComparison) -> dict[str, Any]:
     return made
 
 
-def _cell(cell: Cell, setting: ConflictContext) -> dict[str, Any]:
+def _cell(cell: MatrixCell, setting: ConflictContext) -> dict[str, Any]:
     return {
         "current": cell.current.key,
         "committed": cell.committed.key,
         "verdict": cell.verdict,
-        "meeting": _outcome(cell.overlapping),
-        "apart": _outcome(cell.separate),
+        "meeting": _outcome(cell.overlapping, setting.client),
+        "apart": _outcome(cell.separate, setting.client),
         "avoid": list(fixes_for(cell, setting)),
     }
 
 
-def _outcome(outcome: ConflictOutcome) -> dict[str, Any]:
-    failure: Mapping[str, str | None] = {"exception": None, "condition": None}
-    if outcome.conflict:
-        failure = {"exception": outcome.conflict.exception, "condition": outcome.conflict}
+def _outcome(outcome: ConflictOutcome, client: Client) -> dict[str, Any]:
+    """``message`` is the text of clients that have one exception for all conflicts."""
+    failure: Mapping[str, str | None] = {"exception": None, "message": None, "condition": None}
+    conflict = outcome.conflict
+    if conflict:
+        message = conflict.message_of(client) or None
+        failure = {"exception": conflict.raised_by(client), "message": message, "condition": conflict}
     return {"result": outcome.result, **failure, "reason": outcome.reason, "source": outcome.source}
 
 

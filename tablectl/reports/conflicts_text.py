@@ -9,12 +9,13 @@ from string import ascii_lowercase
 
 from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.fixes import BY_APPLY, IN_TURN, fixes_for
-from tablectl.conflicts.matrix import Cell, CellVerdict, Matrix, MatrixDifference, compare
+from tablectl.conflicts.matrix import CellVerdict, Matrix, MatrixCell, MatrixDifference, compare
 from tablectl.conflicts.operations import OperationGroup, TableOperation
 from tablectl.conflicts.row_level import row_levels
 from tablectl.conflicts.streaming_readers import ReaderEffect, ReaderStop, stream_reader
-from tablectl.conflicts.transactions import ConflictOutcome
+from tablectl.conflicts.transactions import Conflict, ConflictOutcome
 from tablectl.delta.dialects import dialect_for
+from tablectl.delta.protocol import Client
 from tablectl.model.text import printable, value_text
 from tablectl.planning.conflict_report import ConflictReport, ContextComparison
 from tablectl.reports.style import Style, plural
@@ -115,7 +116,7 @@ class _Why:
 Listed = Callable[[Sequence[TableOperation]], str]
 
 
-def reason_lines(cells: Iterable[Cell], setting: ConflictContext, listed: Listed, style: Style) -> list[str]:
+def reason_lines(cells: Iterable[MatrixCell], setting: ConflictContext, listed: Listed, style: Style) -> list[str]:
     """The cells in which the current transaction may fail, grouped by reason, with certain failures first."""
     groups: dict[_Why, dict[TableOperation, list[TableOperation]]] = {}
     for cell in cells:
@@ -136,10 +137,15 @@ def reason_lines(cells: Iterable[Cell], setting: ConflictContext, listed: Listed
     return lines
 
 
+def _raised(conflict: Conflict, client: Client) -> str:
+    message = conflict.message_of(client)
+    return f'{conflict.raised_by(client)} ("{message}")' if message else conflict.raised_by(client)
+
+
 def _why(why: _Why, setting: ConflictContext, style: Style) -> list[str]:
     conflict = why.outcome.conflict
     mark = style.paint(why.verdict.mark, _COLOURS[why.verdict], "bold")
-    title = f"{conflict.raised_by(setting.client)}: " if conflict else ""
+    title = f"{_raised(conflict, setting.client)}: " if conflict else ""
     first, *rest = wrapped(f"{title}{why.outcome.reason} ({why.outcome.source})", 4, style)
     return [f"  {mark} {first.strip()}", *rest]
 
@@ -201,9 +207,8 @@ def _statements(
     groups: dict[tuple[str, int, CellVerdict], list[TableOperation]] = {}
     for committed in found.all_committed:
         if committed not in all_current:
-            groups.setdefault(
-                _effects([found.cell(each.key, committed.key) for each in all_current], letters), []
-            ).append(committed)
+            cells = [found.cell(each.key, committed.key) for each in all_current]
+            groups.setdefault(_effects(cells, letters, found.setting.client), []).append(committed)
     lines = [style.paint("Statements that change the table, while one of these runs:", "bold")]
     for (harm, _, worst), all_committed in sorted(groups.items(), key=lambda each: each[0][1]):
         first, *rest = wrapped(harm, 4, style)
@@ -212,7 +217,7 @@ def _statements(
     return lines
 
 
-def _effects(cells: Sequence[Cell], letters: Mapping[str, str]) -> tuple[str, int, CellVerdict]:
+def _effects(cells: Sequence[MatrixCell], letters: Mapping[str, str], client: Client) -> tuple[str, int, CellVerdict]:
     """``all except i j fail: MetadataChangedException``, how many of the cells that are, and the worst verdict."""
     affected = [cell for cell in cells if cell.verdict is not CellVerdict.COMMITS]
     if not affected:
@@ -222,14 +227,15 @@ def _effects(cells: Sequence[Cell], letters: Mapping[str, str]) -> tuple[str, in
         mine = [cell for cell in affected if cell.verdict is verdict]
         if mine:
             what = {CellVerdict.FAILS: "fail", CellVerdict.UNKNOWN: "may fail"}.get(verdict, "fail on the same data")
-            names = dict.fromkeys(cell.overlapping.conflict.exception for cell in mine if cell.overlapping.conflict)
+            conflicts = [cell.overlapping.conflict for cell in mine if cell.overlapping.conflict]
+            names = dict.fromkeys(each.raised_by(client) for each in conflicts)
             how = f": {' or '.join(names)}" if names else f": {mine[0].overlapping.reason}"
             parts.append(f"{_who(mine, cells, letters)} {what}{how}")
     worst = max((cell.verdict for cell in affected), key=list(CellVerdict).index)
     return "; ".join(parts), len(affected), worst
 
 
-def _who(mine: Sequence[Cell], every: Sequence[Cell], letters: Mapping[str, str]) -> str:
+def _who(mine: Sequence[MatrixCell], every: Sequence[MatrixCell], letters: Mapping[str, str]) -> str:
     spared = [letters[cell.current.key] for cell in every if cell not in mine]
     if not spared:
         return "all"
@@ -327,7 +333,11 @@ def _differences(view: ContextComparison, style: Style, *, everything: bool, abo
     for (old, new, outcome), pairs in groups.items():
         better = list(CellVerdict).index(new) < list(CellVerdict).index(old)
         mark = f"{style.paint(old.mark, _COLOURS[old])} → {style.paint(new.mark, _COLOURS[new])}"
-        conflict = f", with {outcome.conflict.exception}" if outcome.conflict and not better else ""
+        conflict = (
+            f", with {outcome.conflict.raised_by(view.planned.setting.client)}"
+            if outcome.conflict and not better
+            else ""
+        )
         words = f"now {_WORDS[new]}{conflict}: {outcome.reason} ({outcome.source})"
         first, *rest = wrapped(words, 8, style)
         lines += [f"  {mark} {first.strip()}", *rest, *pairs_lines(pairs, in_words(view.planned), style)]

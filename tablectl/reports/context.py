@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from urllib.parse import quote
 
 from tablectl.model.plan import Plan
@@ -42,6 +43,10 @@ class Context:
     """When the report was made, as text."""
     plan: Plan | None = None
     """The plan of the run."""
+    now: datetime | None = None
+    """The time for which the report tells the expected loss of a plan; ``None`` to tell only the quietest and the
+    busiest hour.
+    """
     pending_fails: bool = False
     """Whether pending changes count as failures."""
 

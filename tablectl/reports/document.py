@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tablectl.model.code import Code
+from tablectl.model.code_block import Code
 from tablectl.reports.timeline import Timeline
 from tablectl.reports.wording import Kind, PlanVerdict
 

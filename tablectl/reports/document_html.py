@@ -16,8 +16,8 @@ from pkgutil import get_data
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from tablectl.model.code import Code
-from tablectl.model.inert import inert_markup
+from tablectl.model.code_block import Code
+from tablectl.model.output_escapes import escape_markup
 from tablectl.model.text import printable
 from tablectl.reports.context import Context
 from tablectl.reports.document import Cell, Document
@@ -44,12 +44,12 @@ def document_html(document: Document, context: Context) -> str:
             policy=_policy(style, script),
         )
     )
-    return inert_markup(text)
+    return escape_markup(text)
 
 
 def fragment_html(document: Document) -> str:
     """The verdict and the overview as a part of another page, such as a notebook: no style, no script."""
-    return inert_markup(_environment().get_template("fragment.html.j2").render(document=document))
+    return escape_markup(_environment().get_template("fragment.html.j2").render(document=document))
 
 
 def _facts(document: Document, context: Context) -> list[tuple[str, Cell]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tablectl.model.code import Code
+from tablectl.model.code_block import Code
 from tablectl.model.text import printable
 from tablectl.reports.document import (
     Block,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tablectl.applying.stamp import read_stamp
-from tablectl.model.plain import plain
+from tablectl.model.json_form import json_form
 from tablectl.model.plan import TableFailure, Value
 from tablectl.model.table import Commit
 from tablectl.planning.drift import Difference, Drift, TableDrift
@@ -159,7 +159,7 @@ def drift_json(drift: Drift, adoption: AdoptionFact | None = None) -> str:
         exit_code=int(drift.exit_code),
         adoption=adoption,
     )
-    return json.dumps(report, default=plain, indent=2) + "\n"
+    return json.dumps(report, default=json_form, indent=2) + "\n"
 
 
 def adoption_fact(adoption: Adoption, *, written: bool) -> AdoptionFact:
@@ -168,7 +168,7 @@ def adoption_fact(adoption: Adoption, *, written: bool) -> AdoptionFact:
         written=written,
         files=tuple(sorted(adoption.texts)),
         adopted=tuple(map(_wish, adoption.adopted)),
-        left=tuple(LeftFact(**plain(_wish(wish)), reason=why) for wish, why in adoption.left),
+        left=tuple(LeftFact(**json_form(_wish(wish)), reason=why) for wish, why in adoption.left),
     )
 
 

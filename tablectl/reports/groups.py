@@ -25,8 +25,8 @@ from tablectl.model.plan import (
     TablePlan,
     strictest,
 )
-from tablectl.model.text import natural_key
-from tablectl.reports.style import plural, size_text
+from tablectl.model.text import natural_key, size_text
+from tablectl.reports.style import plural
 from tablectl.reports.wording import PHASE_EFFECTS, Kind, features_text, shown_findings
 
 _T = TypeVar("_T")

@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from tablectl.applying.run_report import RunOutcome, RunReport, TableRun
 from tablectl.model.errors import ExitCode
-from tablectl.model.inert import inert_markup
+from tablectl.model.output_escapes import escape_markup
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.text import printable, value_text
 from tablectl.planning.drift import Drift, TableDrift
@@ -125,7 +125,7 @@ def _xml(suite: str, cases: Iterable[_Case], context: Context) -> str:
     for each in (root, tests):
         each.attrib.update({name: str(count) for name, count in numbers.items()})
     indent(root)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{inert_markup(tostring(root, encoding="unicode"))}\n'
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{escape_markup(tostring(root, encoding="unicode"))}\n'
 
 
 def _element(case: _Case, suite: str, context: Context) -> Element:

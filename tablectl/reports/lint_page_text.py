@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tablectl.delta.clients import LISTS, VECTORS_OFF, ClientData, Probe, known_clients
+from tablectl.model.json_form import json_form
 from tablectl.model.lint_rules import RULES, LintRule
-from tablectl.model.plain import plain
 from tablectl.reports.conflicts_text import wrapped
 from tablectl.reports.style import Style
 
@@ -30,7 +30,7 @@ def code_text(rule: LintRule, severity: str, reason: str, style: Style) -> str:
 
 def code_json(rule: LintRule, severity: str, reason: str) -> dict[str, Any]:
     """The page of a code as plain values."""
-    return {**plain(rule), "here": severity, "reason": reason or None}
+    return {**json_form(rule), "here": severity, "reason": reason or None}
 
 
 def _listed(names: Sequence[str]) -> str:

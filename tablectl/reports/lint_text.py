@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tablectl.model.plain import plain
+from tablectl.model.json_form import json_form
 from tablectl.model.text import printable
 from tablectl.planning.lint import Linted
 from tablectl.reports.findings_text import counted, findings_lines
@@ -36,8 +36,8 @@ def lint_json(linted: Linted) -> dict[str, Any]:
     """The same as plain values, including findings that the repository ignores, with the reasons."""
     return {
         "tables": [
-            {"table": each.name, "findings": [plain(found) for found in each.findings]} for each in linted.tables
+            {"table": each.name, "findings": [json_form(found) for found in each.findings]} for each in linted.tables
         ],
-        "failures": [plain(each) for each in linted.failures],
+        "failures": [json_form(each) for each in linted.failures],
         "unmatched": list(linted.unmatched),
     }

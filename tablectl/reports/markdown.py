@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import groupby
 
-from tablectl.model.code import read_code
-from tablectl.model.inert import inert_markup
+from tablectl.model.code_block import read_code
+from tablectl.model.output_escapes import escape_markup
 from tablectl.model.text import printable
 from tablectl.reports.style import plural, printable_lines
 
@@ -47,7 +47,7 @@ def _defused(match: re.Match[str]) -> str:
 
 def code(text: str) -> str:
     """A name or a value as HTML."""
-    return f"<code>{inert_markup(escape(printable(text)))}</code>"
+    return f"<code>{escape_markup(escape(printable(text)))}</code>"
 
 
 def fence(*statements: str) -> str:

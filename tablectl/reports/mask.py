@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tablectl.applying.run_report import RunReport, StatementRun, TableRun
-from tablectl.attributes.masked import HIDDEN, MaskedKeys
+from tablectl.attributes.masked_values import HIDDEN, MaskedKeys
+from tablectl.delta import keys
 from tablectl.model.lint_rules import RULES as CODES
 from tablectl.model.lint_rules import LintRule
 from tablectl.model.plan import Change, CommitEffect, Finding, Plan, Refusal, Statement, TablePlan, Value
@@ -20,7 +21,7 @@ from tablectl.planning.drift import Difference, Drift, TableDrift
 from tablectl.planning.lint import Linted, LintedTable
 from tablectl.policies.adopt import AdoptableValue
 from tablectl.policies.declarations import Declarations
-from tablectl.reports.status import LakeStatus
+from tablectl.reports.status import LakeStatus, TableStatus
 
 _PAIR = re.compile(r"`[^`]*`|('(?:[^'\\]|\\.)*') = ('(?:[^'\\]|\\.)*')|'(?:[^'\\]|\\.)*'", re.DOTALL)
 """The parts of a statement, as ``model.sql`` quotes them: names, settings, other literals."""
@@ -37,6 +38,7 @@ _SHORTEST = 4
 """Values with fewer characters are searched for only as whole words: otherwise they would match everywhere."""
 _KEY = re.compile(r"delta\.[A-Za-z]+(?:\.[A-Za-z]+)*")
 _WAS = re.compile(r" (?:was|is) ")
+_DECLARED = re.compile(": declared ")
 
 
 @dataclass(frozen=True)
@@ -69,14 +71,24 @@ class Mask(MaskedKeys):
         """The state of a lake for display: differences of hidden properties are named without their values."""
         if not self.patterns:
             return status
-        tables = (replace(each, differences=tuple(map(self._named, each.differences))) for each in status.tables)
-        return replace(status, tables=tuple(tables))
+        return replace(status, tables=tuple(map(self._table_status, status.tables)))
+
+    def _table_status(self, table: TableStatus) -> TableStatus:
+        return replace(
+            table,
+            differences=tuple(map(self._named, table.differences)),
+            isolation=HIDDEN if self.hides(keys.ISOLATION_LEVEL) else table.isolation,
+            log_retention=HIDDEN if self.hides(keys.LOG_RETENTION) else table.log_retention,
+            file_retention=HIDDEN if self.hides(keys.DELETED_FILE_RETENTION) else table.file_retention,
+        )
 
     def _named(self, difference: str) -> str:
-        """``properties.owner.token: declared a, found b`` without the two values."""
-        name, _, _ = difference.partition(": ")
-        attribute, _, key = name.partition(".")
-        return f"{name}: {HIDDEN}" if self.hides_value(attribute, key) else difference
+        """``properties.owner.token: declared a, found b`` without the two values. A key may contain ``: declared``, so
+        every place where it can end is tried.
+        """
+        names = [difference[: each.start()] for each in _DECLARED.finditer(difference)]
+        hidden = any(self.hides_value(*_attribute_and_key(name)) for name in names)
+        return f"{names[0]}: {HIDDEN}" if hidden else difference
 
     def lint(self, linted: Linted) -> Linted:
         """Lint results for display."""
@@ -125,8 +137,7 @@ class Mask(MaskedKeys):
     def _finding(self, finding: Finding, secrets: _Secrets) -> Finding:
         """The text of a finding about a masked property may contain its value, verbatim or modified."""
         rule = CODES.get(finding.code)
-        attribute, _, key = finding.about.partition(".")
-        if self.hides_value(attribute, key) or (rule and any(map(self.hides, _keys_of(rule)))):
+        if self.hides_value(*_attribute_and_key(finding.about)) or (rule and any(map(self.hides, _keys_of(rule)))):
             return replace(finding, message=rule.title if rule else HIDDEN)
         return replace(finding, message=secrets.hidden(finding.message))
 
@@ -149,14 +160,14 @@ class Mask(MaskedKeys):
         shown = replace(
             origin,
             commit=self._commit(origin.commit) if origin.commit else None,
-            was=self._shown(change, origin.was),
+            was=self.shown(change, origin.was),
         )
         return replace(difference, change=self.change(change), origin=shown)
 
     def change(self, change: Change) -> Change:
         """One change for display."""
-        before, after = self._shown(change, change.before), self._shown(change, change.after)
-        return replace(change, before=before, after=after, via=tuple(self._shown(change, each) for each in change.via))
+        before, after = self.shown(change, change.before), self.shown(change, change.after)
+        return replace(change, before=before, after=after, via=tuple(self.shown(change, each) for each in change.via))
 
     def wish(self, wish: AdoptableValue) -> AdoptableValue:
         """A value for a policy, for display."""
@@ -166,7 +177,8 @@ class Mask(MaskedKeys):
         """Whether a value for a policy is masked."""
         return self.hides_value(wish.attribute, wish.key)
 
-    def _shown(self, change: Change, value: Value) -> Value:
+    def shown(self, change: Change, value: Value) -> Value:
+        """A value of what a change is about, for display."""
         return HIDDEN if value is not None and self.hides_value(change.attribute, change.key) else value
 
     def _secrets(self, changes: Iterable[Change]) -> _Secrets:
@@ -243,6 +255,12 @@ class _Secrets:
 
     def hidden(self, text: str) -> str:
         return self._found.sub(HIDDEN, text) if self._found else text
+
+
+def _attribute_and_key(change: str) -> tuple[str, str]:
+    """The two parts of the id of a change."""
+    attribute, _, key = change.partition(".")
+    return attribute, key
 
 
 def _keys_of(rule: LintRule) -> Iterable[str]:

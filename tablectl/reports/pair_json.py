@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from tablectl.delta.protocol import Client
 from tablectl.statements.compare import ClientComparison, Comparison
 from tablectl.statements.footprint import Footprint
-from tablectl.statements.pair import PairOutcome, region_text
+from tablectl.statements.pair import PairOutcome, main_footprint, region_text
 from tablectl.statements.regions import Region
 from tablectl.statements.target import StatementTable
 
@@ -32,8 +33,9 @@ def _view(view: ClientComparison, subject: StatementTable) -> dict[str, Any]:
         "isolation": view.pair.setting.level,
         "isolation_pinned": view.pair.setting.stored_level is not None,
         "apart": view.pair.separate,
-        "footprints": [_footprint(each, subject) for each in (view.pair.first, view.pair.second)],
-        "fates": [_pair_outcome(each) for each in view.pair.outcomes],
+        "footprints": [_footprint(main_footprint(each), subject) for each in (view.pair.first, view.pair.second)],
+        "commits": [[_commit(each, subject) for each in made] for made in (view.pair.first, view.pair.second)],
+        "fates": [_pair_outcome(each, view.pair.setting.client) for each in view.pair.outcomes],
         "ways": {
             "rewrites": [
                 {"statement": each.index, "sql": each.sql, "only_if": each.only_if or None}
@@ -42,6 +44,7 @@ def _view(view: ClientComparison, subject: StatementTable) -> dict[str, Any]:
             "partitionings": [
                 {"columns": list(each.columns), "unclustered": each.unclustered} for each in view.ways.partitionings
             ],
+            "by_apply": list(view.ways.by_apply),
         },
     }
 
@@ -57,15 +60,30 @@ def _footprint(prints: Footprint, subject: StatementTable) -> dict[str, Any]:
     }
 
 
+def _commit(made: Footprint, subject: StatementTable) -> dict[str, Any]:
+    """One commit of a statement; ``automatic`` if Delta adds it, ``sure`` if it is made in any case."""
+    return {
+        "kind": made.kind.value,
+        "reads": None if made.reads is None else _region(made.reads, subject),
+        "rewrites": _region(made.rewrites, subject),
+        "adds": _region(made.adds, subject),
+        "metadata": made.most_metadata is not None,
+        "protocol": made.protocol is not None,
+        "automatic": made.automatic or None,
+        "sure": made.sure,
+    }
+
+
 def _region(region: Region, subject: StatementTable) -> dict[str, Any]:
     return {"where": region_text(region, subject), "exact": region.exact}
 
 
-def _pair_outcome(pair_outcome: PairOutcome) -> dict[str, Any]:
+def _pair_outcome(pair_outcome: PairOutcome, client: Client) -> dict[str, Any]:
     return {
         "result": pair_outcome.result.value,
         "conditions": [each.value for each in pair_outcome.conflicts],
-        "exceptions": [each.exception for each in pair_outcome.conflicts],
+        "exceptions": list(dict.fromkeys(each.raised_by(client) for each in pair_outcome.conflicts)),
         "reason": pair_outcome.reason,
         "source": pair_outcome.source,
+        "afterwards": pair_outcome.afterwards or None,
     }

@@ -6,14 +6,17 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
-from tablectl.conflicts.fixes import IN_TURN
+from tablectl.conflicts.fixes import BY_APPLY, IN_TURN
 from tablectl.conflicts.transactions import ConflictResult
+from tablectl.delta.protocol import Client
 from tablectl.model.text import printable
 from tablectl.reports.style import Style
 from tablectl.statements.compare import ClientComparison, Comparison
+from tablectl.statements.effects import Footprints
 from tablectl.statements.footprint import Footprint
-from tablectl.statements.pair import EVERYWHERE, PairOutcome, StatementPair, region_text
+from tablectl.statements.pair import EVERYWHERE, PairOutcome, StatementPair, main_footprint, region_text
 from tablectl.statements.suggestions import RewrittenStatement, SuggestedPartitioning, Suggestions
 from tablectl.statements.target import StatementTable
 
@@ -46,10 +49,10 @@ def _view(overlapping: Comparison, view: ClientComparison, style: Style, *, seve
     who = " and ".join(client.text() for client in view.clients)
     lines = _wrap(f"With {who}, at {level}:", 0, style, "bold") if several else []
     for number, statement, prints in zip("12", overlapping.statements, (pair.first, pair.second), strict=True):
-        lines += [*_statement(number, statement.sql, style), *_footprint(prints, overlapping, style), ""]
+        lines += [*_statement(number, statement.sql, style), *_commits(prints, overlapping, style), ""]
     lines += [] if several else _wrap(f"With {who}, at {level}:", 0, style, "bold")
     for number, other, pair_outcome in zip("12", "21", pair.outcomes, strict=True):
-        lines += _pair_outcome(f"{number} in flight, {other} commits first:", pair_outcome, style)
+        lines += _pair_outcome(f"{number} in flight, {other} commits first:", pair_outcome, setting.client, style)
     return [*lines, *_ways(view.ways, pair, style)]
 
 
@@ -57,6 +60,29 @@ def _statement(number: str, sql: str, style: Style) -> list[str]:
     text = " ".join(sql.split())
     lines = _wrap(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…", 4, style, "cyan")
     return [f"  {style.paint(number, 'bold')} {lines[0].removeprefix('    ')}", *lines[1:]]
+
+
+def _commits(commits: Footprints, overlapping: Comparison, style: Style) -> list[str]:
+    """Where a statement reads and writes, and its commits if that is not exactly one."""
+    if not commits:
+        return style.prose("commits", "nothing", 4)
+    several = style.prose("commits", "; ".join(_numbered(commits)), 4)
+    return [*(several if len(commits) > 1 else []), *_footprint(main_footprint(commits), overlapping, style)]
+
+
+def _numbered(commits: Footprints) -> Iterator[str]:
+    """The commits with their places; equal ones that follow each other together."""
+    first = 1
+    for text, same in groupby(each.kind.value + _kind_of(each) for each in commits):
+        last = first + len(list(same)) - 1
+        yield f"{first} {text}" if first == last else f"{first}-{last} {text}"
+        first = last + 1
+
+
+def _kind_of(commit: Footprint) -> str:
+    if commit.automatic:
+        return f" ({commit.automatic}, if there are enough small files)"
+    return "" if commit.sure else " (if there are files to rewrite)"
 
 
 def _footprint(prints: Footprint, overlapping: Comparison, style: Style) -> list[str]:
@@ -70,8 +96,10 @@ def _footprint(prints: Footprint, overlapping: Comparison, style: Style) -> list
 
 def _writes(prints: Footprint, subject: StatementTable) -> str:
     """Where rows are changed, and where new or moved rows may be written."""
+    if not prints.rewrites.boxes and not prints.adds.boxes:
+        return "no files"
     rewrites, adds = (region_text(each, subject) for each in (prints.rewrites, prints.adds))
-    if prints.rewrites.boxes and prints.adds.boxes and rewrites != adds:
+    if prints.data_change and prints.rewrites.boxes and prints.adds.boxes and rewrites != adds:
         return f"{rewrites}; new rows {adds}"
     return rewrites if prints.rewrites.boxes else adds
 
@@ -80,14 +108,15 @@ def _cut(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
-def _pair_outcome(who: str, pair_outcome: PairOutcome, style: Style) -> list[str]:
+def _pair_outcome(who: str, pair_outcome: PairOutcome, client: Client, style: Style) -> list[str]:
     what = pair_outcome.result.value
     if pair_outcome.conflicts:
-        what += f" with {' or '.join(each.exception for each in pair_outcome.conflicts)}"
+        what += f" with {' or '.join(dict.fromkeys(each.raised_by(client) for each in pair_outcome.conflicts))}"
     short = len(f"  {who} {what}") <= style.width
     lines = [f"  {who} {style.paint(what, _COLOURS[pair_outcome.result], 'bold')}"] if short else [f"  {who}"]
     lines += [] if short else _wrap(what, 4, style, _COLOURS[pair_outcome.result], "bold")
-    return [*lines, *_wrap(f"{pair_outcome.reason} ({pair_outcome.source})", 4, style)]
+    lines += _wrap(f"{pair_outcome.reason} ({pair_outcome.source})", 4, style)
+    return [*lines, *(_wrap(pair_outcome.afterwards, 4, style) if pair_outcome.afterwards else [])]
 
 
 def _ways(ways: Suggestions, pair: StatementPair, style: Style) -> list[str]:
@@ -98,7 +127,9 @@ def _ways(ways: Suggestions, pair: StatementPair, style: Style) -> list[str]:
         lines += _rewrite(each, style)
     for index, partitioning in enumerate(ways.partitionings):
         lines += _wrap(_partitioning(partitioning, first=index == 0 and not ways.rewrites), 2, style)
-    if not ways.rewrites and not ways.partitionings:
+    for index in ways.by_apply:
+        lines += _wrap(f"{index + 1}: {BY_APPLY}", 2, style)
+    if not ways.rewrites and not ways.partitionings and not ways.by_apply:
         lines += _wrap(f"no rewrite was found: {IN_TURN}", 2, style)
     return lines
 
@@ -116,7 +147,8 @@ def _partitioning(each: SuggestedPartitioning, *, first: bool) -> str:
 
 
 def _assumed(overlapping: Comparison) -> Iterator[str]:
-    yield "This holds for statements that both change rows; a statement that changes none conflicts with nothing."
+    changes = "rows, files or settings" if any(each.action for each in overlapping.statements) else "rows"
+    yield f"This holds for statements that both change {changes}; a statement that changes none conflicts with nothing."
     others = dict.fromkeys(name for view in overlapping.views for name in _others(view.pair))
     if others:
         names = list(others)
@@ -127,7 +159,7 @@ def _assumed(overlapping: Comparison) -> Iterator[str]:
 
 
 def _others(pair: StatementPair) -> Sequence[str]:
-    return (*pair.first.assumed, *pair.second.assumed)
+    return [name for made in (pair.first, pair.second) for each in made for name in each.assumed]
 
 
 def _wrap(text: str, indent: int, style: Style, *paint: str) -> list[str]:

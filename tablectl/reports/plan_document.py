@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from tablectl.model.code import read_code
+from tablectl.model.code_block import read_code
 from tablectl.model.plan import Change, Phase, Plan, Statement, TablePlan
 from tablectl.model.text import value_text
 from tablectl.reports.context import Context
@@ -28,6 +28,7 @@ from tablectl.reports.document import (
     Tone,
 )
 from tablectl.reports.groups import FailureGroup, Group, Weight, failure_groups, plan_groups
+from tablectl.reports.loss_text import statement_loss, tables_loss
 from tablectl.reports.style import plural
 from tablectl.reports.wording import (
     PHASE_EFFECTS,
@@ -154,7 +155,7 @@ def name_lines(names: Sequence[str], state: str, tone: Tone) -> Lines:
 def _row(group: Group, context: Context, index: int) -> Row:
     changes = tuple(_change_line(change) for change in group.changes)
     places = _places(group, context)
-    impact = tuple(Cell(each.text, tone=each.kind) for each in group.effects)
+    impact = (*(Cell(each.text, tone=each.kind) for each in group.effects), *_loss(group, context))
     return Row(
         (name_lines(group.names, group.weight.word, group.weight.kind), (*changes, *places), impact), index, group.names
     )
@@ -186,13 +187,13 @@ def _card(group: Group, context: Context) -> Card:
     about = facts_text(table) if alone else f"{plural(len(group.tables), 'table')} with equal changes"
     refused = group.weight is Weight.REFUSED
     details: list[Block] = [] if alone else [*_every_table(group)]
-    details += [] if refused else _statements(table, alone=alone)
+    details += [] if refused else _statements(table, context, alone=alone)
     return Card(
         names=group.names,
         state=group.weight.word,
         tone=group.weight.kind,
         mark="!" if refused else "~",
-        effects=tuple(Cell(each.text, tone=each.kind) for each in group.effects),
+        effects=(*(Cell(each.text, tone=each.kind) for each in group.effects), *_loss(group, context)),
         brief=(Paragraph(about, "quiet"), Changes(rows)),
         details=(*details, *_after(table, alone=alone)),
     )
@@ -208,23 +209,29 @@ def _every_table(group: Group) -> Iterator[Block]:
     yield Fold(f"All {len(group.tables):,} tables", (grid,))
 
 
-def _statements(table: TablePlan, *, alone: bool) -> Iterator[Block]:
+def _loss(group: Group, context: Context) -> Lines:
+    """What the statements of all tables of a group are expected to cost their writers."""
+    text = tables_loss(group.tables, context.now)
+    return (Cell(f"expected loss {text}", tone="pending"),) if text else ()
+
+
+def _statements(table: TablePlan, context: Context, *, alone: bool) -> Iterator[Block]:
     if not alone:
         yield Paragraph("The statements for the first table; the other tables get the same.")
     for phase in Phase:
         statements = [each for each in table.statements if each.phase is phase]
         if statements:
             yield Heading(phase.word.upper(), PHASE_EFFECTS[phase], phase.value)
-            yield from map(_listing, statements)
+            yield from (_listing(table, each, context) for each in statements)
     if len(table.undo) > 1:
         yield Fold("Rollback (run in this order)", (Listing(tuple(map(read_code, table.undo))),))
 
 
-def _listing(statement: Statement) -> Listing:
+def _listing(table: TablePlan, statement: Statement, context: Context) -> Listing:
     note = (("not undone", statement.undo_note),) if statement.undo_note else ()
-    return Listing(
-        (read_code(statement.sql),), tuple(statement_facts(statement)), tuple(map(read_code, statement.undo)), note
-    )
+    loss = statement_loss(table, statement, context.now)
+    facts = (*statement_facts(statement), *([("expected loss", loss)] if loss else []))
+    return Listing((read_code(statement.sql),), facts, tuple(map(read_code, statement.undo)), note)
 
 
 def _after(table: TablePlan, *, alone: bool) -> tuple[Block, ...]:

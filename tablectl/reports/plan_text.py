@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from tablectl.model.plan import Plan, TableFailure, TablePlan
 from tablectl.model.text import printable
 from tablectl.reports.context import Context
@@ -10,10 +12,10 @@ from tablectl.reports.plan_document import plan_document
 from tablectl.reports.style import Style
 
 
-def plan_text(plan: Plan, style: Style, *, verbose: bool = False) -> str:
+def plan_text(plan: Plan, style: Style, *, verbose: bool = False, now: datetime | None = None) -> str:
     """The whole plan, followed by the summary. A plan of one table is always shown in full."""
     full = verbose or len(plan.tables) + len(plan.failures) == 1
-    return document_text(plan_document(plan, Context(), each_table=full), style, verbose=full)
+    return document_text(plan_document(plan, Context(now=now), each_table=full), style, verbose=full)
 
 
 def table_plan_text(table: TablePlan, style: Style) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tablectl.applying.run_report import RunReport
-from tablectl.model.plain import plain
+from tablectl.model.json_form import json_form
 from tablectl.model.plan import Plan
 from tablectl.planning.drift import Drift
 from tablectl.planning.plan_file import digest_of, dump_plan
@@ -30,13 +30,13 @@ def render_plan(
     if form is ReportFormat.TEXT:
         from tablectl.reports.plan_text import plan_text  # noqa: PLC0415  # see above
 
-        return plan_text(masked, style, verbose=verbose)
+        return plan_text(masked, style, verbose=verbose, now=context.now)
     if form is ReportFormat.JSON and masked == plan:
         return dump_plan(plan).decode()
     about = replace(context, digest=digest_of(plan))  # a digest of all its bytes: only for reports that show it
     match form:
         case ReportFormat.JSON:
-            return _json({**plain(masked), "sha256": about.digest, "masked": mask.patterns}, indent=1)
+            return _json({**json_form(masked), "sha256": about.digest, "masked": mask.patterns}, indent=1)
         case ReportFormat.MARKDOWN:
             from tablectl.reports.plan_markdown import plan_markdown  # noqa: PLC0415
 
@@ -67,7 +67,7 @@ def render_run(
 
             return run_text(masked, style, verbose=verbose)
         case ReportFormat.JSON:
-            return _json({**plain(masked), "exit_code": int(report.exit_code)}, indent=2)
+            return _json({**json_form(masked), "exit_code": int(report.exit_code)}, indent=2)
         case ReportFormat.MARKDOWN:
             from tablectl.reports.run_markdown import run_markdown  # noqa: PLC0415
 
@@ -124,4 +124,4 @@ def render_drift(
 
 
 def _json(body: dict[str, Any], indent: int) -> str:
-    return json.dumps(body, default=plain, indent=indent, sort_keys=True) + "\n"
+    return json.dumps(body, default=json_form, indent=indent, sort_keys=True) + "\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 
 from tablectl.applying.run_report import RunOutcome, RunReport, StatementRun, TableRun
-from tablectl.model.code import read_code
+from tablectl.model.code_block import read_code
 from tablectl.model.plan import Change, TablePlan
 from tablectl.model.text import natural_key, value_text
 from tablectl.reports.context import Context

@@ -118,7 +118,7 @@ def _values(value: ValueUndo, mask: Mask) -> str:
     change = value.change
 
     def shown(each: Value) -> str:
-        return value_text(mask.value(change.key, each) if change.key else each)
+        return value_text(mask.shown(change, each))
 
     text = f"{change.id}: {shown(change.after)} → {shown(change.before)}"
     if value.conflicts:
@@ -156,5 +156,5 @@ def undo_json(run: PastRun, tables: Sequence[TableUndo], mask: Mask) -> dict[str
 
 
 def _json(value: ValueUndo, each: Value, mask: Mask) -> Any:
-    shown = mask.value(value.change.key, each) if value.change.key else each
+    shown = mask.shown(value.change, each)
     return list(shown) if isinstance(shown, tuple) else shown

@@ -7,7 +7,7 @@ from typing import Literal
 
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import TableFailure
-from tablectl.model.showable import Showable
+from tablectl.model.report_methods import ReportMethods
 
 TableState = Literal[
     "as declared",
@@ -77,8 +77,8 @@ class TableStatus:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class LakeStatus(Showable):
+@dataclass(frozen=True, slots=True, repr=False)
+class LakeStatus(ReportMethods):
     """All tables, the ones that need attention first."""
 
     tables: tuple[TableStatus, ...]

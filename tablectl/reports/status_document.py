@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tablectl.model.text import time_text
+from tablectl.model.text import size_text, time_text
 from tablectl.reports.document import Block, Cell, Document, Grid, Lines, Names, Row, Tone
 from tablectl.reports.status import STATES, LakeStatus, TableState, TableStatus
-from tablectl.reports.style import plural, size_text
+from tablectl.reports.style import plural
 from tablectl.reports.wording import PlanVerdict
 
 _TONES: dict[TableState, Tone] = {

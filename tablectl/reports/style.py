@@ -70,13 +70,3 @@ def plural(count: int, noun: str) -> str:
     if count == 1:
         return f"1 {noun}"
     return f"{count} {noun[:-1]}ies" if noun.endswith("ry") else f"{count} {noun}s"
-
-
-def size_text(size: int) -> str:
-    """A size in bytes for people: ``4.1 kB``."""
-    value, unit = float(size), "B"
-    for larger in ("kB", "MB", "GB", "TB", "PB"):
-        if value < 1000:
-            break
-        value, unit = value / 1000, larger
-    return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"

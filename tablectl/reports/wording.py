@@ -25,9 +25,9 @@ from tablectl.model.plan import (
     Value,
 )
 from tablectl.model.table import ClusteringState
-from tablectl.model.text import printable, time_text
+from tablectl.model.text import printable, size_text, time_text
 from tablectl.planning.drift import Drift
-from tablectl.reports.style import plural, size_text
+from tablectl.reports.style import plural
 
 PHASE_EFFECTS: Mapping[Phase, str] = MappingProxyType(
     {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tablectl.attributes.basis import basis_of
-from tablectl.conflicts.context import ConflictContext
+from tablectl.attributes.plan_basis import basis_of
+from tablectl.conflicts.context import NO_ASSUMPTION, Assumption, ConflictContext
 from tablectl.conflicts.expected_writers import ExpectedWriters
 from tablectl.conflicts.rules.delta_spark import RELEASES
 from tablectl.delta.client_families import FAMILIES, UNKNOWN
@@ -14,8 +14,9 @@ from tablectl.delta.protocol import Client
 from tablectl.model.plan import Basis
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
+from tablectl.statements.errors import StatementError
 from tablectl.statements.pair import StatementPair, between
-from tablectl.statements.parse import ParsedStatement, StatementError, parse_statement
+from tablectl.statements.parse import ParsedStatement, parse_statement
 from tablectl.statements.suggestions import Suggestions, suggest
 from tablectl.statements.target import StatementTable
 
@@ -51,21 +52,21 @@ def compare_statements(
     first: str,
     second: str,
     dialect: str,
-    clients: Sequence[tuple[Client, bool | None]] = (),
+    assumption: Assumption = NO_ASSUMPTION,
     options: TableOptions = NO_OPTIONS,
 ) -> Comparison:
-    """Compare two SQL statements on a live table, for the named clients, else for those expected from its history
-    and declared in its policy's ``options``.
+    """Compare two SQL statements on a live table, for the clients of the ``assumption``, else for those expected from
+    its history and declared in its policy's ``options``.
 
-    Each named client comes with whether it has Photon, ``None`` if unknown. Raises ``StatementError`` if a text is not
-    one statement that writes this table, or if a named client does not run SQL.
+    Raises ``StatementError`` if a text is not one statement that writes this table, or if a named client does not run
+    SQL.
     """
     subject = StatementTable.of(live)
     statements = (_parsed(first, "first"), _parsed(second, "second"))
-    expected, assumed = _expected(basis_of(live, options), dialect, clients)
+    expected, assumed = _expected(basis_of(live, options), dialect, assumption.clients)
     views: list[ClientComparison] = []
     for client, photon in expected:
-        setting = ConflictContext.of(live, client, photon=photon)
+        setting = ConflictContext.of(live, client, photon=photon, auto_compact=assumption.auto_compact)
         pair = between(*statements, subject, setting)
         view = ClientComparison((client,), pair, suggest(*statements, subject, setting))
         same = next((each for each in views if _alike(each, view)), None)

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 from sqlglot.dialects import Databricks
 
-from tablectl.model.commits import Kind
+from tablectl.model.commits import Kind, MetadataChange, ProtocolChange
+from tablectl.statements.errors import StatementError
 from tablectl.statements.literals import literal_of, stored
-from tablectl.statements.parse import ParsedStatement, StatementError, partition_of
+from tablectl.statements.parse import ParsedStatement, partition_of
 from tablectl.statements.predicates import (
     ConditionPlace,
     RegisteredRead,
@@ -65,21 +66,53 @@ class Footprint:
     """Parts of its conditions that do not narrow what it reads, and why."""
     assumed: tuple[str, ...] = ()
     """Tables that it reads and that are assumed to be other tables, not views of this one."""
+    metadata: MetadataChange | None = None
+    """The metadata that it commits in any case; ``None`` if it may commit none."""
+    protocol: ProtocolChange | None = None
+    domains: tuple[str, ...] = ()
+    data_change: bool = True
+    """Whether its files have other rows than those that it removes."""
+    zorder: bool = False
+    repartitions: bool = False
+    """Whether it changes the partition columns."""
+    sure: bool = True
+    """Whether the statement makes this commit in any case."""
+    momentary: bool = False
+    """Whether the transaction commits as soon as it begins, so that hardly anything commits in between."""
+    automatic: str = ""
+    """Why Delta makes this commit by itself, after that of the statement; empty for the statement's own."""
+
+    @property
+    def most_metadata(self) -> MetadataChange | None:
+        """The metadata that it may commit."""
+        if self.evolves:
+            return replace(self.metadata or MetadataChange(), schema="other")
+        return self.metadata or (MetadataChange(schema="other", tag="identity") if self.draws else None)
 
 
 def footprint(statement: ParsedStatement, subject: StatementTable, *, documented: bool = False) -> Footprint:
     """The footprint of a statement on this table.
 
     With ``documented``, only what Databricks documents counts as registered. Raises ``StatementError`` if the statement
-    writes another table.
+    writes another table, or is none that changes rows.
     """
-    if not subject.named(statement.parts):
-        written = ".".join(part.sql(Databricks) for part in statement.table.parts)
-        raise StatementError(f"the statement writes {written}, not {subject.name.text}", _fix(subject))
+    check_table(statement, subject)
+    if statement.action is not None:
+        raise StatementError(f"{statement.verb} is no statement that changes rows")
     try:
         return _footprint(statement, subject, documented=documented)
     except RecursionError:
         raise StatementError("the conditions of the statement are nested too deeply to be read") from None
+
+
+def check_table(statement: ParsedStatement, subject: StatementTable) -> None:
+    """Raises ``StatementError`` if a statement writes another table."""
+    # COMMENT ON COLUMN names the table and a column of any depth together.
+    most = len(statement.parts) if statement.of_column else 1
+    names = [statement.parts[: len(statement.parts) - cut] for cut in range(int(statement.of_column), most)]
+    if not any(subject.named(name) for name in names):
+        written = ".".join(part.sql(Databricks) for part in statement.table.parts)
+        raise StatementError(f"the statement writes {written}, not {subject.name.text}", _fix(subject))
 
 
 def _fix(subject: StatementTable) -> str:

@@ -1,7 +1,7 @@
 """Parse one SQL statement that writes a table, and find the names in it.
 
-Only statements of a known form are accepted. Any other raises a ``StatementError`` with the problem and a fix. Besides
-``literals`` and ``predicates`` this is the only importer of sqlglot, which is slow to load.
+Only statements of a known form are accepted. Any other raises a ``StatementError`` with the problem and a fix. sqlglot
+parses the statements that change rows, and ``commands`` the others.
 """
 
 from __future__ import annotations
@@ -17,15 +17,21 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tablectl.model.commits import Kind
-from tablectl.model.errors import TablectlError
 from tablectl.model.text import printable
+from tablectl.statements.actions import Action
+from tablectl.statements.commands import Command, parse_command
+from tablectl.statements.errors import StatementError
+from tablectl.statements.errors import shown_start as _start
 
 LONGEST = 65_536
 """Characters of a statement: longer ones are refused before they are parsed."""
 DEEPEST = 60
 """Maximum depth of nested brackets."""
 _EVOLVES = re.compile(r"\s*(MERGE|INSERT)\s+(WITH\s+SCHEMA\s+EVOLUTION\s)", re.IGNORECASE)
-_TAKEN = "UPDATE, DELETE, MERGE, INSERT, INSERT OVERWRITE, INSERT … REPLACE WHERE and TRUNCATE"
+_TAKEN = (
+    "UPDATE, DELETE, MERGE, INSERT, INSERT OVERWRITE, INSERT … REPLACE WHERE, TRUNCATE, COPY INTO, ALTER TABLE, "
+    "COMMENT ON, OPTIMIZE, REORG, RESTORE, CREATE OR REPLACE TABLE and VACUUM"
+)
 _OPENS = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE})
 _CLOSES = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END})
 _KNOWN_PARTS: Mapping[type[exp.Expr], frozenset[str]] = MappingProxyType(
@@ -42,10 +48,6 @@ _VERBS: Mapping[type[exp.Expr], str] = MappingProxyType({exp.MultitableInserts: 
 _STARTS = frozenset({"UPDATE", "DELETE", "MERGE", "INSERT", "TRUNCATE", "WITH", "FROM"})
 
 
-class StatementError(TablectlError):
-    """A text that is not a statement whose conflicts can be determined."""
-
-
 @dataclass(frozen=True, slots=True)
 class ParsedStatement:
     """A statement that writes one table."""
@@ -57,6 +59,15 @@ class ParsedStatement:
     """The table that it writes, as named in the statement."""
     evolves: bool = False
     """Whether it may change the table's schema."""
+    action: Action | None = None
+    """What it does if it changes settings, files or the whole table; then ``node`` is the condition of its WHERE."""
+    form: str = ""
+    """The name of such a statement, for people."""
+
+    @property
+    def of_column(self) -> bool:
+        """Whether the name is that of a table and a column."""
+        return self.form == "COMMENT ON COLUMN"
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -71,6 +82,8 @@ class ParsedStatement:
     @property
     def verb(self) -> str:
         """The statement in a word or two: ``INSERT OVERWRITE``."""
+        if self.form:
+            return self.form
         if isinstance(self.node, exp.TruncateTable):
             return "TRUNCATE"
         if isinstance(self.node, exp.Insert) and self.node.args.get("overwrite"):
@@ -81,6 +94,9 @@ class ParsedStatement:
 def parse_statement(sql: str) -> ParsedStatement:
     """Parse the one statement in a text. Raises ``StatementError``."""
     _check_text(sql)
+    command = parse_command(sql)
+    if command is not None:
+        return _command(sql, command)
     found = _EVOLVES.match(sql)
     # sqlglot does not support the clause.
     plain = sql[: found.start(2)] + " " * (found.end(2) - found.start(2)) + sql[found.end(2) :] if found else sql
@@ -89,6 +105,22 @@ def parse_statement(sql: str) -> ParsedStatement:
         return _statement(sql, node, evolves=bool(found))
     except RecursionError:
         raise _too_deep() from None
+
+
+def _command(sql: str, command: Command) -> ParsedStatement:
+    node: exp.Expr = exp.Null()
+    if command.condition is not None:
+        start, end = command.condition
+        # sqlglot parses a condition as part of a statement.
+        try:
+            node = _parse(f"DELETE FROM t WHERE {sql[start:end]}")  # noqa: S608  # parsed, never run
+        except RecursionError:
+            raise _too_deep() from None
+        where = node.args.get("where") if isinstance(node, exp.Delete) else None
+        if where is None or any(value for key, value in node.args.items() if value and key not in {"this", "where"}):
+            raise StatementError(f"the condition of {_start(sql)} cannot be read", _fix())
+        node = where.this
+    return ParsedStatement(sql.strip(), Kind.DELETE, node, command.table, action=command.action, form=command.verb)
 
 
 def _check_text(sql: str) -> None:
@@ -225,8 +257,3 @@ def _matrix() -> str:
 
 def _fix() -> str:
     return "check it in Spark; what Spark reads and this does not can be cut down to its conditions"
-
-
-def _start(sql: str) -> str:
-    text = printable(" ".join(sql.split()))
-    return f"'{text if len(text) <= 50 else f'{text[:49]}…'}'"

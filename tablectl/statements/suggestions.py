@@ -16,14 +16,19 @@ from sqlglot.dialects import Databricks
 from tablectl.conflicts.context import ConflictContext
 from tablectl.delta.names import join_parts
 from tablectl.model.commits import Kind
-from tablectl.statements.footprint import Footprint, footprint
+from tablectl.statements.actions import Action, Rearrange, Send
+from tablectl.statements.effects import commits_of
+from tablectl.statements.errors import StatementError
+from tablectl.statements.footprint import Footprint
 from tablectl.statements.literals import ColumnDomain, literal_of, one_value, shown, shown_values
-from tablectl.statements.pair import StatementPair, between
-from tablectl.statements.parse import ParsedStatement, StatementError, parse_statement
+from tablectl.statements.pair import StatementPair, between, main_footprint
+from tablectl.statements.parse import ParsedStatement, parse_statement
 from tablectl.statements.regions import EVERY_VALUE, Interval, Value, Values, either
 from tablectl.statements.target import StatementTable
+from tablectl.statements.tokens import tokens_of
 
 _MOST_COLUMNS = 6
+_MOST_PARTS = 3
 _LONGEST = 4000
 """Maximum length, in characters, of a statement to rewrite: many variants are tried, and each is parsed."""
 _STEPS: Mapping[str, int] = MappingProxyType({"timestamp": 10 * 86_400_000_000, "timestamp_ntz": 86_400_000_000})
@@ -58,6 +63,8 @@ class Suggestions:
     rewrites: tuple[RewrittenStatement, ...] = ()
     """To be made together."""
     partitionings: tuple[SuggestedPartitioning, ...] = ()
+    by_apply: tuple[int, ...] = ()
+    """The statements that ``tablectl apply`` can make while guarded writers wait: 0 the first, 1 the second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +89,16 @@ def suggest(
     """The changes with which both statements would commit, whichever commits first."""
     both = (first, second)
     found = between(first, second, subject, setting)
+    by_apply = () if found.separate else tuple(index for index, each in enumerate(both) if _can_apply(each.action))
     if found.separate or any(len(each.sql) > _LONGEST for each in both):
-        return Suggestions()
+        return Suggestions(by_apply=by_apply)
     working = (rewrites for added in _conditions(found, subject) if (rewrites := _tried(added, both, subject, setting)))
-    return Suggestions(next(working, ()), tuple(_partitionings(both, subject, setting)))
+    return Suggestions(next(working, ()), tuple(_partitionings(both, subject, setting)), by_apply)
+
+
+def _can_apply(action: Action | None) -> bool:
+    """Whether a policy can declare what a statement does."""
+    return isinstance(action, Send) or (isinstance(action, Rearrange) and action.kind is Kind.REORG)
 
 
 def _conditions(found: StatementPair, subject: StatementTable) -> Iterator[tuple[_Added, ...]]:
@@ -107,7 +120,7 @@ def _alone_and_both(known: Sequence[Sequence[_Added]]) -> Iterator[tuple[_Added,
 
 
 def _footprint(found: StatementPair, index: int) -> Footprint:
-    return (found.first, found.second)[index]
+    return main_footprint((found.first, found.second)[index])
 
 
 def _follows(found: StatementPair, column: str, domain: ColumnDomain) -> Iterator[_Added]:
@@ -194,9 +207,10 @@ def _tried(
     pair = between(analysed[0], analysed[1], subject, setting)
     if not pair.separate:
         return ()
-    before = (footprint(each, subject) for each in both)
+    before = (main_footprint(commits_of(each, subject, setting)) for each in both)
+    after = (main_footprint(each) for each in (pair.first, pair.second))
     # A condition that contradicts the others would make everything disjoint.
-    empty = any(_emptied(old, new) for old, new in zip(before, (pair.first, pair.second), strict=True))
+    empty = any(_emptied(old, new) for old, new in zip(before, after, strict=True))
     return () if empty else tuple(rewrites)
 
 
@@ -221,6 +235,8 @@ def _with_condition(
     """A statement with one more condition; ``None`` if it cannot have one."""
     if "\\" in statement.sql:
         return None  # strings with escapes are not kept as written
+    if isinstance(statement.action, Rearrange):
+        return _rearranged(statement, _spelled(condition, added, subject, ""))
     node = statement.node.copy()
     match node:
         case exp.Update() | exp.Delete():
@@ -241,6 +257,22 @@ def _with_condition(
         case _:
             return None
     return node.transform(_as_literal).sql(Databricks)
+
+
+def _rearranged(statement: ParsedStatement, condition: exp.Expr) -> str | None:
+    """An OPTIMIZE or REORG of the files that also satisfy the condition."""
+    if not isinstance(statement.node, exp.Null) or len(statement.parts) > _MOST_PARTS:
+        return None
+    condition = condition.transform(_as_literal)
+    before, found, after = _split_before(statement.sql, ("ZORDER", "APPLY"))
+    return f"{before.rstrip()} WHERE {condition.sql(Databricks)}{' ' if found else ''}{after}"
+
+
+def _split_before(sql: str, words: Sequence[str]) -> tuple[str, bool, str]:
+    """A statement before and from the first of these words."""
+    place = next((token.start for token in tokens_of(sql) if token.text.upper() in words), None)
+    plain = sql.rstrip("; \n\t")
+    return (plain, False, "") if place is None else (plain[:place], True, plain[place:])
 
 
 def _as_literal(node: exp.Expr) -> exp.Expr:

@@ -21,11 +21,26 @@ class StatementTable:
     location: str
     schema: Schema
     partition_columns: tuple[str, ...] = ()
+    vectors: int | None = None
+    """Deletion vectors in the current version; ``None`` if unknown."""
+    files: int | None = None
 
     @classmethod
     def of(cls, live: LiveTable) -> StatementTable:
         """The facts of a live table."""
-        return cls(name=live.name, location=live.location, schema=live.schema, partition_columns=live.partition_columns)
+        return cls(
+            name=live.name,
+            location=live.location,
+            schema=live.schema,
+            partition_columns=live.partition_columns,
+            vectors=live.vectors,
+            files=live.files,
+        )
+
+    @property
+    def nested(self) -> bool:
+        """Whether a column is a struct or contains structs."""
+        return any(len(path) > 1 for path, _ in self.schema.every_field())
 
     @property
     def identity(self) -> bool:

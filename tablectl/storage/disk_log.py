@@ -32,7 +32,7 @@ class DiskLog:
         """Raises ``LiveError`` if the directory does not exist."""
         self.location = location
         self.budget = ReadBudget(location)
-        if not Path(location).is_dir():
+        if not self._is_folder(location):
             raise LiveError(f"{location}: no such directory")
 
     @property
@@ -87,7 +87,13 @@ class DiskLog:
 
     def exists(self) -> bool:
         """As ``TableLog.exists``."""
-        return Path(self.file("")).is_dir()
+        return self._is_folder(self.file(""))
+
+    def _is_folder(self, path: str) -> bool:
+        try:
+            return Path(path).is_dir()
+        except PermissionError as error:
+            raise LiveError(f"{path}: cannot be read: {_reason(error)}", DENIED) from error
 
     def read(self, name: str, limit: int = LINE_BYTES) -> bytes:
         """As ``TableLog.read``."""

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
@@ -21,6 +22,7 @@ from tablectl.files import size_text
 from tablectl.model.errors import LiveError
 from tablectl.model.store_options import FAMILIES
 from tablectl.storage.access import Provider
+from tablectl.storage.data_files import DataFile, is_data, list_data_files
 from tablectl.storage.disk_log import DiskLog
 from tablectl.storage.failures import Failure, explain
 from tablectl.storage.object_stores import BucketError, RetryLimits, StoreOptions, open_bucket
@@ -85,6 +87,13 @@ class Stores:
             raise LiveError(f"{location!r} is no location: {error}") from error
         prefix = split.path.replace("%23", "#").replace("%3F", "?").strip("/")
         return ObjectLog(self._bucket(split.scheme, split.netloc, place), prefix, place)
+
+    def data_files(self, location: str, most: int) -> list[DataFile]:
+        """The Parquet files below a table, at most ``most``, unordered: a listing of the whole table. Raises
+        ``LiveError``.
+        """
+        place = canonical_location(location)
+        return self.open_object(place).data_files(most) if "://" in place else list_data_files(_local(place), most)
 
     def managed(self, location: str) -> ManagedTable | None:
         """The catalog's newest answer about a table whose commits go through it. Raises ``LiveError``."""
@@ -189,6 +198,17 @@ class ObjectLog:
         with self._translated(""):
             found = obstore.list_with_delimiter(self._store, self._prefix or None)["common_prefixes"]
             return [path.rpartition("/")[2] for path in found]
+
+    def data_files(self, most: int) -> list[DataFile]:
+        """As ``Stores.data_files``."""
+        skip = len(self._prefix) + 1 if self._prefix else 0
+        with self._translated(""):
+            found = (meta for page in obstore.list(self._store, self._prefix or None) for meta in page)
+            data = (meta for meta in found if is_data(meta["path"][skip:]))
+            return [
+                DataFile(meta["path"][skip:], meta["size"], meta["last_modified"].timestamp())
+                for meta in islice(data, most)
+            ]
 
     def read(self, name: str, limit: int = LINE_BYTES) -> bytes:
         """As ``TableLog.read``."""

@@ -26,9 +26,9 @@ from tablectl.model.errors import WindowError
 from tablectl.model.store_options import FAMILIES, PREFIXES
 from tablectl.storage.access import Provider
 from tablectl.storage.failures import explain
+from tablectl.storage.missing_rights import missing_right
 from tablectl.storage.mounts import network_mount
 from tablectl.storage.object_stores import BucketError, RetryLimits, StoreOptions, open_bucket
-from tablectl.storage.rights import missing_right
 
 FOLDER = "_tablectl"
 """The directory inside a table. VACUUM and readers skip names that begin with ``_``."""

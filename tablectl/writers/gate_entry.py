@@ -19,7 +19,7 @@ from typing import Protocol, TypeVar
 from tablectl.leases.clock import Clock
 from tablectl.leases.guards import HERE, GuardMode, GuardRecord
 from tablectl.leases.lease import random_id
-from tablectl.leases.lease_log import ATTEMPTS, LeaseRecord, died, put, tail
+from tablectl.leases.lease_records import ATTEMPTS, LeaseRecord, died, put, tail
 from tablectl.leases.owner import UNKNOWN_OWNER, Owner
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import RecordStore

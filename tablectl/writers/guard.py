@@ -23,7 +23,7 @@ from tablectl.engine.describe import locate
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.guards import GuardMode, GuardRecord
 from tablectl.leases.lease import random_id
-from tablectl.leases.lease_log import LeaseRecord
+from tablectl.leases.lease_records import LeaseRecord
 from tablectl.leases.owner import current_owner
 from tablectl.model.errors import one_line
 from tablectl.storage.records import is_new, open_records, real_place

@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import count
 from typing import NamedTuple
 
+from tablectl.leases.owner import on_one_line
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import RecordStore, open_records, real_place
 
@@ -70,8 +71,4 @@ def _parse(day: str, data: bytes) -> Trace | None:
         writer, mode = str(body["writer"]), str(body["mode"])
     except (ValueError, TypeError, KeyError, RecursionError, WindowError):
         return None
-    return Trace(day, _printable(writer), _printable(mode))
-
-
-def _printable(text: str) -> str:
-    return "".join(char if char.isprintable() else "?" for char in text[:_LONGEST])
+    return Trace(day, on_one_line(writer[:_LONGEST]), on_one_line(mode[:_LONGEST]))

@@ -16,7 +16,7 @@ from tablectl.applying.stamp import Stamp
 from tablectl.attributes.policy import Policy
 from tablectl.leases.acquire import try_acquire
 from tablectl.leases.lease import Lease
-from tablectl.leases.lease_log import tail
+from tablectl.leases.lease_records import tail
 from tablectl.model.plan import Plan, TableFailure, TablePlan
 from tablectl.planning.plan_table import plan_table
 from tablectl.storage.records import RecordStore

@@ -9,7 +9,7 @@ import pytest
 from tablectl.applying.context import WindowSettings
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.stamp import read_stamp
-from tablectl.leases.lease_log import Gate, tail
+from tablectl.leases.lease_records import Gate, tail
 from tablectl.model.calendar import Calendar, Rule
 from tablectl.model.errors import EngineError
 from tests.applying.fake_lake import FakeTable, at

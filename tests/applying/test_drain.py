@@ -11,7 +11,7 @@ from tablectl.applying.drain import DrainOptions, DrainWait, drain
 from tablectl.leases.clock import StoppedError
 from tablectl.leases.guards import GuardMode, GuardRecord
 from tablectl.leases.lease import LeaseLost
-from tablectl.leases.lease_log import Gate
+from tablectl.leases.lease_records import Gate
 from tablectl.model.errors import WindowError
 from tests.applying.writers import FakeGuard
 from tests.leases.lease_fakes import FakeClock, MemoryRecords

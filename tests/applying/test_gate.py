@@ -13,7 +13,7 @@ from tablectl.applying.stamp import Stamp, read_stamp
 from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Field, Schema
 from tablectl.leases.guards import HERE, GuardMode
-from tablectl.leases.lease_log import Gate, parse_record, tail
+from tablectl.leases.lease_records import Gate, parse_record, tail
 from tablectl.model.errors import WindowError
 from tests.applying.fake_lake import COLUMNS, FakeEngine, FakeTable, at, contended, fails, parse_sql
 from tests.applying.world import DIGEST, WITH_VECTORS, Kill, World, settle

@@ -13,7 +13,7 @@ from tablectl.applying.run_report import RunOutcome
 from tablectl.leases.acquire import break_lease
 from tablectl.leases.guards import GuardMode
 from tablectl.leases.lease import Lease
-from tablectl.leases.lease_log import Gate, tail
+from tablectl.leases.lease_records import Gate, tail
 from tests.applying.fake_lake import FakeTable, at, fails
 from tests.applying.world import WITH_VECTORS, Kill, World
 from tests.applying.writers import FakeGuard

@@ -11,7 +11,7 @@ from tablectl.applying.context import WindowSettings
 from tablectl.applying.owed_hooks import OwedHookTable
 from tablectl.leases.acquire import try_acquire
 from tablectl.leases.lease import Lease
-from tablectl.leases.lease_log import tail
+from tablectl.leases.lease_records import tail
 from tablectl.model.calendar import Calendar, Rule
 from tests.applying.lake_run import Run, only, outcomes, plan_of
 from tests.leases.lease_fakes import claim

@@ -16,7 +16,7 @@ from tablectl.applying.stamp import Stamp
 from tablectl.attributes.policy import Policy
 from tablectl.leases import acquire
 from tablectl.leases.clock import SystemClock
-from tablectl.leases.lease_log import tail
+from tablectl.leases.lease_records import tail
 from tablectl.model.plan import Plan
 from tablectl.planning.plan_table import plan_table
 from tests.applying.fake_lake import FakeEngine, FakeLake

@@ -18,7 +18,7 @@ from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport, State
 from tablectl.leases.acquire import try_acquire
 from tablectl.leases.clock import StoppedError, SystemClock
 from tablectl.leases.lease import Lease, Renewer
-from tablectl.leases.lease_log import LONGEST_TTL, LeaseRecord, dump_record, record_name
+from tablectl.leases.lease_records import LONGEST_TTL, LeaseRecord, dump_record, record_name
 from tablectl.model.errors import EngineError, PlanFileError, WindowError
 from tablectl.model.plan import Phase, Plan, Refusal, TableFailure
 from tablectl.storage.records import RecordStore

@@ -10,7 +10,7 @@ import pytest
 from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport, StatementRun, TableRun
 from tablectl.model.errors import ExitCode
 from tablectl.model.json_codec import read_record
-from tablectl.model.plain import plain
+from tablectl.model.json_form import json_form
 from tablectl.model.plan import Phase, Refusal, TableFailure
 
 _COMMIT = CommitRun(version=1, operation="SET TBLPROPERTIES", user="ann", at=0)
@@ -85,5 +85,5 @@ def test_a_table_that_could_not_be_read() -> None:
 
 def test_a_report_survives_its_json() -> None:
     report = _report(RunOutcome.APPLIED, RunOutcome.HELD, committed=True, failures=1)
-    assert read_record(RunReport, json.dumps(report, default=plain)) == report
+    assert read_record(RunReport, json.dumps(report, default=json_form)) == report
     assert report.committed

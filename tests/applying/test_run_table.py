@@ -20,7 +20,7 @@ from tablectl.delta.schema import Field, Schema
 from tablectl.leases.acquire import break_lease, try_acquire
 from tablectl.leases.clock import StoppedError
 from tablectl.leases.lease import Lease
-from tablectl.leases.lease_log import tail
+from tablectl.leases.lease_records import tail
 from tablectl.model.errors import EngineError
 from tablectl.model.plan import TablePlan
 from tablectl.model.table import LiveTable

@@ -15,7 +15,7 @@ from tablectl.delta.names import parse_table
 from tablectl.delta.schema import parse_schema
 from tablectl.leases.acquire import try_acquire
 from tablectl.leases.lease import Lease
-from tablectl.leases.lease_log import Gate, LeaseRecord, RunningStatement, record_at, tail
+from tablectl.leases.lease_records import Gate, LeaseRecord, RunningStatement, record_at, tail
 from tablectl.model.errors import EngineError
 from tablectl.model.table_options import TableOptions
 from tests.applying.fake_lake import FakeEngine, FakeLake, FakeTable, at

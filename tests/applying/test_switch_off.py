@@ -18,10 +18,10 @@ from tablectl.applying import run_table as table
 from tablectl.applying import table_session as session
 from tablectl.applying.gate import GateKeeper
 from tablectl.applying.stamp import Stamp
-from tablectl.leases import acquire, lease_log
+from tablectl.leases import acquire, lease_records
 from tablectl.leases.guards import GuardMode
 from tablectl.leases.lease import Lease
-from tablectl.leases.lease_log import Gate, LeaseRecord, dump_record, record_name, tail
+from tablectl.leases.lease_records import Gate, LeaseRecord, dump_record, record_name, tail
 from tablectl.model.errors import TablectlError
 from tablectl.model.table_options import TableOptions
 from tablectl.writers import gate_entry
@@ -30,7 +30,7 @@ from tests.applying import test_calendar_check as test_hours
 from tests.applying import test_gate, test_hooks, test_measures, test_statement
 from tests.applying import test_run_table as test_table
 from tests.applying.world import DIGEST, WITH_VECTORS, World
-from tests.leases import test_acquire, test_lease, test_lease_log
+from tests.leases import test_acquire, test_lease, test_lease_records
 from tests.leases.lease_fakes import FakeClock, Fault, MemoryRecords
 from tests.writers import test_gate_entry as test_passage
 
@@ -83,13 +83,13 @@ SWITCHES = {
     "statements are decided from the live table": Switch(
         table,
         "missing_statements",
-        lambda plan, _live, _dialect: list(plan.statements),
+        lambda plan, _live, _dialect, _named: list(plan.statements),
         lambda: test_table.test_what_is_already_so_sends_no_statement(orders()),
     ),
     "and so a run after a kill": Switch(
         table,
         "missing_statements",
-        lambda plan, _live, _dialect: list(plan.statements),
+        lambda plan, _live, _dialect, _named: list(plan.statements),
         lambda: test_table.test_a_run_killed_anywhere_is_finished_by_the_same_command("merged", 5),
     ),
     "the lease is proven before each statement": Switch(
@@ -213,13 +213,13 @@ SWITCHES = {
         ),
     ),
     "a number that was pruned is not taken again": Switch(
-        lease_log,
+        lease_records,
         "_follows",
         lambda *_: True,
-        test_lease_log.test_a_pruned_number_is_not_taken_again,
+        test_lease_records.test_a_pruned_number_is_not_taken_again,
     ),
     "nor by who slept before it took the lease": Switch(
-        lease_log,
+        lease_records,
         "_follows",
         lambda *_: True,
         lambda: test_lease.test_who_slept_between_reading_and_taking_does_not_take_a_pruned_number(

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from tablectl.attributes.base import ChangeTarget
-from tablectl.attributes.basis import basis_of
 from tablectl.attributes.clustering import Clustering
+from tablectl.attributes.plan_basis import basis_of
 from tablectl.attributes.statistics import STATS_KEYS, has_statistics
 from tablectl.model.plan import Change
 from tablectl.model.table import LiveTable

@@ -11,7 +11,7 @@ import pytest
 
 import tablectl
 from tablectl.attributes.base import Attribute
-from tablectl.attributes.basis import basis_of
+from tablectl.attributes.plan_basis import basis_of
 from tablectl.attributes.policy import ATTRIBUTES, OWNED, OWNED_KEYS, declarable_keys, planned_properties, why_refused
 from tablectl.attributes.policy import Policy as PolicyRecord
 from tablectl.attributes.value_types import Declared
@@ -35,9 +35,9 @@ _VALUES = {
 
 
 def _declared(entry: Attribute) -> Declared:
-    if entry.shape.fields:
-        return {each.name: each.words[0] for each in entry.shape.fields}
-    return ("id",) if entry.shape.columns else entry.shape.words[0]
+    if entry.value_type.fields:
+        return {each.name: each.words[0] for each in entry.value_type.fields}
+    return ("id",) if entry.value_type.columns else entry.value_type.words[0]
 
 
 def test_every_key_belongs_to_one_attribute() -> None:

@@ -30,6 +30,7 @@ class Vending:
     asked: list[Operation] = field(default_factory=list)
     family: str = "s3"
     vends: bool = True
+    resolves = False
     place: str = PLACE
 
     def schemas(self, catalog: str) -> tuple[str, ...]:

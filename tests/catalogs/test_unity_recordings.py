@@ -18,7 +18,7 @@ from tablectl.catalogs.spark import SparkCatalog
 from tablectl.catalogs.unity import UnityCatalog
 from tablectl.catalogs.unity_tables import managed_table, parse_load
 from tablectl.delta.names import parse_table
-from tablectl.log.managed import CatalogLog
+from tablectl.log.catalog_managed import CatalogLog
 from tablectl.log.reader import ReadRequest, newest_version, read_commits, read_many, read_table
 from tablectl.model.errors import LiveError
 from tablectl.model.table import CatalogDifference, Depth, LiveTable

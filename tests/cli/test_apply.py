@@ -24,7 +24,7 @@ from tablectl.leases.acquire import Claim, try_acquire
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.guards import GuardRecord
 from tablectl.leases.lease import Lease
-from tablectl.leases.lease_log import tail
+from tablectl.leases.lease_records import tail
 from tablectl.leases.owner import Owner
 from tablectl.model.errors import EngineError, TablectlError
 from tablectl.storage.records import open_records

@@ -18,7 +18,9 @@ import yaml
 from tablectl.cli import lock
 from tablectl.cli.scaffold import CI_FILES, scaffold
 from tablectl.model.install import CiSystem, parse_source
-from tests.cli.conftest import Cli, Repository
+from tablectl.policies.config import load_config
+from tests.cli.conftest import Cli, FakeSpark, Repository
+from tests.cli.log_lake import create
 
 ROOT = Path(__file__).parents[2]
 
@@ -281,3 +283,89 @@ def test_saved_plans_stay_out_of_git(repo: Repository, cli: Cli) -> None:
 def test_what_it_writes_can_be_read_by_others(repo: Repository, cli: Cli) -> None:
     cli("init")
     assert stat.S_IMODE(Path("tablectl.yaml").stat().st_mode) == 0o644
+
+
+# A catalog
+
+
+def engine_of(*options: str, cli: Cli) -> Any:
+    ran = cli("init", "new", "--ci", "none", "--catalog", *options)
+    assert (ran.code, ran.err) == (0, "")
+    assert "tablectl import --all --output policies/tables.yaml --force" in ran.out
+    found = load("new/tablectl.yaml")
+    load_config(Path("new"), {})
+    shutil.rmtree("new")
+    return found
+
+
+def test_a_hive_metastore_is_connected_by_its_service_or_its_database(repo: Repository, cli: Cli) -> None:
+    hive = {"spark.sql.catalogImplementation": "hive"}
+    assert engine_of("hive", cli=cli)["engine"] == {"conf": hive}
+    uris = {"spark.hadoop.hive.metastore.uris": "thrift://m:9083"}
+    assert engine_of("hive", "--catalog-url", "thrift://m:9083", cli=cli)["engine"] == {"conf": {**hive, **uris}}
+    Path("pg.jar").write_bytes(b"")
+    url = "jdbc:postgresql://db.example/metastore"
+    conf = engine_of("hive", "--catalog-url", url, "--catalog-driver", "pg.jar", cli=cli)["engine"]["conf"]
+    assert conf["spark.hadoop.javax.jdo.option.ConnectionURL"] == url
+    assert conf["spark.hadoop.javax.jdo.option.ConnectionPassword"] == "${env.METASTORE_PASSWORD}"
+    assert conf["spark.driver.extraClassPath"] == str(Path("pg.jar").absolute())
+
+
+def test_glue_and_unity_are_entries_of_catalogs(repo: Repository, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    found = engine_of("glue", cli=cli)
+    assert found["catalogs"] == {"lake": {"type": "glue", "region": "eu-west-1"}}
+    assert found["engine"] == {"catalog": "lake"}
+    found = engine_of("unity", "--catalog-url", "https://uc.example", "--catalog-name", "main", cli=cli)
+    assert found["catalogs"] == {"main": {"type": "unity", "url": "https://uc.example"}}
+    assert found["engine"] == {"catalog": "main"}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--catalog", "iceberg"], "known are hive, glue, unity, none"),
+        (["--catalog-url", "thrift://m:9083"], "go with --catalog"),
+        (["--catalog", "unity"], "needs --catalog-url"),
+        (["--catalog", "glue", "--catalog-url", "https://x"], "does not go with --catalog glue"),
+        (["--catalog", "hive", "--catalog-url", "ftp://x"], "is no Hive metastore"),
+        (["--catalog", "hive", "--catalog-url", "jdbc:oracle:x"], "is no Hive metastore"),
+        (["--catalog", "hive", "--catalog-url", "jdbc:postgresql://h/d"], "needs --catalog-driver"),
+        (["--catalog", "hive", "--catalog-url", "jdbc:postgresql://h/d?user=a&password=geheim"], "holds a user"),
+        (["--catalog", "unity", "--catalog-url", "https://me:geheim@uc.example"], "holds a user"),
+        (["--catalog", "hive", "--catalog-name", "x"], "--catalog-name 'x' cannot be used"),
+        (["--catalog", "glue", "--catalog-name", "a.b"], "--catalog-name 'a.b' cannot be used"),
+        (["--catalog", "glue", "--catalog-driver", "x.jar"], "goes with a jdbc: address"),
+    ],
+)
+def test_options_of_a_catalog_that_make_no_sense_are_errors(
+    repo: Repository, cli: Cli, options: list[str], said: str
+) -> None:
+    ran = cli("init", "new", *options)
+    assert ran.code == 64
+    assert said in ran.err
+    assert "geheim" not in ran.err
+    assert not Path("new").exists()
+
+
+def test_the_first_policies_come_from_the_catalog_that_was_named(
+    repo: Repository, cli: Cli, fake_spark: FakeSpark
+) -> None:
+    fake_spark.catalog["spark_catalog", "sales", "orders"] = create(repo.lake / "orders", properties={"a.b": "c"})
+    Path("tablectl.yaml").write_text("engine: {catalog: other}\n")
+    ran = cli("init", "new", "sales.*", "--catalog", "hive", "--catalog-url", "thrift://m:9083")
+    assert ran.code == 0, ran.err
+    assert dict(fake_spark.options[0].conf)["spark.hadoop.hive.metastore.uris"] == "thrift://m:9083"
+    os.chdir("new")
+    assert cli("plan", "--detailed-exitcode").code == 0
+
+
+def test_an_existing_repository_is_not_told_to_start_git_again(repo: Repository, cli: Cli) -> None:
+    Path(".git").mkdir()
+    ran = cli("init", "policies-of-lake")
+    assert "git init" not in ran.out
+    assert "git add --all && pre-commit install" in ran.out
+    first = Path("policies-of-lake/policies/tables.yaml").read_text().splitlines()[0]
+    assert first == "# yaml-language-server: $schema=../tablectl.schema.json"
+    assert json.loads(Path("policies-of-lake/tablectl.schema.json").read_text())["type"] == "object"
+    assert "spark-warehouse/" in Path("policies-of-lake/.gitignore").read_text()

@@ -102,7 +102,7 @@ def test_validate_looks_at_policies_alone(cli: Cli, settled: Repository) -> None
         ("  L006: ignore\n", "tablectl.yaml:2:3: `lint.L006` is ignored without a reason"),
         ('  L006: {severity: ignore, reason: " "}\n', "`lint.L006` is ignored without a reason"),
         ("  L006: {reason: because}\n", "`lint.L006` needs `severity`"),
-        ("  L006: loud\n", "needs error, warning, note, ignore, not "),
+        ("  L006: loud\n", '"loud" is not a value of `lint.L006.severity`'),
         ("  L006: [error]\n", "`lint.L006` takes a map, not a list"),
         ("  L006: {severity: error, table: x}\n", 'unknown key "lint.L006.table"'),
         ("  - L006\n", "`lint` takes a map, not a list"),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+import tablectl
 from tests.cli.conftest import Cli, FakeSpark, Repository, Result
-from tests.cli.log_lake import append, set_property
+from tests.cli.log_lake import Logged, append, set_property
 from tests.cli.test_drift import rewrite
 
 SECRET = "hunter2-old"
@@ -119,3 +121,101 @@ def test_a_commit_shows_no_parameter_that_may_hold_it(masked: Repository, cli: C
     body = json.loads(check(cli("drift", "--format", "json")).out)
     since = [each["since"] for each in body["tables"][0]["differences"] if each["key"] == "app.token"]
     assert since[0]["parameters"] == {"properties": "••••••", "conf": "••••••"}
+
+
+RETENTION = "delta.logRetentionDuration"
+
+
+@pytest.fixture
+def applied(masked: Repository, cli: Cli) -> str:
+    """The run that set masked values: properties, and attributes whose keys are masked. Then others change them."""
+    (masked.root / "tablectl.yaml").write_text("reports: {mask: ['*token*', 'DELTA.isolation*', 'delta.log*']}\n")
+    masked.policies(
+        {
+            "orders": "{isolation: Serializable, retention: {log: interval 77 days}, "
+            "properties: {app.token: hunter2-new, 'x: token': hunter2-x}}"
+        }
+    )
+    assert hides(cli("apply", "--yes")).code == 0
+    return Logged(masked.lake / "orders").stamps[-1]["run"]
+
+
+def hides(ran: Result) -> Result:
+    for text in (ran.out, ran.err):
+        hides_text(text)
+    return check(ran)
+
+
+def hides_text(text: str) -> None:
+    assert "hunter2" not in text
+    assert "77 days" not in text
+    assert "66 days" not in text
+    assert "Serializable" not in text
+
+
+@pytest.mark.parametrize("form", ["text", "json", "markdown", "html"])
+def test_status_shows_no_hidden_value_of_a_difference_or_a_setting(
+    masked: Repository, applied: str, cli: Cli, form: str
+) -> None:
+    assert hides(cli("status", "--format", form)).code == 0
+    table = masked.lake / "orders"
+    set_property(table, "x: token", "hunter2-y")
+    set_property(table, LEVEL, "WriteSerializable")
+    set_property(table, RETENTION, "interval 66 days")
+    files = ("--report", "s.html", "--report", "s.json", "--html", "t.html", "--parquet", "t.parquet")
+    assert hides(cli("status", "--format", form, *files)).code == 0
+    for file in ("s.html", "s.json", "t.html"):
+        hides_text(Path(file).read_text())
+    assert b"hunter2" not in Path("t.parquet").read_bytes()
+    assert b"66 days" not in Path("t.parquet").read_bytes()
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_runs_and_undo_show_no_hidden_value(masked: Repository, applied: str, cli: Cli, form: str) -> None:
+    assert hides(cli("runs", "--verbose", "--format", form)).code == 0
+    assert hides(cli("undo", applied, "--format", form)).code == 0
+    assert hides(cli("undo", applied, "--write", "--yes", "--out", "u.json", "--format", form)).code == 0
+    assert "hunter2" not in Path("u.json").read_text()
+    set_property(masked.lake / "orders", LEVEL, "WriteSerializable")
+    set_property(masked.lake / "orders", RETENTION, "interval 66 days")
+    assert hides(cli("undo", applied, "--format", form)).code == 3
+
+
+def test_two_plans_are_compared_without_hidden_values(masked: Repository, applied: str, cli: Cli) -> None:
+    masked.policies({"orders": "{isolation: default, retention: {log: interval 66 days}}"})
+    assert cli("plan", "--out", "one.json").code == 0
+    masked.policies({"orders": "{retention: {log: interval 67 days}, properties: {app.token: hunter2-z}}"})
+    assert cli("plan", "--out", "two.json").code == 0
+    ran = hides(cli("show", "two.json", "--against", "one.json"))
+    assert "app.token" in ran.out
+    assert "67 days" not in ran.out
+
+
+@pytest.mark.parametrize("form", ["text", "json", "markdown", "html"])
+def test_conflicts_show_no_hidden_value(masked: Repository, applied: str, cli: Cli, form: str) -> None:
+    masked.policies({"orders": "{retention: {log: interval 66 days}, properties: {app.token: hunter2-z}}"})
+    ran = cli("conflicts", masked.name("orders"), "--format", form)
+    assert "hunter2" not in ran.out + ran.err
+    assert "66 days" not in ran.out + ran.err
+
+
+def test_the_lease_and_the_checks_of_a_machine_show_no_hidden_value(masked: Repository, applied: str, cli: Cli) -> None:
+    for args in (["window", "show", masked.name("orders")], ["doctor"], ["doctor", "--format", "json"]):
+        hides(cli(*args))
+
+
+def test_results_in_python_show_no_hidden_value(masked: Repository, applied: str) -> None:
+    masked.policies({"orders": "{retention: {log: interval 66 days}, properties: {app.token: hunter2-z}}"})
+    plan = tablectl.plan()
+    for result in (plan, tablectl.drift(), tablectl.status(), tablectl.apply(plan)):
+        for text in (result._repr_html_(), result.to_html(), result.to_markdown(), repr(result), str(result)):
+            hides_text(text)
+
+
+def test_a_plan_saved_in_python_is_private_if_it_holds_hidden_values(masked: Repository, applied: str) -> None:
+    tablectl.plan().save("none.json")
+    masked.policies({"orders": "{properties: {app.token: hunter2-z}}"})
+    tablectl.plan().save("plan.json")
+    tablectl.plan().save("plan.html")
+    modes = [Path(name).stat().st_mode & 0o077 for name in ("none.json", "plan.json", "plan.html")]
+    assert [bool(mode) for mode in modes] == [True, False, True]

@@ -21,7 +21,7 @@ import pytest
 from deltalake import write_deltalake
 
 from tablectl.conflicts.context import ConflictContext
-from tablectl.conflicts.matrix import Cell, decide_pair
+from tablectl.conflicts.matrix import MatrixCell, decide_pair
 from tablectl.conflicts.operations import operation
 from tablectl.conflicts.rules.decide import decide_all
 from tablectl.conflicts.transactions import EVERYTHING, ConflictOutcome, CurrentTransaction, Level, Reads
@@ -552,7 +552,8 @@ _OPERATIONS = {
     "cluster again": "cluster",
     "add column": "add-columns",
     "add columns": "add-columns",
-    "rename column": "alter-column",
+    "rename column": "comment-column",
+    "delete all of": "delete-files",
     "constraint": "add-constraint",
     "add constraint": "add-constraint",
     "isolation": "isolation",
@@ -577,7 +578,7 @@ _OPERATIONS = {
 }
 
 
-def cell_of(case: Case) -> tuple[Cell, bool] | None:
+def cell_of(case: Case) -> tuple[MatrixCell, bool] | None:
     """The cell of the matrices that a case measures, and whether it is where the two meet: losers work on the rows with
     ``a``. ``None`` for what the matrices do not tell apart.
     """

@@ -102,7 +102,8 @@ class Log:
             renews=tuple(sorted(set(changed) & set(before))),
             removes=tuple(sorted(set(before) - set(after))),
             schema="same" if new["schemaString"] == old["schemaString"] else _schema_change(old, new),
-            beyond=any(new.get(field) != old.get(field) for field in ("id", "name", "description", "partitionColumns")),
+            beyond=any(new.get(field) != old.get(field) for field in ("id", "name", "partitionColumns")),
+            described=new.get("description") != old.get("description"),
             tag=next((tag for key, tag in _TAGS.items() if info.get("tags", {}).get(key) == "true"), ""),
         )
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 from tablectl.conflicts.context import VECTORS, ConflictContext
-from tablectl.conflicts.matrix import Cell, CellVerdict, Matrix, compare, matrix
+from tablectl.conflicts.matrix import CellVerdict, Matrix, MatrixCell, compare, matrix
 from tablectl.conflicts.operations import OPERATIONS, OperationGroup, TableOperation
 from tablectl.conflicts.row_level import STATEMENTS, row_levels
 from tablectl.conflicts.rules.delta_spark import RELEASES
@@ -21,6 +22,8 @@ from tablectl.delta.protocol import Client
 from tablectl.model.operations import ClusterBy, SetProperties
 from tablectl.reports.conflicts_text import in_words, pairs_lines, reason_lines
 from tablectl.reports.style import Style
+from tests.conflicts.delta_rs_races import COMMITTED, CURRENT, RACES, Race
+from tests.conflicts.delta_rs_races import measured as races_measured
 from tests.conflicts.interleavings import CASES, Case, cell_of, measured
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "generated" / "conflicts.md"
@@ -41,7 +44,16 @@ _RUNTIMES: tuple[tuple[str, tuple[int, ...], bool | None, bool], ...] = (
 def page() -> str:
     """The whole page."""
     return "\n".join(
-        [*_head(), *_open_source(), *_other_clients(), *_databricks(), *_streams(), *_cases(), *_sources()]
+        [
+            *_head(),
+            *_open_source(),
+            *_other_clients(),
+            *_databricks(),
+            *_streams(),
+            *_cases(),
+            *_delta_rs_races(),
+            *_sources(),
+        ]
     )
 
 
@@ -144,7 +156,7 @@ def _grid(found: Matrix, proven: set[tuple[str, str]]) -> Iterator[str]:
         yield f"{_CODES[row.key]} {row.name.ljust(pad - 3)} {marks}"
 
 
-def _letter(cell: Cell, proven: set[tuple[str, str]]) -> str:
+def _letter(cell: MatrixCell, proven: set[tuple[str, str]]) -> str:
     letter = _LETTERS[cell.verdict]
     return letter.upper() if (cell.current.key, cell.committed.key) in proven else letter
 
@@ -296,6 +308,19 @@ def _case(case: Case, outcomes: Sequence[str | None]) -> str:
     cells = ("not run" if each is None else f"`{each}`" if each else "" for each in outcomes)
     after = ", after it was on and off before" if case.prepare and "timestamps" in case.committed else ""
     return f"| {case.layout} | {case.current} | {case.committed}{after} | {' | '.join(cells)} |"
+
+
+def _delta_rs_races() -> Iterator[str]:
+    found = races_measured()
+    yield f"\n### delta-rs\n\n{len(RACES)} races of `deltalake` {found['deltalake']}, on {found['day']}."
+    yield "Two handles of one process: one commits while the other, on the older version, runs in a thread."
+    yield "The table is partitioned by `p`, with the values `a` and `b`. Where the write in flight committed, its place"
+    yield "is empty.\n"
+    yield "| in flight | commits in between | Serializable | WriteSerializable |\n|---|---|---|---|"
+    for current, committed in product(CURRENT, COMMITTED):
+        races = (Race(current, committed, level) for level in list(Level)[:2])
+        ends = (found["races"][race.id] for race in races)
+        yield f"| {current} | {committed} | {' | '.join(f'`{end}`' if end else '' for end in ends)} |"
 
 
 def _sources() -> Iterator[str]:

@@ -88,3 +88,13 @@ def test_a_phase_is_known_by_both_of_its_names(word: str, name: str) -> None:
     assert found is not None
     assert found.name == name
     assert find_term(name) == found
+
+
+def test_a_message_of_deltalake_is_the_conflict_that_it_reports() -> None:
+    message = (
+        "Failed to commit transaction: Commit failed: a concurrent transaction deleted data this operation read.\n"
+    )
+    found = find_term(f"_internal.CommitFailedError: {message}Help: This transaction's query must be rerun")
+    assert found
+    assert found.conflict is Conflict.DELETE_READ
+    assert looks_like_a_term(message)

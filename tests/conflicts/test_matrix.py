@@ -8,6 +8,7 @@ from tablectl.conflicts.context import ConflictContext
 from tablectl.conflicts.matrix import CellVerdict, compare, matrix
 from tablectl.conflicts.operations import OPERATIONS, OperationGroup, operations_of
 from tablectl.conflicts.transactions import Conflict, ConflictResult
+from tablectl.delta.protocol import Client
 from tests.conflicts.settings import EVERYWHERE, VECTORS, setting
 
 
@@ -171,3 +172,33 @@ def test_a_comparison_counts_what_stays() -> None:
     assert gone.after is None
     assert equal + len(different) == len({(c.current.key, c.committed.key) for c in (*before.cells, *after.cells)})
     assert compare(before, before) == ((), len(before.cells))
+
+
+def test_an_automatic_compaction_may_fail_an_optimize() -> None:
+    plain = ConflictContext(client=Client("delta-spark", (4, 4, 0)))
+    compacting = plain.with_property("delta.autoOptimize.autoCompact", "true")
+    assert matrix(plain).cell("optimize", "insert").verdict is CellVerdict.COMMITS
+    found = matrix(compacting).cell("optimize", "insert")
+    assert (found.verdict, found.overlapping.result) == (CellVerdict.DEPENDS, ConflictResult.MAY_FAIL)
+    assert found.overlapping.reason.endswith("by the automatic compaction after INSERT")
+    assert matrix(compacting).cell("insert", "optimize").verdict is CellVerdict.COMMITS
+
+
+def test_one_statement_is_not_another_of_its_kind() -> None:
+    found = matrix(ConflictContext(client=Client("delta-spark", (4, 4, 0))))
+    assert found.cell("update", "delete").verdict is CellVerdict.FAILS
+    whole = found.cell("update", "delete-files")
+    assert (whole.verdict, whole.overlapping.conflict) == (CellVerdict.DEPENDS, Conflict.DELETE_READ)
+    assert found.cell("insert", "feature").verdict is CellVerdict.COMMITS
+    assert found.cell("insert", "feature-row-tracking").verdict is CellVerdict.FAILS
+    assert found.cell("insert", "vectors-on").verdict is CellVerdict.COMMITS
+    assert found.cell("insert", "vectors-on-more").verdict is CellVerdict.FAILS
+    for each in ("comment-table", "comment-column", "widen-column", "repartition"):
+        assert found.cell("insert", each).overlapping.conflict is Conflict.METADATA_CHANGED
+
+
+def test_an_insert_that_gives_identity_values_draws_none() -> None:
+    found = matrix(ConflictContext(client=Client("delta-spark", (4, 4, 0)), identity=True))
+    assert found.cell("insert", "insert").verdict is CellVerdict.FAILS
+    assert found.cell("insert-ids", "insert").verdict is CellVerdict.COMMITS
+    assert found.cell("insert", "insert-ids").verdict is CellVerdict.COMMITS

@@ -67,10 +67,20 @@ def test_a_table_is_offered_what_changes_it() -> None:
 def test_to_drop_deletion_vectors_takes_several_commits() -> None:
     protocol = Protocol(3, 7, frozenset({"deletionVectors"}), frozenset({"deletionVectors"}))
     made = operation("drop-feature").transactions(setting(protocol=protocol, properties=VECTORS), "a")
-    assert [each.committed.kind for each in made] == [Kind.UNSET_PROPERTIES, Kind.REORG, Kind.DROP_FEATURE]
-    (last,) = operation("drop-feature").transactions(setting(protocol=protocol), "a")
-    assert last.committed.protocol
-    assert last.committed.protocol.removes == ("deletionVectors",)
+    barrier = [Kind.TOMBSTONES, Kind.EMPTY, Kind.EMPTY, Kind.EMPTY, Kind.DROP_FEATURE]
+    assert [each.committed.kind for each in made] == [Kind.UNSET_PROPERTIES, Kind.REORG, *barrier]
+    off = operation("drop-feature").transactions(setting(protocol=protocol), "a")
+    assert [each.committed.kind for each in off] == barrier
+    assert off[-1].committed.protocol
+    assert off[-1].committed.protocol.removes == ("deletionVectors",)
+
+
+def test_a_write_is_followed_by_an_automatic_compaction_of_what_it_wrote() -> None:
+    where = setting(partitioned=True, auto_compact=True)
+    write, compaction = operation("insert").transactions(where, "b")
+    assert (write.automatic, compaction.automatic) == (False, True)
+    assert (compaction.committed.kind, compaction.committed.removed[0].partition) == (Kind.OPTIMIZE, ("b",))
+    assert len(operation("delete-files").transactions(where, "b")) == 1  # it adds no file
 
 
 def test_a_loser_takes_all_that_its_commit_would_hold() -> None:

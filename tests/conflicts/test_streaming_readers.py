@@ -14,7 +14,21 @@ def stop(key: str, dialect: str = "oss", *, tracked: bool = False, **more: objec
     return stream_reader(made, dialect, tracked=tracked)
 
 
-@pytest.mark.parametrize("key", ["insert", "optimize", "purge", "set", "unset", "vectors-on", "cluster", "mapping-on"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "insert",
+        "optimize",
+        "purge",
+        "set",
+        "unset",
+        "vectors-on",
+        "cluster",
+        "mapping-on",
+        "comment-table",
+        "comment-column",
+    ],
+)
 def test_a_stream_goes_on_where_only_rows_were_added_or_properties_changed(key: str) -> None:
     assert stop(key).effect is ReaderEffect.GOES_ON
 
@@ -28,6 +42,9 @@ def test_a_stream_goes_on_where_only_rows_were_added_or_properties_changed(key: 
         ("evolving-insert", ReaderEffect.RESTARTS, "DELTA_SCHEMA_CHANGED_WITH_VERSION"),
         ("evolving-merge", ReaderEffect.STOPS, "DELTA_SOURCE_TABLE_IGNORE_CHANGES"),
         ("alter-column", ReaderEffect.STOPS, "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"),
+        ("widen-column", ReaderEffect.RESTARTS, "DELTA_SCHEMA_CHANGED_WITH_VERSION"),
+        ("delete-files", ReaderEffect.STOPS, "DELTA_SOURCE_IGNORE_DELETE"),
+        ("repartition", ReaderEffect.STOPS, "DELTA_SCHEMA_CHANGED_WITH_VERSION"),
         ("replace", ReaderEffect.STOPS, "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"),
     ],
 )

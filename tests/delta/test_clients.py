@@ -218,6 +218,12 @@ def test_what_is_no_client_data_is_an_error(data: bytes) -> None:
         read_clients(data)
 
 
+def test_every_probe_also_appended_to_the_tables() -> None:
+    probed = {data.name: data.probe.writes for data in known_clients() if data.probe}
+    assert [name for name, writes in probed.items() if not writes] == []
+    assert probed["daft"]["columnMapping"][0] == "wrong rows"
+
+
 def test_the_data_is_whole() -> None:
     assert len({data.name for data in known_clients()}) == len(known_clients())
     for data in known_clients():

@@ -34,7 +34,7 @@ def _rows(page: str) -> list[tuple[str, str, str]]:
 
 @pytest.mark.parametrize("page", ["README.md", "docs/policies.md"])
 def test_every_attribute_has_a_row_with_its_values(page: str) -> None:
-    expected = [(each.name, _values(each.shape)) for each in ATTRIBUTES]
+    expected = [(each.name, _values(each.value_type)) for each in ATTRIBUTES]
     assert [(name, values) for name, values, _ in _rows(page)] == expected
 
 

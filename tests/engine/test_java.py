@@ -10,13 +10,14 @@ import pytest
 
 from tablectl.engine import java
 from tablectl.engine.java import find_java, java_problem, parse_version
+from tests.unreadable import unreadable
 
 _OPENJDK = 'openjdk version "{}" 2025-04-15\nOpenJDK Runtime Environment (build {})\n'
 
 
 def _home(tmp_path: Path, script: str) -> dict[str, str]:
     program = tmp_path / "bin" / "java"
-    program.parent.mkdir()
+    program.parent.mkdir(parents=True)
     program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
     program.chmod(0o755)
     return {"JAVA_HOME": str(tmp_path)}
@@ -95,3 +96,9 @@ def test_it_runs_before_anything_is_installed(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert done.stderr.startswith("Spark needs Java 17 or newer")
+
+
+def test_a_java_home_that_may_not_be_read_is_reported(tmp_path: Path) -> None:
+    environ = _home(tmp_path / "closed", "true")
+    with unreadable(tmp_path / "closed"):
+        assert "does not run: [Errno 13] Permission denied" in (java_problem(environ) or "")

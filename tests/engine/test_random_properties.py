@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tablectl.attributes.basis import basis_of
+from tablectl.attributes.plan_basis import basis_of
 from tablectl.attributes.policy import Policy
 from tablectl.delta import keys
 from tablectl.delta.names import TableName
@@ -24,7 +24,7 @@ from tablectl.log.reader import read_table
 from tablectl.model.errors import EngineError
 from tablectl.model.operations import Repartition
 from tablectl.model.table import Depth, LiveTable
-from tablectl.planning.derived import derive_table
+from tablectl.planning.derive_statements import derive_table
 from tablectl.planning.diff import diff
 from tablectl.planning.plan_table import plan_table
 

@@ -25,6 +25,7 @@ def main(arguments: list[str]) -> int:
     if unknown:
         parser.error(f"no such subject: {', '.join(sorted(unknown))}")
     for name in chosen.subject or known:
+        known[name].prepare()
         _run(known[name], chosen.seed, _numbers(chosen.first, chosen.tries, chosen.seconds))
     return 0
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from random import Random
 
-from tablectl.leases.lease_log import dump_record, record_name, tail
+from tablectl.leases.lease_records import dump_record, record_name, tail
 from tablectl.model.errors import WindowError
 from tests.fuzz.damage import damaged_bytes, damaged_json
 from tests.fuzz.subject import Subject
 from tests.leases.lease_fakes import MemoryRecords
-from tests.leases.test_lease_log import record
+from tests.leases.test_lease_records import record
 
 _RECORD = dump_record(record(3))
 

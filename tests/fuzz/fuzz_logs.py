@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from obstore.store import MemoryStore
 
 from tablectl.log.checked_parquet import Spent, open_checked
-from tablectl.log.pages import read_footer, walk_pages
+from tablectl.log.parquet_pages import read_footer, walk_pages
 from tablectl.model.errors import LiveError
 from tablectl.model.table import LiveTable
 from tablectl.storage.object_stores import StoreOptions

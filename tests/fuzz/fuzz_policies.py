@@ -6,7 +6,7 @@ import json
 from random import Random
 
 from tablectl.model.errors import InputError
-from tablectl.model.inert import inert
+from tablectl.model.output_escapes import escape_output
 from tablectl.policies.policy_document import read_specs
 from tablectl.policies.spec import Specs
 from tablectl.policies.value_reader import ValueReader
@@ -14,7 +14,7 @@ from tablectl.policies.variables import Variables
 from tests.fuzz.damage import damaged_bytes
 from tests.fuzz.hostile import hostile_text
 from tests.fuzz.subject import Subject
-from tests.inert import obeyed
+from tests.output_commands import obeyed
 
 _POLICY = b"""version: 1
 defaults: {isolation: default, properties: {owner.team: nobody}, tags: [all]}
@@ -94,7 +94,7 @@ def _check_problems(error: InputError) -> None:
         assert problem.file == "p.yaml"
         assert problem.message
         assert len(problem.message) < 10_000
-    assert obeyed(inert(str(error))) == []
+    assert obeyed(escape_output(str(error))) == []
 
 
 def _specs(data: bytes) -> Specs:

@@ -20,7 +20,7 @@ from xml.etree import ElementTree as ET
 
 from markdown_it import MarkdownIt
 
-from tablectl.model.inert import inert
+from tablectl.model.output_escapes import escape_output
 from tablectl.model.plan import Plan
 from tablectl.reports.context import Context
 from tablectl.reports.formats import ReportFormat
@@ -29,7 +29,7 @@ from tablectl.reports.render import render_plan
 from tablectl.reports.style import Style
 from tests.fuzz.hostile import hostile_text
 from tests.fuzz.subject import Subject
-from tests.inert import obeyed
+from tests.output_commands import obeyed
 from tests.reports import chromium
 from tests.reports.conftest import _plan
 from tests.reports.test_plan_markdown import OURS, hostile_plan
@@ -64,7 +64,7 @@ def _hostile(text: str) -> Plan:
 def rendered(random: Random) -> str:
     plan = _hostile(hostile_text(random))
     form = random.choice(list(ReportFormat))
-    text = inert(render_plan(plan, form, Style(), Mask(), _CONTEXT))
+    text = escape_output(render_plan(plan, form, Style(), Mask(), _CONTEXT))
     assert obeyed(text) == []
     match form:
         case ReportFormat.MARKDOWN:

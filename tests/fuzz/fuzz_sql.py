@@ -1,16 +1,28 @@
 """Statements with hostile names and values, parsed by Spark's own parser with Delta's on top of it.
 
+Every operation of ``OPERATIONS`` is tried, and the queries that apply and the catalog send. The one write that is shown
+as Python is parsed by Python, and the list of ``delta.dataSkippingStatsColumns`` by Delta's own reader of it.
+
 ``make test`` runs it on the shared session (``test_sql.py``); ``python -m tests.fuzz sql`` starts a Spark of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ast
+import json
+from collections.abc import Callable, Sequence
 from functools import cache
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
-from tablectl.delta.names import TableName
+from tablectl.applying.rewrite import checksums
+from tablectl.attributes.policy import attribute
+from tablectl.delta.names import ColumnPath, TableName, column_text
+from tablectl.delta.properties import columns_text
+from tablectl.delta.protocol import Protocol
+from tablectl.delta.schema import parse_schema
+from tablectl.engine.spark import SparkEngine
 from tablectl.model.operations import (
     ClusterBy,
     DropFeature,
@@ -18,11 +30,13 @@ from tablectl.model.operations import (
     OptimizeData,
     Purge,
     RemoveMapping,
+    Repartition,
     SetProperties,
     UnsetProperties,
     UpgradeUniform,
     render,
 )
+from tablectl.model.table import LiveTable
 from tests.fuzz.hostile import hostile_text
 from tests.fuzz.subject import Subject
 
@@ -37,6 +51,11 @@ KINDS = {
     DropFeature: "AlterTableDropFeature",
 }
 """The plan that Spark's parser makes of each operation."""
+PYTHON = "a write in Python"
+SKIPPING = "a list of columns for data_skipping"
+QUERIES = ("DescribeRelation", "ShowTablesExtended", "ShowTables", "ShowNamespacesCommand", "Project")
+"""The plans of the queries: of one table, of the tables and the schemas of a catalog, of the checksums of a rewrite."""
+EVERY = frozenset({*KINDS.values(), *QUERIES, PYTHON, SKIPPING})
 
 
 def text(random: Random) -> str:
@@ -54,6 +73,7 @@ def operation(random: Random) -> Operation:
         ClusterBy(columns),
         DropFeature(text(random), random.random() < 0.5),
         random.choice((Purge(), RemoveMapping(), UpgradeUniform(2), OptimizeData(), OptimizeData(full=True))),
+        Repartition(tuple(text(random) for _ in range(random.randrange(4)))),
     )
     return random.choice(made)
 
@@ -64,9 +84,20 @@ def table(random: Random) -> TableName:
     return TableName(text(random), (text(random), text(random)))
 
 
-def parses(random: Random, parser: Any) -> str:
-    """One statement: parsed, and each name and literal of it compared."""
+def parses(random: Random, session: Any) -> str:
+    """One statement or query: parsed, and each name and literal of it compared."""
+    kind = random.random()
+    if kind < 0.2:
+        return _query(random, parser_of(session))
+    if kind < 0.3:
+        return _skipping(random, session)
     asked, name = operation(random), table(random)
+    if isinstance(asked, Repartition):
+        return _python(asked, name)
+    return _statement(asked, name, parser_of(session))
+
+
+def _statement(asked: Operation, name: TableName, parser: Any) -> str:
     plan = parser.parsePlan(render(asked, name))
     kind = str(plan.getClass().getSimpleName())
     assert kind == KINDS[type(asked)], (kind, asked)
@@ -94,8 +125,114 @@ def _check(asked: Operation, plan: Any) -> None:
             pass
 
 
+def _python(asked: Repartition, name: TableName) -> str:
+    """The write that is shown: one expression, in which each literal is a name."""
+    (shown,) = ast.parse(render(asked, name)).body
+    assert isinstance(shown, ast.Expr)
+    found = [each.value for each in ast.walk(shown) if isinstance(each, ast.Constant)]
+    words = ["delta", "overwrite", "overwriteSchema", True]
+    named = name.parts[0] if name.is_path else name.sql
+    expected = [*words, named, named, *asked.columns, *(["delta"] if name.is_path else [])]
+    assert sorted(map(repr, found)) == sorted(map(repr, expected)), (found, expected)
+    return PYTHON
+
+
+def _skipping(random: Random, session: Any) -> str:
+    """The value of ``delta.dataSkippingStatsColumns``: Delta finds these columns in it and no others, and so do we."""
+    roots = {each.lower(): each for each in (text(random) for _ in range(random.randint(1, 4)))}
+    paths = [(name, *(text(random) for _ in range(random.randrange(2)))) for name in roots.values()]
+    value = columns_text(paths)
+    stored: Any = SimpleNamespace(property=lambda _key: value)
+    assert attribute("data_skipping").read(stored, "") == tuple(map(column_text, paths))
+    assert _delta_takes(session, paths, value), value
+    for path in paths:
+        without = [each for each in paths if each != path]
+        assert not _delta_takes(session, without, value), (path, value)
+    return SKIPPING
+
+
+def _delta_takes(session: Any, paths: Sequence[ColumnPath], value: str) -> bool:
+    """Whether Delta takes a list for a table with these columns."""
+    loader = session._jvm.Thread.currentThread().getContextClassLoader()
+    companion = loader.loadClass("org.apache.spark.sql.delta.stats.StatisticsCollection$").getField("MODULE$").get(None)
+    fields = [_field(path) for path in paths]
+    schema = session._jsparkSession.parseDataType(json.dumps({"type": "struct", "fields": fields}))
+    nothing = getattr(getattr(session._jvm.scala.collection.immutable, "Nil$"), "MODULE$")
+    try:
+        companion.validateDeltaStatsColumns(schema, nothing, value)
+    except Exception as error:
+        if "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA" not in str(error):
+            raise
+        return False
+    return True
+
+
+def _field(path: ColumnPath) -> dict[str, Any]:
+    inner = {"type": "struct", "fields": [_field(path[1:])]} if len(path) > 1 else "long"
+    return {"name": path[0], "type": inner, "nullable": True, "metadata": {}}
+
+
+def _query(random: Random, parser: Any) -> str:
+    """One of the queries, as the engine sends it."""
+    sent: list[str] = []
+
+    def rows(sql: str) -> list[Any]:
+        sent.append(sql)
+        return []
+
+    catalog, schema, like = text(random), text(random), text(random)
+    engine: Any = SimpleNamespace(_rows=rows)
+    name = table(random)
+    match random.randrange(4):
+        case 0:
+            SparkEngine.tables(engine, catalog, schema, like)
+            plan = parser.parsePlan(
+                sent[0] if random.random() < 0.5 else sent[0].replace("TABLE EXTENDED", "TABLES", 1)
+            )
+            assert _table(plan) == (catalog, schema)
+            pattern = plan.pattern()
+            assert (pattern if isinstance(pattern, str) else pattern.get()) == like
+        case 1:
+            SparkEngine.schemas(engine, catalog)
+            plan = parser.parsePlan(sent[0])
+            assert _table(plan) == (catalog,)
+        case 2:
+            plan = parser.parsePlan(f"DESCRIBE TABLE EXTENDED {name.sql}")
+            assert _table(plan) == (("delta", *name.parts) if name.is_path else (name.catalog, *name.parts))
+        case _:
+            plan = _checksums(random, name, parser)
+    return str(plan.getClass().getSimpleName())
+
+
+def _checksums(random: Random, name: TableName, parser: Any) -> Any:
+    """The query that compares two versions of a rewritten table: each column of it, once for its number of values."""
+    columns = sorted({text(random) for _ in range(random.randint(1, 4))})
+    fields = [{"name": each, "type": "long", "nullable": True, "metadata": {}} for each in columns]
+    schema = parse_schema(json.dumps({"type": "struct", "fields": fields}))
+    live = LiveTable(
+        name=name,
+        location="/t",
+        version=7,
+        table_id="x",
+        protocol=Protocol(1, 2),
+        schema=schema,
+        partition_columns=(),
+        clustering=None,
+        properties={},
+        files=1,
+        bytes=1,
+        vectors=0,
+    )
+    plan = parser.parsePlan(checksums(live, name.sql))
+    made = _items(plan.projectList())
+    counted = [_items(each.child().arguments())[0] for each in made[2::2]]
+    assert [_sequence(each.nameParts()) for each in counted] == [(each,) for each in columns]
+    return plan
+
+
 def _table(plan: Any) -> tuple[str, ...]:
-    child = next(iter(_items(plan.children())))
+    children = _items(plan.children())
+    child = children[0] if children else plan.child()
     kind = child.getClass().getSimpleName()
     if kind == "UnresolvedPathBasedDeltaTable":
         return ("delta", child.path())
@@ -115,13 +252,13 @@ def _pairs(found: Any) -> dict[str, str]:
 
 
 @cache
-def _own_parser() -> Any:
+def _own_session() -> Any:
     from pyspark.sql import SparkSession
 
     from tablectl.engine.spark import SparkOptions, open_spark
 
     open_spark(SparkOptions(conf={"spark.master": "local[1]", "spark.ui.enabled": "false"}))
-    return parser_of(SparkSession.getActiveSession())
+    return SparkSession.getActiveSession()
 
 
 def parser_of(session: Any) -> Any:
@@ -131,7 +268,11 @@ def parser_of(session: Any) -> Any:
 
 
 def _attempt() -> Callable[[Random], str]:
-    return lambda random: parses(random, _own_parser())
+    return lambda random: parses(random, _own_session())
 
 
-SUBJECTS = (Subject("sql", "each text is one statement of its kind, with the exact names and values", _attempt(), 0),)
+SUBJECTS = (
+    Subject(
+        "sql", "each text is one statement of its kind, with the exact names and values", _attempt(), 0, _own_session
+    ),
+)

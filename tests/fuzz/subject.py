@@ -22,6 +22,8 @@ class Subject:
     of the promise. All of its randomness comes from the argument, so that the number of a try reproduces it."""
     quick: int = 50
     """How many tries the ordinary tests make."""
+    prepare: Callable[[], object] = lambda: None
+    """What the first try needs: it is not counted as time of the tries."""
 
 
 class BrokenPromiseError(AssertionError):

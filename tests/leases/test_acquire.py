@@ -8,7 +8,7 @@ import pytest
 from tablectl.leases.acquire import Blocked, Held, Sighting, acquire_all, break_lease, try_acquire
 from tablectl.leases.clock import StoppedError
 from tablectl.leases.lease import Lease, LeaseLost
-from tablectl.leases.lease_log import Gate, dump_record, record_name, tail
+from tablectl.leases.lease_records import Gate, dump_record, record_name, tail
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import RecordStore, open_records
 from tests.leases.lease_fakes import FakeClock, Fault, MemoryRecords, acquire, claim, numbered

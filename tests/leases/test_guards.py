@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tablectl.leases.guards import GuardMode, GuardRecord, delete_dead_guard, newest_beats, read_guard
-from tablectl.leases.lease_log import Gate
+from tablectl.leases.lease_records import Gate
 from tablectl.storage.records import RecordStore, open_records
 from tests.leases.lease_fakes import MemoryRecords
 

@@ -10,7 +10,7 @@ import pytest
 from tablectl.leases.acquire import Held, break_lease, try_acquire
 from tablectl.leases.clock import StoppedError, SystemClock
 from tablectl.leases.lease import Lease, LeaseLost, Renewer, keep_renewed
-from tablectl.leases.lease_log import (
+from tablectl.leases.lease_records import (
     KEEP,
     Gate,
     LeaseRecord,

@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from tablectl.leases.acquire import Claim, Held, break_lease, try_acquire
 from tablectl.leases.lease import Lease, LeaseLost
-from tablectl.leases.lease_log import (
+from tablectl.leases.lease_records import (
     KEEP,
     Gate,
     LeaseRecord,

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.applying.rights import check_rights
+from tablectl.applying.record_rights import check_rights
 from tablectl.leases.acquire import Held, break_lease, try_acquire
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.lease import Lease, LeaseLost
-from tablectl.leases.lease_log import Gate, tail
+from tablectl.leases.lease_records import Gate, tail
 from tablectl.model.errors import WindowError
+from tablectl.storage.missing_rights import MissingRightError
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.records import RecordStore, open_records
-from tablectl.storage.rights import MissingRightError
 from tests.leases.lease_fakes import FakeClock, acquire, claim
 from tests.s3 import S3Server
 

@@ -12,7 +12,7 @@ import pytest
 
 from tablectl.log import checked_parquet
 from tablectl.log.checked_parquet import Spent, open_checked
-from tablectl.log.pages import Chunk, read_footer
+from tablectl.log.parquet_pages import Chunk, read_footer
 
 
 def parquet(table: pa.Table, **options: Any) -> bytes:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from tablectl.model.errors import LiveError
 from tablectl.model.patterns import PathPattern, make_path_pattern
 from tablectl.storage.object_stores import StoreOptions
 from tests.s3 import S3Server
+from tests.unreadable import unreadable
 
 Make = Callable[..., None]
 Find = Callable[..., PatternMatches]
@@ -130,15 +130,6 @@ def test_a_pattern_that_leads_to_too_many_directories_is_a_failure(lake: Lake, m
 # Only on a disk
 
 
-@contextmanager
-def unreadable(path: Path) -> Iterator[None]:
-    path.chmod(0)
-    try:
-        yield
-    finally:
-        path.chmod(0o755)
-
-
 def make(path: Path) -> Path:
     (path / "_delta_log").mkdir(parents=True)
     return path
@@ -150,14 +141,29 @@ def test_a_base_that_does_not_exist_is_a_failure(tmp_path: Path) -> None:
     assert "no such directory" in str(error)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_directory_that_cannot_be_listed_stops_no_other(tmp_path: Path) -> None:
-    make(tmp_path / "open" / "t")
-    make(tmp_path / "shut" / "t")
+@pytest.mark.parametrize("globs", ["*", "*/*", "*/t", "[os]*/t"])
+def test_a_directory_that_cannot_be_listed_stops_no_other(tmp_path: Path, globs: str) -> None:
+    for name in ("open", "shut"):
+        make(tmp_path / name if globs == "*" else tmp_path / name / "t")
     with unreadable(tmp_path / "shut"):
-        found = find_paths([pattern(f"{tmp_path}/*/*")])
-    assert [name.parts[0] for name in found.tables] == [f"{tmp_path}/open/t"]
-    assert "permission denied" in str(found.failures[0][1])
+        found = find_paths([pattern(f"{tmp_path}/{globs}")])
+    assert f"{tmp_path}/open{'' if globs == '*' else '/t'}" in [name.parts[0] for name in found.tables]
+    told = [error.message for _, error in found.failures]
+    assert len(told) == 1
+    assert told[0].startswith(f"{tmp_path}/shut")
+    assert "ermission denied" in told[0]
+
+
+def test_links_that_lead_to_themselves_or_into_a_closed_directory_stop_no_other(tmp_path: Path) -> None:
+    make(tmp_path / "lake" / "t")
+    make(tmp_path / "closed" / "t")
+    (tmp_path / "lake" / "one").symlink_to("two")
+    (tmp_path / "lake" / "two").symlink_to("one")
+    (tmp_path / "lake" / "into").symlink_to(tmp_path / "closed" / "t")
+    with unreadable(tmp_path / "closed"):
+        found = find_paths([pattern(f"{tmp_path}/lake/*"), pattern(f"{tmp_path}/lake/*/*")])
+    assert [name.parts[0] for name in found.tables] == [f"{tmp_path}/lake/t"]
+    assert {error.message.partition(":")[0] for _, error in found.failures} == {f"{tmp_path}/lake/into"}
 
 
 def test_links_are_followed_and_broken_ones_and_loops_are_not(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablectl.model.json_codec import read_record
-from tablectl.model.plain import plain
+from tablectl.model.json_form import json_form
 
 
 class Colour(StrEnum):
@@ -59,12 +59,12 @@ WHOLES = st.builds(
 @settings(deadline=None)  # the first reading loads pydantic
 @given(WHOLES)
 def test_there_and_back(whole: Whole) -> None:
-    assert read_record(Whole, json.dumps(whole, default=plain)) == whole
+    assert read_record(Whole, json.dumps(whole, default=json_form)) == whole
 
 
 def test_how_it_is_written() -> None:
     whole = Whole(name="a", parts=(Part(size=1),), at=datetime(2026, 8, 22, 10, tzinfo=UTC))
-    assert json.loads(json.dumps(whole, default=plain)) == {
+    assert json.loads(json.dumps(whole, default=json_form)) == {
         "name": "a",
         "kind": "",
         "value": None,
@@ -78,7 +78,7 @@ def test_how_it_is_written() -> None:
 
 def test_only_records_and_times_are_written() -> None:
     with pytest.raises(TypeError):
-        json.dumps({"a": object()}, default=plain)
+        json.dumps({"a": object()}, default=json_form)
 
 
 @pytest.mark.parametrize(

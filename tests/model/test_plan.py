@@ -7,12 +7,12 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from tablectl.attributes.basis import basis_of
+from tablectl.attributes.plan_basis import basis_of
 from tablectl.delta.names import parse_table
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.delta.schema import Field, Schema
 from tablectl.model.json_codec import read_record
-from tablectl.model.plain import plain
+from tablectl.model.json_form import json_form
 from tablectl.model.plan import Basis, Change, Phase, ProtocolFact, Statement, strictest
 from tablectl.model.table import LiveTable
 from tests.look_back import look_back
@@ -72,7 +72,7 @@ def test_the_basis_of_a_live_table() -> None:
     basis = basis_of(live)
     assert (basis.identity, basis.clustered, basis.partitioned, basis.vectors) == (True, True, False, None)
     assert basis.client_list() == live.clients
-    assert read_record(Basis, json.dumps(basis, default=plain)) == basis
+    assert read_record(Basis, json.dumps(basis, default=json_form)) == basis
 
 
 def test_statements_take_only_verbs_that_exist() -> None:

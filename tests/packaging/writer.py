@@ -8,7 +8,7 @@ from pathlib import Path
 
 import tablectl_guard as guards
 from tablectl.compat import UTC
-from tablectl.leases.lease_log import Gate, LeaseRecord, dump_record, record_name
+from tablectl.leases.lease_records import Gate, LeaseRecord, dump_record, record_name
 from tablectl.leases.owner import UNKNOWN_OWNER
 from tablectl.storage.records import RecordStore, open_records
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tablectl.attributes.policy import Policy
+from tablectl.conflicts.context import Assumption
 from tablectl.conflicts.matrix import CellVerdict
 from tablectl.conflicts.transactions import Level
 from tablectl.delta.protocol import Client
@@ -49,7 +50,7 @@ def test_the_dialect_brings_databricks(look: Callable[..., ConflictReport]) -> N
 
 
 def test_clients_that_are_named_replace_those_of_the_history(live: Live) -> None:
-    found = conflict_report(live(), None, "oss", [(Client("databricks", (14, 2)), True)])
+    found = conflict_report(live(), None, "oss", Assumption(((Client("databricks", (14, 2)), True),)))
     (view,) = found.views
     assert view.live.setting.photon is True
 

@@ -10,8 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tablectl.attributes.base import Step
-from tablectl.attributes.basis import basis_of
-from tablectl.attributes.policy import ATTRIBUTES, Policy
+from tablectl.attributes.plan_basis import basis_of
+from tablectl.attributes.policy import ATTRIBUTES, CONTRADICTIONS, Policy
 from tablectl.delta import keys
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.model.operations import (
@@ -29,12 +29,11 @@ from tablectl.model.operations import (
 from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.table import NOTHING_SET, ClusteringState, FileGroup, HistoryTruncation, LiveTable
 from tablectl.model.table_options import TableOptions
-from tablectl.planning.actions import actions_for
+from tablectl.planning.change_actions import actions_for
 from tablectl.planning.change_state import ChangeState, change_state, current
-from tablectl.planning.derived import derive_table
+from tablectl.planning.derive_statements import derive_table
 from tablectl.planning.diff import diff
 from tablectl.planning.plan_table import plan_table
-from tablectl.policies.attribute_types import CONTRADICTIONS
 from tests.applying.fake_lake import changed_properties, parse_sql
 
 Live = Callable[..., LiveTable]
@@ -97,7 +96,7 @@ def policies(draw: st.DrawFn) -> Policy:
         "data_skipping": draw(st.none() | st.just("default") | columns),
         "properties": draw(st.fixed_dictionaries({}, optional={key: st.none() | each for key, each in values.items()})),
     }
-    assume(not any(all(body[name] == value for name, value in pair) for pair in CONTRADICTIONS))
+    assume(not any(all(body.get(name) == value for name, value in pair) for pair in CONTRADICTIONS))
     return Policy(**body)
 
 
@@ -279,7 +278,7 @@ def test_nothing_undeclared_is_touched(live: Live, facts: dict[str, Any], policy
     for entry in ATTRIBUTES:
         implied = upgraded and entry.name in {"column_mapping", "deletion_vectors"}
         if getattr(policy, entry.name) is None and entry.name != "properties" and not implied:
-            for key in (field.name for field in entry.shape.fields) if entry.shape.fields else ("",):
+            for key in (field.name for field in entry.value_type.fields) if entry.value_type.fields else ("",):
                 assert entry.read(after, key) == entry.read(before, key)
     for key in _KEYS:
         if key not in (policy.properties or {}):

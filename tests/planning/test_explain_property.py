@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tablectl.attributes.policy import OWNED, OWNED_KEYS
+from tablectl.delta.dialects import DIALECTS
 from tablectl.delta.properties import known_keys
+from tablectl.model.lint_rules import RULES, LintRule
 from tablectl.model.plan import Phase
 from tablectl.planning.explain_property import explain_property
 
@@ -67,3 +69,16 @@ def test_keys_of_attributes_are_spelled_as_delta_does() -> None:
 @pytest.mark.parametrize("dialect", ["oss", "databricks"])
 def test_every_known_key_has_a_page(dialect: str) -> None:
     assert all(explain_property(key, dialect) for key in (*known_keys(dialect), *OWNED))
+
+
+def test_the_rules_about_a_property_are_named() -> None:
+    about = explain_property("delta.appendOnly", "oss")
+    assert about is not None
+    assert about.codes == ("L011",)
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=lambda rule: rule.code)
+def test_a_rule_names_the_properties_in_its_text(rule: LintRule) -> None:
+    text = f"{rule.breaks} {rule.why} {rule.fix}"
+    known = {*OWNED_KEYS, *(key for each in DIALECTS for key in known_keys(each.name))}
+    assert set(rule.properties) == {key for key in known if f"`{key}`" in text or f"`{key}:" in text}

@@ -94,8 +94,12 @@ def test_plans_that_are_not_all_shards_of_one_plan_are_refused(whole: Plan, shar
     _refused("both shard 1/2", [one, one, two])
     _refused("shards of 2 and of 3", [one, two, three[2]])
     _refused("not the plan of a shard", [one, ("p.json", whole)])
-    for key in ("dialect", "policies", "env"):
-        _refused(f"different `{key}`", [one, ("2.json", replace(two[1], **{key: "other"}))])
+    for key, other in (
+        ("dialect", replace(two[1], dialect="other")),
+        ("policies", replace(two[1], policies="other")),
+        ("env", replace(two[1], env="other")),
+    ):
+        _refused(f"different `{key}`", [one, ("2.json", other)])
 
 
 def test_a_table_in_two_shards_is_refused(whole: Plan, shards: Shards) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 from tablectl.attributes.policy import Policy
-from tablectl.model.plain import plain
+from tablectl.model.json_form import json_form
 from tablectl.model.plan import ProtocolFact, TablePlan
 from tablectl.model.table import LiveTable
 from tablectl.model.text import cut
@@ -91,4 +91,4 @@ def test_a_long_value_as_declared_is_no_change(live: Live) -> None:
 
 
 def dump_plan_of(planned: TablePlan) -> str:
-    return json.dumps(planned, default=plain)
+    return json.dumps(planned, default=json_form)

@@ -229,7 +229,7 @@ def test_what_is_wrong_in_any_environment_is_told_once_in_all(root: Path, env: s
             "1:13: `variables.1A` is not a variable name: letters, digits and _, no digit first",
         ),
         ("variables: {A: 010}", '1:16: YAML reads 010 as a number, not as text\n  hint: quote it: "010"'),
-        ("env: {dev: {policies: }}", "1:13: `env.dev.policies` needs text, not nothing"),
+        ("env: {dev: {policies: }}", "1:13: `env.dev.policies` has no value"),
         (
             "window: {before: x}",
             '1:10: `window.before` takes a list, not "x"\n  hint: put each of its items behind a dash',
@@ -283,15 +283,21 @@ def test_what_is_wrong_in_any_environment_is_told_once_in_all(root: Path, env: s
             "window: {deny: [{cron: 0 0 1 * *, duration: 1h, table: x}]}",
             '1:49: unknown key "window.deny.1.table"\n  hint: did you mean `tables`?',
         ),
-        ("engine: {exclusive_commits: maybe}", '1:10: `engine.exclusive_commits` needs true or false, not "maybe"'),
+        (
+            "engine: {exclusive_commits: maybe}",
+            '1:10: "maybe" is not a value of `engine.exclusive_commits`\n  hint: known here: true, false',
+        ),
         ("engine: oss", '1:1: `engine` takes a map, not "oss"\n  hint: put its keys under `engine`'),
         ("engine:", "1:1: `engine` takes a map, not nothing\n  hint: put its keys under `engine`"),
-        ("policies: [a]", "1:1: `policies` needs text, not a list"),
-        ("policies:", "1:1: `policies` needs text, not nothing"),
+        ("policies: [a]", "1:1: `policies` takes text, not a list"),
+        ("policies:", "1:1: `policies` has no value"),
         ('policies: ""', '1:1: `policies` needs text without control characters, not ""'),
-        ("policies: {a: b}", "1:1: `policies` needs text, not a map"),
+        ("policies: {a: b}", "1:1: `policies` takes text, not a map"),
         ("state: lake/x", '1:1: `state` needs an absolute path or a URI, such as s3://lake/tablectl, not "lake/x"'),
-        ("engine: {dialect: spark}", "1:10: `engine.dialect` needs 'oss' or 'databricks', not \"spark\""),
+        (
+            "engine: {dialect: spark}",
+            '1:10: "spark" is not a value of `engine.dialect`\n  hint: known here: oss, databricks',
+        ),
         (
             "engine: {remote: host:15002}",
             (
@@ -300,7 +306,7 @@ def test_what_is_wrong_in_any_environment_is_told_once_in_all(root: Path, env: s
             ),
         ),
         ("engine: {conf: {a: no}}", '1:20: YAML reads no as true or false, not as text\n  hint: quote it: "no"'),
-        ("engine: {conf: {a: {b: c}}}", "1:17: `engine.conf.a` needs text, not a map"),
+        ("engine: {conf: {a: {b: c}}}", "1:17: `engine.conf.a` takes text, not a map"),
         ("window: {parallel: 65}", '1:10: `window.parallel` needs at most 64, not "65"'),
         ("window: {ttl: 5}", '1:10: `window.ttl` needs at least 10, not "5"'),
         ("window: {ttl: 60s}", '1:10: `window.ttl` needs a whole number, not "60s"'),
@@ -309,7 +315,7 @@ def test_what_is_wrong_in_any_environment_is_told_once_in_all(root: Path, env: s
             "stores: {s3: eu-west-1}",
             '1:10: `stores.s3` takes a map, not "eu-west-1"\n  hint: put its keys under `stores.s3`',
         ),
-        ("stores: {s3: {region: {}}}", "1:15: `stores.s3.region` needs text, not a map"),
+        ("stores: {s3: {region: {}}}", "1:15: `stores.s3.region` takes text, not a map"),
         (
             "stores: {s3: {secret_access_key: x}}",
             (
@@ -347,9 +353,9 @@ def test_an_unknown_option_of_a_store_names_those_that_are(root: Path) -> None:
 
 def test_a_wrong_variable_is_named(root: Path) -> None:
     assert wrong(root, "policies: [a]", TABLECTL_WINDOW_TTL="soon", TABLECTL_ENGINE_DIALECT="hive") == [
-        "TABLECTL_ENGINE_DIALECT: `engine.dialect` needs 'oss' or 'databricks', not \"hive\"",
+        'TABLECTL_ENGINE_DIALECT: "hive" is not a value of `engine.dialect`\n  hint: known here: oss, databricks',
         'TABLECTL_WINDOW_TTL: `window.ttl` needs a whole number, not "soon"',
-        "tablectl.yaml:1:1: `policies` needs text, not a list",
+        "tablectl.yaml:1:1: `policies` takes text, not a list",
     ]
 
 

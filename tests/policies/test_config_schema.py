@@ -12,7 +12,7 @@ import yaml
 
 from tablectl.model.errors import InputError
 from tablectl.policies.config import load_config
-from tablectl.policies.config_schema import config_schema
+from tablectl.policies.schemas import config_schema
 
 EXAMPLE = """
 policies: policies

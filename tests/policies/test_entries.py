@@ -49,7 +49,7 @@ def test_what_is_not_built_yet_is_never_ignored(wrong: Wrong, key: str, where: s
         ("tags: streaming", "3:15: `tags` takes a list, not text\n  hint: for example `tags: [streaming]`"),
         ("tags: [a b]", '3:16: "a b" is not a tag\n  hint: a tag is made of letters, digits, _ . / and -'),
         ("tags: [a, a]", '3:19: the tag "a" occurs twice\n  hint: keep one of them'),
-        ("tags: [null]", "3:16: `tags` has no value\n  hint: for example `tags: [streaming]`"),
+        ("tags: [null]", "3:16: a tag of `tags` has no value\n  hint: for example `tags: [streaming]`"),
         (
             "properties: [a]",
             (

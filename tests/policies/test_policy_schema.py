@@ -9,9 +9,8 @@ import jsonschema
 import pytest
 import yaml
 
-from tablectl.attributes.policy import declarable_keys
-from tablectl.policies.attribute_types import SHAPES
-from tablectl.policies.policy_schema import policy_schema
+from tablectl.attributes.policy import VALUE_TYPES, declarable_keys
+from tablectl.policies.schemas import policy_schema
 from tablectl.policies.spec import Specs
 
 Read = Callable[..., Specs]
@@ -90,7 +89,7 @@ def test_it_refuses_the_usual_mistakes_as_the_reader_does(wrong: Wrong, text: st
 
 def test_it_describes_every_attribute_and_lists_the_known_keys() -> None:
     definitions: dict[str, Any] = policy_schema()["$defs"]
-    assert all(definitions[name]["description"] for name in SHAPES)
+    assert all(definitions[name]["description"] for name in VALUE_TYPES)
     keys = definitions["properties"]["properties"]
     assert set(keys) == {*declarable_keys("oss"), *declarable_keys("databricks")}
     assert keys["delta.appendOnly"]["description"] == "Needs true or false; null unsets it."

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tablectl.attributes.policy import VALUE_TYPES
 from tablectl.delta.names import TableName, parse_table
 from tablectl.model.errors import InputError
-from tablectl.policies.attribute_types import SHAPES
 from tablectl.policies.resolve import expand
 from tablectl.policies.spec import Specs, TableSpec
 
@@ -32,7 +32,7 @@ def expanded(specs: Specs, *names: str) -> dict[str, TableSpec]:
 
 
 def declared(spec: TableSpec) -> dict[str, Any]:
-    return {name: value for name in SHAPES if (value := getattr(spec.policy, name))}
+    return {name: value for name in VALUE_TYPES if (value := getattr(spec.policy, name))}
 
 
 def contradiction(specs: Specs, *names: str) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from tablectl.attributes.policy import Policy
+from tablectl.conflicts.context import Assumption
 from tablectl.delta.protocol import Client
 from tablectl.model.table import LiveTable
 from tablectl.planning.conflict_report import ConflictReport, conflict_report
@@ -29,7 +30,7 @@ def found(live: Live) -> ConflictReport:
 @pytest.fixture
 def databricks(live: Live) -> ConflictReport:
     policy = Policy(isolation="Serializable", deletion_vectors="enabled")
-    return conflict_report(live(), policy, "databricks", [(Client("databricks", (14, 3)), False)])
+    return conflict_report(live(), policy, "databricks", Assumption(((Client("databricks", (14, 3)), False),)))
 
 
 @pytest.mark.parametrize("width", [60, 80])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,13 +11,14 @@ from typing import Any
 
 import pytest
 
+from tablectl.conflicts.context import Assumption
 from tablectl.delta.protocol import Client
 from tablectl.model.table import LiveTable
 from tablectl.reports.pair_json import between_json
 from tablectl.reports.pair_text import between_text
 from tablectl.reports.style import Style
 from tablectl.statements.compare import Comparison, compare_statements
-from tablectl.statements.parse import StatementError
+from tablectl.statements.errors import StatementError
 
 _MERGE = """MERGE INTO lake.sales.orders AS t
   USING updates AS s
@@ -67,7 +69,7 @@ def test_who_stands_for_clients_that_run_no_sql(live: Callable[..., LiveTable]) 
     assert found.assumed
     assert "this answer assumes the newest Delta Spark" in " ".join(between_text(found, Style()).split())
     with pytest.raises(StatementError, match="Delta Kernel runs no SQL statements"):
-        compare_statements(found.live, _MERGE, _DELETE, "oss", [(Client("kernel"), None)])
+        compare_statements(found.live, _MERGE, _DELETE, "oss", Assumption(((Client("kernel"), None),)))
 
 
 def test_control_characters_of_a_statement_are_shown_not_sent(live: Callable[..., LiveTable]) -> None:
@@ -95,7 +97,43 @@ def test_the_same_for_machines(live: Callable[..., LiveTable]) -> None:
 
 
 def test_the_page_about_it_shows_what_is_said(live: Callable[..., LiveTable]) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "between.md").read_text(encoding="utf-8")
-    command, said = re.findall(r"```(?:console|text)\n(.*?)```", page, re.DOTALL)
-    first, second = re.findall(r"\"\n(.*?)\n  \"", command, re.DOTALL)
-    assert between_text(overlapping(live, first, second), Style()) == said
+    """``TABLECTL_GOLDEN=write`` writes what is so into the page."""
+    path = Path(__file__).parents[2] / "docs" / "between.md"
+    page = path.read_text(encoding="utf-8")
+    blocks = re.findall(r"```(?:console|text)\n(.*?)```", page, re.DOTALL)
+    for command, said in zip(blocks[::2], blocks[1::2], strict=True):
+        first, second = re.findall(r"\"\n(.*?)\n  \"", command, re.DOTALL)
+        shown = between_text(overlapping(live, first, second), Style())
+        if os.environ.get("TABLECTL_GOLDEN") == "write":
+            path.write_text(page := page.replace(f"```text\n{said}```", f"```text\n{shown}```"), encoding="utf-8")
+        else:
+            assert shown == said
+
+
+def test_a_statement_of_several_commits_shows_them(live: Callable[..., LiveTable]) -> None:
+    sets = "ALTER TABLE lake.sales.orders SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')"
+    other = "INSERT INTO lake.sales.orders SELECT * FROM updates"
+    found = compare_statements(live("lake.sales.orders"), sets, other, "oss", Assumption(auto_compact=True))
+    text = " ".join(between_text(found, Style(width=200)).split())
+    assert "1 UPGRADE PROTOCOL; 2 row tracking backfill (if there are files to rewrite); 3 SET TBLPROPERTIES" in text
+    assert "1 INSERT; 2 OPTIMIZE (automatic compaction, if there are enough small files)" in text
+    assert "This holds for statements that both change rows, files or settings" in text
+    (view,) = json.loads(json.dumps(between_json(found)))["views"]
+    assert [each["kind"] for each in view["commits"][0]] == [
+        "UPGRADE PROTOCOL",
+        "row tracking backfill",
+        "SET TBLPROPERTIES",
+    ]
+    assert [each["automatic"] for each in view["commits"][1]] == [None, "automatic compaction"]
+
+
+def test_a_statement_without_commit_says_so(live: Callable[..., LiveTable]) -> None:
+    found = overlapping(live, "ALTER TABLE lake.sales.orders RENAME TO lake.sales.old")
+    assert "commits  nothing" in between_text(found, Style())
+    assert found.separate
+
+
+def test_what_an_apply_can_do_is_left_to_it(live: Callable[..., LiveTable]) -> None:
+    found = overlapping(live, "ALTER TABLE lake.sales.orders SET TBLPROPERTIES ('owner.team' = 'x')")
+    text = " ".join(between_text(found, Style()).split())
+    assert "1: run it with `tablectl apply`: guarded writers wait for it" in text

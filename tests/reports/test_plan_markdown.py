@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from markdown_it import MarkdownIt
 
-from tablectl.model.code import read_code
+from tablectl.model.code_block import read_code
 from tablectl.model.plan import Change, Plan, TableFailure, TablePlan
 from tablectl.model.text import printable
 from tablectl.policies.yaml_nodes import SourceFile

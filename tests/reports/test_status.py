@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tablectl.attributes.masked import HIDDEN
+from tablectl.attributes.masked_values import HIDDEN
 from tablectl.model.errors import ExitCode
 from tablectl.reports.context import Context
 from tablectl.reports.document_html import document_html

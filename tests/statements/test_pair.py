@@ -236,7 +236,7 @@ def test_row_level_concurrency_falls_back_for_subqueries() -> None:
 
 def test_parts_that_narrow_nothing_are_named_with_the_reason() -> None:
     found = pair(merge(on="AND t.country = 5 AND t.amount > 1 AND s.x = 2"), DAY_1)
-    assert dict(found.first.passed_over) == {
+    assert dict(found.first[0].passed_over) == {
         "t.id = s.id": "compares with the source",
         "t.date = s.date": "compares with the source",
         "t.country = 5": "country is a STRING: write the value as one",
@@ -247,7 +247,7 @@ def test_parts_that_narrow_nothing_are_named_with_the_reason() -> None:
 
 def test_regions_as_text() -> None:
     found = pair("DELETE FROM lake.orders WHERE date > '2026-01-01' AND country IN ('de', 'fr')", DAY_1)
-    assert region_text(found.first.rewrites, _ORDERS) == "country IN ('de', 'fr') AND date >= DATE '2026-01-02'"
+    assert region_text(found.first[0].rewrites, _ORDERS) == "country IN ('de', 'fr') AND date >= DATE '2026-01-02'"
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def test_regions_as_text() -> None:
     ],
 )  # fmt: skip
 def test_what_an_insert_reads_of_its_own_table(query: str, reads: str | None) -> None:
-    found = pair(f"INSERT INTO lake.orders {query}", DAY_1).first
+    found = pair(f"INSERT INTO lake.orders {query}", DAY_1).first[0]
     assert (found.reads and region_text(found.reads, _ORDERS)) == reads
 
 
@@ -369,8 +369,8 @@ def test_a_scan_may_be_narrowed_by_the_base_column() -> None:
 def test_row_level_concurrency_knows_fields_of_structs() -> None:
     """``st.x`` is a field of the column ``st`` unless a table has that name (D44)."""
     table = replace(_FLAT, schema=Schema((*_FIELDS, Field("st", "struct", fields=(Field("x", "long"),)))))
-    assert pair("UPDATE lake.orders SET id = 1 WHERE st.x = 1", DAY_1, table).first.plain is False
-    assert pair("UPDATE lake.orders st SET id = 1 WHERE st.id = 1", DAY_1, table).first.plain is True
+    assert pair("UPDATE lake.orders SET id = 1 WHERE st.x = 1", DAY_1, table).first[0].plain is False
+    assert pair("UPDATE lake.orders st SET id = 1 WHERE st.id = 1", DAY_1, table).first[0].plain is True
 
 
 @pytest.mark.parametrize(
@@ -386,7 +386,7 @@ def test_row_level_concurrency_knows_fields_of_structs() -> None:
 )
 def test_an_insert_with_explicit_identity_values_draws_none(insert: str, *, draws: bool) -> None:
     fields = (replace(_FIELDS[0], identity=True), *_FIELDS[1:])
-    assert pair(insert, DAY_1, replace(_FLAT, schema=Schema(fields))).first.draws is draws
+    assert pair(insert, DAY_1, replace(_FLAT, schema=Schema(fields))).first[0].draws is draws
 
 
 @pytest.mark.parametrize(
@@ -406,7 +406,7 @@ def test_an_insert_with_explicit_identity_values_draws_none(insert: str, *, draw
     ],
 )  # fmt: skip
 def test_where_the_rows_of_an_insert_lie(query: str, adds: str) -> None:
-    found = pair(f"INSERT INTO lake.orders {query}", DAY_1).first
+    found = pair(f"INSERT INTO lake.orders {query}", DAY_1).first[0]
     assert region_text(found.adds, _ORDERS) == adds
 
 

@@ -18,6 +18,7 @@ from tablectl.storage.disk_log import DiskLog
 from tablectl.storage.log_stores import LogBucket, ObjectLog, Stores
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.table_log import VanishedError
+from tests.unreadable import unreadable
 
 SCHEMA = '{"type":"struct","fields":[]}'
 FIRST = "\n".join(
@@ -53,6 +54,13 @@ def test_links_are_followed(tmp_path: Path) -> None:
     (tmp_path / "other" / "_delta_log").symlink_to(tmp_path / "real" / "_delta_log")
     for name in ("link", "other"):
         assert read_table(TableName("", (name,)), str(tmp_path / name)).version == 0
+
+
+@pytest.mark.parametrize("closed", ["", "t", "t/_delta_log", f"t/_delta_log/{0:020d}.json"])
+def test_a_table_that_may_not_be_read_says_so(tmp_path: Path, closed: str) -> None:
+    make(tmp_path / "lake" / "t")
+    with unreadable(tmp_path / "lake" / closed), pytest.raises(LiveError, match=r"[Pp]ermission denied"):
+        read_table(TableName("", ("t",)), str(tmp_path / "lake" / "t"))
 
 
 def test_each_way_not_to_be_a_table(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.leases.lease_log import tail
+from tablectl.leases.lease_records import tail
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import LARGEST, RecordStore, _memory, is_new, key_folder, open_records
 

@@ -21,7 +21,7 @@ from tablectl.attributes.policy import Policy
 from tablectl.leases.acquire import Claim, Held
 from tablectl.leases.guards import GuardMode, GuardRecord
 from tablectl.leases.lease import Lease
-from tablectl.leases.lease_log import Gate, LeaseRecord
+from tablectl.leases.lease_records import Gate, LeaseRecord
 from tablectl.leases.owner import Owner
 from tablectl.model.errors import WindowError
 from tablectl.model.json_codec import read_record
@@ -90,7 +90,7 @@ class World:
                 if not (actor.paused or actor.ended):
                     actor.renew_if_due()
 
-    def harmed(self) -> list[str]:
+    def unprotected_writers(self) -> list[str]:
         """The writers under whom a statement is being run whose gate should have kept them away."""
         gates = [actor.executing for actor in self.actors if isinstance(actor, Apply) and actor.alive]
         return [

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import pytest
 
 from tablectl.leases.guards import GuardMode
-from tablectl.leases.lease_log import Gate
+from tablectl.leases.lease_records import Gate
 
 GATES = (Gate.NO_SCHEMA, Gate.APPENDS_ONLY, Gate.CLOSED)
 
@@ -297,7 +297,7 @@ def steps(rules: Rules, state: State) -> Iterator[Step]:
         yield "the name is given to another table", state._replace(name="elsewhere")
 
 
-def harmed(state: State) -> bool:
+def unprotected(state: State) -> bool:
     """Whether a statement commits under a live writer that its gate should have kept away."""
     return state.running is not None and any(
         writer.at == "end" and not writer.silent and writer.mode.waits(state.running) for writer in state.writers
@@ -323,7 +323,7 @@ class Explored:
 
 
 def explore(
-    rules: Rules, modes: tuple[GuardMode, ...], wrong: Callable[[State], bool] = harmed, name: str = "fixed"
+    rules: Rules, modes: tuple[GuardMode, ...], wrong: Callable[[State], bool] = unprotected, name: str = "fixed"
 ) -> Explored:
     start = State(Gate.OPEN, Apply(), tuple(Writer(mode) for mode in modes), name=name)
     came_from: dict[State, tuple[State, str] | None] = {start: None}
@@ -359,7 +359,7 @@ PAIRS = [
 def test_no_interleaving_harms_a_writer_and_nobody_waits_for_ever(modes: tuple[GuardMode, GuardMode]) -> None:
     """Not for a dead one, and no two for each other."""
     rules = Rules()
-    explored = explore(rules, modes, lambda state: harmed(state) or stuck(rules, state))
+    explored = explore(rules, modes, lambda state: unprotected(state) or stuck(rules, state))
     assert explored.trace == ()
     assert explored.states > 10_000
 
@@ -397,7 +397,7 @@ def test_each_rule_of_liveness_is_needed(rule: str) -> None:
 def test_a_name_that_is_given_to_another_table_at_any_moment_leads_to_nothing_unsaid() -> None:
     rules = Rules()
     explored = explore(
-        rules, (GuardMode.ANY,), lambda state: bool(state.wrong) or harmed(state) or stuck(rules, state), "here"
+        rules, (GuardMode.ANY,), lambda state: bool(state.wrong) or unprotected(state) or stuck(rules, state), "here"
     )
     assert explored.trace == ()
     assert explored.states > 1_000

@@ -12,7 +12,7 @@ from tablectl.applying.drain import drain
 from tablectl.leases.acquire import Held, break_lease, try_acquire
 from tablectl.leases.guards import GuardMode, GuardRecord, newest_beats, read_guard
 from tablectl.leases.lease import Lease, LeaseLost
-from tablectl.leases.lease_log import Gate, RunningStatement, record_name, tail
+from tablectl.leases.lease_records import Gate, RunningStatement, record_name, tail
 from tablectl.model.errors import WindowError
 from tablectl.writers.gate_entry import GateEntry, GuardTimeout, StoredGuard
 from tests.leases.lease_fakes import FakeClock, Fault, MemoryRecords, claim

@@ -20,7 +20,7 @@ import tablectl
 from tablectl.leases import clock as clock_module
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.guards import read_guard
-from tablectl.leases.lease_log import Gate, tail
+from tablectl.leases.lease_records import Gate, tail
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import DiskRecords, open_records
 from tablectl.writers import keepalive as keepalive_module

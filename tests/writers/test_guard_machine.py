@@ -1,4 +1,4 @@
-"""Lease, gate and guards together: hypothesis looks for a schedule in which a live writer is harmed.
+"""Lease, gate and guards together: hypothesis looks for a schedule in which a live writer is unprotected.
 
 Two applies and three writers, all of them the real code, on one table. Each goes on step by step as hypothesis decides;
 they pause and crash, answers are lost, requests fail or come late, and the store is down for a while.
@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tablectl.leases.guards import GuardMode
-from tablectl.leases.lease_log import KEEP, record_name
+from tablectl.leases.lease_records import KEEP, record_name
 from tests.leases.lease_fakes import Fault
 from tests.writers.stepping import Actor, Apply, World, Writer
 
@@ -94,7 +94,7 @@ class GuardMachine(RuleBasedStateMachine):
 
     @invariant()
     def nobody_is_harmed(self) -> None:
-        assert self.world.harmed() == []
+        assert self.world.unprotected_writers() == []
 
     @invariant()
     def one_apply_at_a_time_is_alive_and_runs_a_statement(self) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tablectl.applying.drain import drain
 from tablectl.leases.clock import SystemClock
-from tablectl.leases.lease_log import Gate
+from tablectl.leases.lease_records import Gate
 from tests.writers.conftest import Place
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ import pytest
 
 import tablectl
 from tablectl.leases.guards import newest_beats
-from tablectl.leases.lease_log import Gate
+from tablectl.leases.lease_records import Gate
 from tablectl.storage.records import open_records
 from tablectl.writers import keepalive as keepalive_module
 from tests.s3 import S3Server

@@ -15,7 +15,7 @@ import pytest
 from tablectl.applying import drain as drain_module
 from tablectl.applying.run_report import RunOutcome
 from tablectl.leases.guards import GuardMode
-from tablectl.leases.lease_log import LeaseRecord
+from tablectl.leases.lease_records import LeaseRecord
 from tablectl.writers.gate_entry import StoredGuard
 from tests.writers.stepping import Actor, Apply, World, Writer
 
@@ -32,7 +32,7 @@ class Ran:
 
     choices: tuple[int, ...]
     """How many could have gone on at each step."""
-    harmed: list[str]
+    unprotected: list[str]
     outcomes: list[RunOutcome]
     wrote: int
 
@@ -42,7 +42,7 @@ def run(mode: GuardMode, policy: dict[str, Any], schedule: tuple[int, ...]) -> R
     world = World()
     apply = Apply(world, "apply", stops=lambda at: _APPLY_STOPS.fullmatch(at) is not None)
     writer = Writer(world, "writer", stops=lambda at: _WRITER_STOPS.fullmatch(at) is not None)
-    choices, harmed = list[int](), list[str]()
+    choices, unprotected = list[int](), list[str]()
     looked: Actor | None = None  # saw nothing to do, and would see the same again
     try:
         apply.begin(**policy)
@@ -56,9 +56,9 @@ def run(mode: GuardMode, policy: dict[str, Any], schedule: tuple[int, ...]) -> R
             assert len(choices) < 200, "they wait for each other"
             world.now = max(world.now, chosen.wakes)
             chosen.step()
-            harmed += world.harmed()
+            unprotected += world.unprotected_writers()
             looked = chosen if chosen.at == "sleep" else None
-        return Ran(tuple(choices), harmed, [each.outcome for each in apply.runs], writer.wrote)
+        return Ran(tuple(choices), unprotected, [each.outcome for each in apply.runs], writer.wrote)
     finally:
         for actor in world.actors:
             actor.kill()
@@ -86,7 +86,7 @@ def test_no_schedule_harms_the_writer_and_all_come_to_their_end(mode: GuardMode,
     number = 0
     for ran in schedules(mode, policy):
         number += 1
-        assert (ran.harmed, ran.outcomes, ran.wrote) == ([], [RunOutcome.APPLIED], 1)
+        assert (ran.unprotected, ran.outcomes, ran.wrote) == ([], [RunOutcome.APPLIED], 1)
     assert number > 1000
 
 
@@ -106,9 +106,9 @@ def test_otherwise_some_schedule_harms_the_writer(
     wrong: Callable[[StoredGuard], LeaseRecord | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(StoredGuard, "read_gate", wrong)
-    assert any(ran.harmed for ran in schedules(GuardMode.APPEND, _CLOSED))
+    assert any(ran.unprotected for ran in schedules(GuardMode.APPEND, _CLOSED))
 
 
 def test_an_apply_that_does_not_drain_harms_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drain_module, "newest_beats", lambda _store: {})
-    assert any(ran.harmed for ran in schedules(GuardMode.APPEND, _CLOSED))
+    assert any(ran.unprotected for ran in schedules(GuardMode.APPEND, _CLOSED))

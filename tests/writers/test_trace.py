@@ -29,7 +29,7 @@ def test_records_of_strangers_are_left_out(tmp_path: Path) -> None:
     store.create("writers/2026-11-22.aaaaaaaaaaaaaaaa.json", b"[")
     store.create("writers/2026-11-22.bbbbbbbbbbbbbbbb.json", b'{"writer": "a\\u001b[31m", "mode": "append"}')
     store.create("writers/other.json", b"{}")
-    assert traces(store, TODAY) == [Trace("2026-11-22", "a?[31m", "append")]
+    assert traces(store, TODAY) == [Trace("2026-11-22", "a\\x1b[31m", "append")]
 
 
 def test_a_store_that_cannot_be_written_costs_nothing_but_the_trace(tmp_path: Path) -> None:

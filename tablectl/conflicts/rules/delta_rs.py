@@ -26,8 +26,9 @@ def decide_delta_rs(committed: CommittedTransaction, current: CurrentTransaction
     """``deltalake`` has no domain metadata, never merges metadata, and treats a write without a predicate as a read of
     everything.
 
-    Measured with 1.6.6: an append commits after appends and OPTIMIZE, and fails after a commit that removes rows. An
-    OPTIMIZE fails after such a commit, too, even if it compacts another partition.
+    Measured with 1.6.6 in 300 races (docs/generated/conflicts.md): an append commits after appends and OPTIMIZE, and
+    fails after a commit that removes rows. An OPTIMIZE fails after such a commit, too, even if it compacts another
+    partition, and after no other.
     """
     if committed.protocol is not None:
         return fails(Conflict.PROTOCOL_CHANGED, "it fails on every change of the protocol", _DELTA_RS)
@@ -43,6 +44,8 @@ def _delta_rs_files(committed: CommittedTransaction, current: CurrentTransaction
     removed = {file.path for file in committed.removed} if committed.data_change else set()
     everything = current.reads.nothing or current.reads.whole or current.kind is Kind.OPTIMIZE
     lost = bool(removed and (everything or removed & set(current.reads.files)))
+    # An OPTIMIZE registers no condition, so added files do not conflict with it.
+    harmless = harmless or current.kind is Kind.OPTIMIZE
     if not harmless and any(current.reads.admit(file, partitioned=current.partitioned) for file in committed.added):
         # It first reads the statistics of the added files, which are not in the records.
         result = ConflictResult.FAILS if lost else ConflictResult.MAY_FAIL

@@ -114,7 +114,7 @@ def metadata_failure(change: MetadataChange, version: Version) -> str:
 
 def _always_fails(change: MetadataChange) -> str:
     """Why no version adopts a metadata change."""
-    if change.beyond:
+    if change.beyond or change.described:
         return "a new table id, name, description or partitioning conflicts with every concurrent write"
     if change.removes:
         return "removing a property conflicts with every concurrent write"

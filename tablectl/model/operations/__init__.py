@@ -5,7 +5,7 @@ a row.
 from __future__ import annotations
 
 from tablectl.delta.names import TableName
-from tablectl.model.code import Code
+from tablectl.model.code_block import Code
 from tablectl.model.operations.base import PARTITIONS, Operation, TableState
 from tablectl.model.operations.cluster_by import ClusterBy
 from tablectl.model.operations.drop_feature import DropFeature

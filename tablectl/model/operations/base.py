@@ -11,7 +11,7 @@ from typing import ClassVar
 from tablectl.delta.names import TableName
 from tablectl.delta.properties import feature_of
 from tablectl.delta.protocol import Protocol
-from tablectl.model.code import Code
+from tablectl.model.code_block import Code
 from tablectl.model.commits import CommittedTransaction
 from tablectl.model.plan import Backfill, Basis, CommitEffect, Rewrite, Verb
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.names import ColumnPath, TableName, column_sql
-from tablectl.model.code import Code
+from tablectl.model.code_block import Code
 from tablectl.model.commits import CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import Operation, TableState, alter
 from tablectl.model.plan import Basis, CommitEffect, Verb

@@ -9,7 +9,7 @@ from tablectl.delta import keys
 from tablectl.delta.names import TableName
 from tablectl.delta.protocol import PROTECTION, needs_protection
 from tablectl.delta.sql import quote_name
-from tablectl.model.code import Code
+from tablectl.model.code_block import Code
 from tablectl.model.commits import CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import Operation, TableState, alter
 from tablectl.model.plan import Basis, CommitEffect, Verb

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tablectl.delta.names import TableName
-from tablectl.model.code import Code
+from tablectl.model.code_block import Code
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind
 from tablectl.model.operations.base import Operation, TableState, reorg
 from tablectl.model.plan import Basis, CommitEffect, Rewrite, Verb

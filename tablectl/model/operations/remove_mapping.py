@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from tablectl.delta import keys
 from tablectl.delta.names import TableName
-from tablectl.model.code import Code
+from tablectl.model.code_block import Code
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange
 from tablectl.model.operations.base import Operation, TableState, alter
 from tablectl.model.operations.set_properties import set_clause

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.names import TableName
-from tablectl.model.code import Code
+from tablectl.model.code_block import Code
 from tablectl.model.commits import LIVE, NEW, CommittedTransaction, Kind, MetadataChange
 from tablectl.model.operations.base import PARTITIONS, Operation, TableState
 from tablectl.model.plan import Basis, CommitEffect, Rewrite, Verb

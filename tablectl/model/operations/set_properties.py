@@ -10,7 +10,7 @@ from tablectl.delta import keys
 from tablectl.delta.names import TableName
 from tablectl.delta.properties import feature_of
 from tablectl.delta.sql import quote_text
-from tablectl.model.code import Code
+from tablectl.model.code_block import Code
 from tablectl.model.commits import LIVE, CommittedTransaction, Kind, MetadataChange, ProtocolChange
 from tablectl.model.operations.base import Operation, TableState, alter, clauses
 from tablectl.model.plan import Backfill, Basis, CommitEffect, Verb

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from tablectl.delta.names import TableName
 from tablectl.delta.sql import quote_text
-from tablectl.model.code import Code
+from tablectl.model.code_block import Code
 from tablectl.model.commits import CommittedTransaction, Kind, MetadataChange
 from tablectl.model.operations.base import Operation, TableState, alter, clauses
 from tablectl.model.plan import Basis, CommitEffect, Verb

@@ -1,0 +1,94 @@
+"""Chooses the advice for a table, and checks each with the planner: what a plan would refuse is not advised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from tablectl.advice.conflict_advice import conflict_advice
+from tablectl.advice.facts import TableFacts
+from tablectl.advice.layout_advice import layout_advice
+from tablectl.advice.protocol_advice import protocol_advice
+from tablectl.advice.records import BENEFITS, Advice, Declared
+from tablectl.attributes.policy import Policy
+from tablectl.model.plan import TablePlan
+from tablectl.model.text import size_text
+from tablectl.planning.plan_table import plan_table
+
+_OPTIONS = frozenset({"rewrite"})
+
+
+def advise(facts: TableFacts) -> tuple[tuple[Advice, ...], tuple[str, ...]]:
+    """The advice for a table, the best first, and what cannot be told."""
+    conflicts, untold = conflict_advice(facts)
+    untold = [*untold, *_history(facts)]
+    found: list[Advice] = []
+    for each in (*conflicts, *layout_advice(facts), *protocol_advice(facts)):
+        if _declared_already(facts, each.declare):
+            continue
+        planned = _planned(facts, each.declare)
+        if planned is not None and planned.refusals:
+            untold.append(f"{each.title}: a plan refuses it, because {planned.refusals[0].reason}")
+        else:
+            found.append(replace(each, cost=(*each.cost, *_cost(planned))))
+    found.sort(key=lambda each: (BENEFITS.index(each.benefit), -each.amount, each.code))
+    return tuple(_without_rivals(found)), tuple(untold)
+
+
+def _history(facts: TableFacts) -> Iterator[str]:
+    if facts.jobs is None and facts.past.commits:
+        yield "the commits have no usable times: nothing can be told about conflicts"
+    if facts.past.cut:
+        yield f"only the newest {len(facts.past.commits):,} commits were read"
+
+
+def _without_rivals(found: Iterable[Advice]) -> Iterator[Advice]:
+    """Of advice that excludes each other, the best."""
+    given: set[str] = set()
+    for each in found:
+        if each.excludes not in given:
+            yield each
+        given |= {each.excludes} - {""}
+
+
+def _declared_already(facts: TableFacts, declare: Iterable[Declared]) -> bool:
+    """Whether the policy already declares all of it, so that only its apply is missing."""
+    values = {(name, key): value for name, key, value in facts.policy.values()}
+    wanted = [(name, key, value) for name, key, value in declare if name not in _OPTIONS]
+    return bool(wanted) and all(values.get((name, key)) == value for name, key, value in wanted)
+
+
+def _planned(facts: TableFacts, declare: Iterable[Declared]) -> TablePlan | None:
+    """The plan of the table with this advice; ``None`` if it changes nothing."""
+    values: dict[str, Any] = dict(facts.policy.declared())
+    options: dict[str, Any] = {}
+    for name, key, value in declare:
+        if name in _OPTIONS:
+            options[name] = value
+        elif key:
+            before = values.get(name)
+            values[name] = {**(before if isinstance(before, Mapping) else {}), key: value}
+        else:
+            values[name] = value
+    if not values:
+        return None
+    return plan_table(Policy(**values), facts.live, facts.dialect, replace(facts.options, **options))
+
+
+def _cost(planned: TablePlan | None) -> Iterator[str]:
+    """What a plan says of the price: bytes, failed writes, clients that are locked out."""
+    if planned is None:
+        return
+    for statement in planned.statements:
+        if statement.rewrite is not None and statement.rewrite.bytes_at_most:
+            yield f"{statement.verb} rewrites at most {size_text(statement.rewrite.bytes_at_most)}"
+    if planned.loss is not None and planned.loss.failed:
+        week = planned.loss
+        worst = max(range(len(week.failed)), key=lambda hour: week.failed[hour])
+        least = min(week.failed)
+        yield (
+            f"applying it fails up to {week.failed[worst]:.1f} writes without a guard, "
+            f"{week.seconds[worst]:,.0f} s of work; {least:.1f} in the quietest hour"
+        )
+    yield from (each.message for each in planned.findings if each.code.startswith("P"))

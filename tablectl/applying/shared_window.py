@@ -1,0 +1,110 @@
+"""``window.together``: tables that share one window, all of their gates shut before the first statement.
+
+It is not atomic: each table has its own commits, one after the other. The promise is that, unless something fails, no
+writer with a guard sees some of the tables changed and others not.
+
+Each table has a thread of its own. The threads meet four times:
+
+* ``SHUT``: every gate is shut and its writers have ended, before the first statement of any table.
+* ``READY``: every table has only closed statements left, before the first gate closes. So a REORG of hours keeps no
+  gate of the other tables closed.
+* ``CLOSED``: every gate that must close is closed and its writers have ended, before the first closed statement.
+* ``DONE``: every table is as declared, before the first gate opens.
+
+If a table fails, it opens its gate and the others stop before their next statement. Tables that wait for the others
+stop at once: no table waits for one that has failed, so no failure leaves a gate shut.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from enum import IntEnum
+
+
+class WindowStep(IntEnum):
+    """The points at which tables that share a window wait for each other, in this order."""
+
+    BEGUN = 0
+    SHUT = 1
+    READY = 2
+    CLOSED = 3
+    DONE = 4
+    OPEN = 5
+    """The gate is open again, on any exit path."""
+
+
+class SharedWindow:
+    """The tables that share one window. Thread-safe; one thread per table."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        """``names`` are the names of all these tables."""
+        self._reached = dict.fromkeys(names, WindowStep.BEGUN)
+        self._failed = ""
+        self.stopped: set[str] = set()
+        """The tables that stopped because another one failed."""
+        self._hooks_ran = False
+        self._hooks = threading.Lock()
+        self._changed = threading.Condition()
+
+    @property
+    def failed(self) -> str:
+        """The table that failed first; empty if none did."""
+        return self._failed
+
+    def arrive(self, name: str, where: WindowStep, keep_alive: Callable[[str], None]) -> bool:
+        """Wait until all tables have arrived at ``where``. Returns False if one of them failed.
+
+        ``pulse`` is called periodically with the name of a table that is waited for; what it raises ends the wait.
+        """
+        with self._changed:
+            self._reached[name] = max(self._reached[name], where)
+            self._changed.notify_all()
+        while True:
+            with self._changed:
+                if self._changed.wait_for(lambda: self._failed or not self._behind(where), _LOOK_EVERY):
+                    return self._goes_on(name)
+                behind = self._behind(where)
+            keep_alive(behind)
+
+    def may_go_on(self, name: str) -> bool:
+        """Whether no other table has failed. Checked before each statement."""
+        with self._changed:
+            return self._goes_on(name)
+
+    def stop_unless_done(self, name: str) -> None:
+        """Stop the others before their next statement, if a table ends before it is done."""
+        with self._changed:
+            if self._reached[name] < WindowStep.DONE and not self._failed:
+                self._failed = name
+            self._changed.notify_all()
+
+    def leave(self, name: str) -> None:
+        """Record that a table's gate is open for good."""
+        self.stop_unless_done(name)
+        with self._changed:
+            self._reached[name] = WindowStep.OPEN
+            self._changed.notify_all()
+
+    def wait_until_open(self) -> None:
+        """Wait until the gates of all tables are open. Every exit path of a table opens its gate, so this ends."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._behind(WindowStep.OPEN))
+
+    def once(self, run: Callable[[], None]) -> None:
+        """Run the hooks of the first table that asks. The others wait for it and run none."""
+        with self._hooks:
+            if not self._hooks_ran:
+                self._hooks_ran = True
+                run()
+
+    def _goes_on(self, name: str) -> bool:
+        if self._failed:
+            self.stopped.add(name)
+        return not self._failed
+
+    def _behind(self, where: WindowStep) -> str:
+        return next((name for name, reached in self._reached.items() if reached < where), "")
+
+
+_LOOK_EVERY = 0.5

@@ -1,0 +1,190 @@
+"""The AWS Glue Data Catalog, read by boto3. Needs no Spark.
+
+Spark keeps the location of a table in ``SerdeInfo.Parameters.path``, because Hive's own field may hold a placeholder
+(``HiveExternalCatalog.scala`` of Spark 4.2, ``createDataSourceTable``). Athena and Glue's crawlers mark Delta tables by
+the parameters ``table_type`` or ``classification``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, Protocol
+
+from tablectl.catalogs.port import CatalogTable, Listed, Operation
+from tablectl.delta.credentials import without_credentials
+from tablectl.delta.names import TableName, is_absolute
+from tablectl.engine.port import SIMPLE_NAME
+from tablectl.model.errors import LiveError, TablectlError
+from tablectl.storage.access import TemporaryCredentials
+
+MOST_NAMES = 200_000
+"""The maximum number of databases in a catalog, and of tables in a database."""
+_MOST_PAGES = 10_000
+"""A page may be empty and still be followed by another one."""
+_ONE_BY_ONE = 20
+"""Up to this many tables are loaded one by one. For more, the whole database is listed."""
+_PLACEHOLDER = "-__PLACEHOLDER__"
+_MANIFEST = "/_symlink_format_manifest"
+_RIGHTS = "the login needs glue:GetDatabases, glue:GetTables and glue:GetTable"
+
+
+class GlueClient(Protocol):
+    """What is used of boto3's client ``glue``."""
+
+    def get_databases(self, **request: Any) -> Mapping[str, Any]:
+        """One page of databases."""
+        ...
+
+    def get_tables(self, **request: Any) -> Mapping[str, Any]:
+        """One page of tables of a database."""
+        ...
+
+    def get_table(self, **request: Any) -> Mapping[str, Any]:
+        """One table."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class GlueCatalog:
+    """``CatalogReader`` on AWS Glue. Storage is read with the credentials of the environment."""
+
+    client: GlueClient
+    account: str = ""
+    """The account whose catalog is read; empty for that of the login."""
+    vends = False
+    resolves = True
+
+    def schemas(self, catalog: str) -> tuple[str, ...]:
+        """As ``CatalogReader.schemas``."""
+        found = self._pages(self.client.get_databases, "DatabaseList", f"the catalog {catalog}")
+        return tuple(_name(entry, "a database") for entry in found)
+
+    def tables(self, catalog: str, schema: str, like: str = "*") -> Listed:
+        """As ``CatalogReader.tables``. A few literal names are loaded one by one."""
+        globs = like.casefold().split("|")
+        if len(globs) <= _ONE_BY_ONE and all(SIMPLE_NAME.fullmatch(glob) for glob in globs):
+            return dict(self._loaded(catalog, schema, like.split("|")))
+        what = f"the schema {catalog}.{schema}"
+        found = self._pages(self.client.get_tables, "TableList", what, DatabaseName=schema.lower())
+        names = ((TableName(catalog, (schema, _name(entry, "a table"))), entry) for entry in found)
+        return {
+            name: self._entry(name, entry)
+            for name, entry in names
+            if any(fnmatchcase(name.parts[1].casefold(), glob) for glob in globs)
+        }
+
+    def load(self, name: TableName) -> CatalogTable:
+        """As ``CatalogReader.load``. Glue keeps names in lower case."""
+        schema, table = name.parts
+        answer = self._asked(self.client.get_table, name.text, DatabaseName=schema.lower(), Name=table.lower())
+        entry = answer.get("Table")
+        if not isinstance(entry, dict):
+            raise LiveError(f"{name.text}: the catalog's answer has another form than expected")
+        found = self._entry(name, entry)
+        if isinstance(found, TablectlError):
+            raise found
+        return found
+
+    def credentials(self, table: CatalogTable, operation: Operation) -> TemporaryCredentials:
+        """Always raises ``LiveError``."""
+        raise LiveError(f"{table.name.text}: this catalog vends no credentials")
+
+    def _loaded(
+        self, catalog: str, schema: str, names: list[str]
+    ) -> Iterator[tuple[TableName, CatalogTable | TablectlError]]:
+        for each in names:
+            name = TableName(catalog, (schema, each))
+            try:
+                yield name, self.load(name)
+            except LiveError as error:
+                yield name, error
+
+    def _entry(self, name: TableName, entry: Mapping[str, Any]) -> CatalogTable | TablectlError:
+        kind, target = entry.get("TableType"), entry.get("TargetTable")
+        if isinstance(kind, str) and "VIEW" in kind.upper():
+            return LiveError(f"{name.text} is a view", "policies are for tables: name the tables under the view")
+        if isinstance(target, dict):
+            leads = ".".join(str(target.get(key) or "?")[:255] for key in ("DatabaseName", "Name"))
+            return LiveError(
+                f"{name.text} is a link to the table {leads} of the account {_text(target, 'CatalogId') or '?'}",
+                "name that table: `catalogs: {NAME: {type: glue, account: …}}` reads another account's catalog",
+            )
+        storage = _section(entry, "StorageDescriptor")
+        location = _location(storage)
+        form = _format(_section(entry, "Parameters"))
+        if form != "delta":
+            return LiveError(f"{name.text} is not a Delta table (its format is {form[:40] or 'unknown'})")
+        if location.rstrip("/").endswith(_MANIFEST):
+            return LiveError(
+                f"{name.text} lists the manifest of a Delta table, not the table",
+                "let the crawler make native Delta tables, or name the table by its path",
+            )
+        if not is_absolute(location):
+            return LiveError(f"{name.text}: the catalog has no location for it")
+        return CatalogTable(name, without_credentials(location))
+
+    def _pages(self, call: Callable[..., Mapping[str, Any]], key: str, what: str, **request: str) -> Iterator[Any]:
+        token, count, seen = "", 0, set[str]()
+        for _ in range(_MOST_PAGES):
+            answer = self._asked(call, what, **request, **({"NextToken": token} if token else {}))
+            entries = answer.get(key) or []
+            if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+                raise LiveError(f"{what}: the catalog's list has another form than expected")
+            yield from entries
+            count += len(entries)
+            token = answer.get("NextToken") or ""
+            if not token:
+                return
+            if token in seen:
+                raise LiveError(f"{what}: the catalog's pages do not end: it sends the same page token again")
+            seen.add(token)
+            if count > MOST_NAMES:
+                break
+        raise LiveError(f"{what}: the catalog's list is too long ({count:,} entries so far)", "write narrower patterns")
+
+    def _asked(self, call: Callable[..., Mapping[str, Any]], what: str, **request: str) -> Mapping[str, Any]:
+        """One request. boto3 repeats those that a busy service refuses."""
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415  # slow, and there if boto3 is
+
+        try:
+            return call(**request, **({"CatalogId": self.account} if self.account else {}))
+        except ClientError as error:
+            code = str(error.response.get("Error", {}).get("Code", ""))
+            if code == "EntityNotFoundException":
+                raise LiveError(f"{what} does not exist", "check the name and `catalogs` in tablectl.yaml") from None
+            hint = _RIGHTS if "AccessDenied" in code else ""
+            raise LiveError(f"{what}: AWS Glue answers: {str(error)[:400]}", hint) from None
+        except BotoCoreError as error:
+            hint = "log in (AWS_PROFILE, environment, role) and set `region` of the catalog in tablectl.yaml"
+            raise LiveError(f"{what}: AWS Glue cannot be asked: {str(error)[:400]}", hint) from None
+
+
+def _format(parameters: Mapping[str, Any]) -> str:
+    """The format of a table: ``delta`` if anything that writes to Glue marks it so."""
+    said = [_text(parameters, key).casefold() for key in ("spark.sql.sources.provider", "table_type", "classification")]
+    return "delta" if "delta" in said else next((each for each in said if each), "")
+
+
+def _location(storage: Mapping[str, Any]) -> str:
+    path = _text(_section(_section(storage, "SerdeInfo"), "Parameters"), "path")
+    given = _text(storage, "Location")
+    return path or ("" if given.endswith(_PLACEHOLDER) else given)
+
+
+def _section(entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = entry.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _text(entry: Mapping[str, Any], key: str) -> str:
+    found = entry.get(key)
+    return found if isinstance(found, str) else ""
+
+
+def _name(entry: Mapping[str, Any], what: str) -> str:
+    name = entry.get("Name")
+    if not isinstance(name, str) or not name:
+        raise LiveError(f"the catalog lists {what} without a name")
+    return name

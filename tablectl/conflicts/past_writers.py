@@ -1,0 +1,224 @@
+"""The writers of a table's history as transactions, and what commits are expected to cost them.
+
+Which of them fail follows from the conflict rules, as for a phase (``statement_phases``); when and how long they write
+follows from their commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from tablectl.conflicts.expected_writers import ExpectedWriters, expected_writers
+from tablectl.conflicts.rules.decide import decide, decide_all
+from tablectl.conflicts.transactions import CurrentTransaction
+from tablectl.model.commits import CommittedTransaction, Kind
+from tablectl.model.expected_loss import (
+    DAYS,
+    LONGEST_WRITE,
+    CommitWindow,
+    PastWrite,
+    Period,
+    WeekOfLoss,
+    summed,
+    week_of_loss,
+)
+from tablectl.model.plan import Basis
+from tablectl.model.table import Commit
+from tablectl.model.writers import STAMP
+
+_DAY = 86_400.0
+_NEWEST = 5
+_AHEAD = 3600.0
+"""Seconds by which the clocks of writers may be ahead of the newest commits."""
+_TENTH = 10
+_KINDS: Mapping[str, Kind] = MappingProxyType(
+    {
+        "STREAMING UPDATE": Kind.STREAMING_APPEND,
+        "UPDATE": Kind.UPDATE,
+        "DELETE": Kind.DELETE,
+        "MERGE": Kind.MERGE,
+        "OPTIMIZE": Kind.OPTIMIZE,
+        "REORG": Kind.OPTIMIZE,
+    }
+)
+_APPENDS = frozenset({"WRITE", "COPY INTO", "INSERT"})
+_NO_WRITES = frozenset({"ROW TRACKING BACKFILL", "VACUUM START", "VACUUM END", "CREATE TABLE", "CLONE"})
+
+WriterKey = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PastWriter:
+    """Writes of the past by one writer: one operation of one client, job, stream or user."""
+
+    names: frozenset[str]
+    """The names that its commits have: job, user, stream."""
+    current: CurrentTransaction
+    """What it is for the conflict rules."""
+    writes: tuple[PastWrite, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PastWriters:
+    """The writers of a table, and the time in which all their writes are known."""
+
+    writers: tuple[PastWriter, ...]
+    period: Period
+
+    @property
+    def writes(self) -> int:
+        """The number of writes."""
+        return sum(len(each.writes) for each in self.writers)
+
+    def without(self, names: Collection[str]) -> PastWriters:
+        """The writers that have none of some names, such as those that use guards."""
+        return replace(self, writers=tuple(each for each in self.writers if not each.names & set(names)))
+
+    def within(self, period: Period) -> PastWriters:
+        """The writes in a part of the time."""
+        writers = (
+            replace(each, writes=tuple(one for one in each.writes if period.start <= one.end <= period.end))
+            for each in self.writers
+        )
+        return PastWriters(tuple(each for each in writers if each.writes), period)
+
+
+def past_writers(commits: Sequence[Commit], basis: Basis, dialect: str, now: float | None = None) -> PastWriters | None:
+    """The writers of some commits, newest first; ``None`` if no commit has a usable time.
+
+    Commits by tablectl do not count, nor do commits whose time is after ``now`` (in seconds since the epoch; by default
+    the newest commit) or more than 30 days before it.
+    """
+    period = known_period(commits, now)
+    if period is None:
+        return None
+    times = {each.version: each.timestamp / 1000 for each in commits if _inside(each, period)}
+    found: dict[WriterKey, list[Commit]] = {}
+    for commit in commits:
+        if commit.version in times and is_write(commit):
+            found.setdefault(_key(commit), []).append(commit)
+    return PastWriters(tuple(_writer(group, times, basis, dialect) for group in found.values()), period)
+
+
+def is_write(commit: Commit) -> bool:
+    """Whether a commit was made by a writer of data, and not by an apply or by the creation of the table."""
+    ours = commit.user_metadata.startswith(STAMP)
+    return commit.changes_data and commit.version > 0 and not ours and commit.operation not in _NO_WRITES
+
+
+def loss_of(
+    past: PastWriters, statements: Iterable[Sequence[CommittedTransaction]], spacing: float = 1.0
+) -> WeekOfLoss:
+    """The expected loss of statements with these commits in one window, for each hour of the week."""
+    every = tuple(statements)
+    windows = [(each, CommitWindow(_failing(every, each.current), spacing)) for each in past.writers]
+    return summed(week_of_loss(each.writes, past.period, window) for each, window in windows if window.commits)
+
+
+def _failing(statements: Sequence[Sequence[CommittedTransaction]], current: CurrentTransaction) -> int:
+    """How many commits fail a writer that is in flight. An outcome that is not certain counts."""
+    return sum(
+        max(sum(not decide(each, current).succeeds for each in made), 1)
+        for made in statements
+        if not decide_all(made, current).succeeds
+    )
+
+
+def known_period(commits: Sequence[Commit], now: float | None) -> Period | None:
+    """The time in which the commits are known. Clocks of writers may be wrong: a time far after the times of newer
+    commits does not count.
+    """
+    newest = sorted(each.timestamp / 1000 for each in commits[:_NEWEST] if each.timestamp > 0)
+    if not newest:
+        return None
+    latest = newest[len(newest) // 2] + DAYS * _DAY
+    times: list[float] = []
+    for time in (each.timestamp / 1000 for each in commits if each.timestamp > 0):
+        if time <= latest:
+            times.append(time)
+            latest = min(latest, time + _AHEAD)
+    end = max(times, default=latest) if now is None else now
+    known = [each for each in times if each <= end]
+    return Period(max(min(known, default=end), end - DAYS * _DAY), end)
+
+
+def _inside(commit: Commit, period: Period) -> bool:
+    return commit.timestamp > 0 and period.start <= commit.timestamp / 1000 <= period.end
+
+
+def _key(commit: Commit) -> WriterKey:
+    client = (commit.client.engine, *map(str, commit.client.version))
+    facts = (str(commit.blind_append), str(commit.overwrites), str(commit.schema_writer))
+    return (commit.operation, *facts, *sorted(_names(commit)), *client)
+
+
+def _names(commit: Commit) -> frozenset[str]:
+    jobs = (commit.job.get("jobName", ""), commit.job.get("jobId", ""), commit.user)
+    return frozenset(filter(None, (*jobs, *(each.app_id for each in commit.transactions))))
+
+
+def _writer(commits: Sequence[Commit], times: Mapping[int, float], basis: Basis, dialect: str) -> PastWriter:
+    durations = write_seconds(commits, times)
+    writes = tuple(PastWrite(times[each.version], duration) for each, duration in zip(commits, durations, strict=True))
+    return PastWriter(_names(commits[0]), _current(commits[0], basis, dialect), writes)
+
+
+def write_seconds(commits: Sequence[Commit], times: Mapping[int, float]) -> list[float]:
+    """The durations of the writes of one writer, in seconds. ``times`` are those of all commits, by version."""
+    return _durations([_measured(each) for each in commits], [_bound(each, times) for each in commits])
+
+
+def _durations(measured: Sequence[float | None], bounds: Sequence[float | None]) -> list[float]:
+    """The durations of the writes of one writer, in seconds.
+
+    A write that records none has the usual one of its writer, but at most its bound. Without any record, the usual one
+    is a short bound: on a table that is seldom written, most bounds are far too long.
+    """
+    recorded = sorted(each for each in measured if each is not None)
+    limits = sorted(each for each in bounds if each is not None)
+    usual = recorded[len(recorded) // 2] if recorded else limits[len(limits) // _TENTH] if limits else 0.0
+    pairs = zip(measured, bounds, strict=True)
+    return [min(usual, usual if bound is None else bound) if each is None else each for each, bound in pairs]
+
+
+def _measured(commit: Commit) -> float | None:
+    """The duration that a commit records, in seconds; ``None`` if it records none that is possible."""
+    return metric_seconds(commit, "executionTimeMs") or metric_seconds(commit, "execution_time_ms")
+
+
+def metric_seconds(commit: Commit, name: str) -> float | None:
+    """A metric of a commit in milliseconds, in seconds; ``None`` if it is not a possible duration above zero."""
+    text = commit.metrics.get(name, "")
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(round(LONGEST_WRITE * 1000)))):
+        return None
+    seconds = int(text) / 1000
+    return seconds if 0 < seconds <= LONGEST_WRITE else None
+
+
+def _bound(commit: Commit, times: Mapping[int, float]) -> float | None:
+    """The time since the version that a commit read: it took no longer than that, in seconds."""
+    if commit.read_version is None or not commit.read_version < commit.version:
+        return None
+    before = times.get(commit.read_version)
+    taken = times[commit.version] - before if before is not None else -1.0
+    return taken if 0 <= taken <= LONGEST_WRITE else None
+
+
+def _current(commit: Commit, basis: Basis, dialect: str) -> CurrentTransaction:
+    traffic = ExpectedWriters.of(basis, dialect)
+    alone = replace(traffic, clients=(commit.client,), schema_writers=False, overwrites=True)
+    kind = kind_of(commit)
+    found = next(each.current for each in expected_writers(alone) if each.name == kind)
+    return replace(found, metadata=found.metadata or commit.schema_writer)
+
+
+def kind_of(commit: Commit) -> Kind:
+    """The kind of transaction. Unknown operations count as a MERGE: they read and change everything."""
+    if commit.overwrites:
+        return Kind.OVERWRITE
+    if commit.operation in _APPENDS and commit.parameters.get("mode", "Append").lower() != "overwrite":
+        reads = commit.blind_append is False and commit.client.family.records_blind_appends
+        return Kind.READING_INSERT if reads else Kind.APPEND
+    return _KINDS.get(commit.operation, Kind.MERGE)

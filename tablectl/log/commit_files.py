@@ -1,0 +1,108 @@
+"""Reads the commits of some days with their files, and finds the data files that no commit names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tablectl.conflicts.past_writers import known_period
+from tablectl.log.catalog_managed import open_log
+from tablectl.log.commits import CommitSyntaxError, ParsedCommit
+from tablectl.log.history import read_commit
+from tablectl.log.listing import LogFiles, commit_name
+from tablectl.log.open_version import commits_between, read_twice
+from tablectl.model.commit_files import CommitFiles, PastCommits, UnnamedFiles
+from tablectl.model.errors import LiveError
+from tablectl.model.table import Commit
+from tablectl.storage.data_files import DataFile
+from tablectl.storage.log_stores import Stores
+from tablectl.storage.object_stores import StoreOptions
+from tablectl.storage.read_budget import OversizeError
+from tablectl.storage.table_log import TableLog
+
+MOST_COMMITS = 2000
+"""The maximum number of commits that are read of one table."""
+MOST_FILES = 1_000_000
+"""The maximum number of files that are listed of one table."""
+_DAY = 86_400.0
+_WEEK = 7 * _DAY
+"""VACUUM deletes files that no commit names after this time, if the table sets no other."""
+_PARTITIONS = 1000
+
+
+def read_past_commits(location: str, days: int, *, list_files: bool, options: StoreOptions) -> PastCommits:
+    """The commits of the ``days`` before the newest one. Raises ``LiveError`` if the table cannot be read.
+
+    With ``list_files``, the whole table is listed as well. A file that a commit of this time could have written, and
+    none names, is left of a write that failed, or of a task that Spark ran twice.
+    """
+    with Stores(options) as stores:
+        log = open_log(stores, location, stores.managed(location))
+        named: set[str] | None = set() if list_files else None
+
+        def read() -> tuple[list[CommitFiles], bool]:
+            wanted = commits_between(log, -1, None, MOST_COMMITS)
+            if wanted is None:
+                return [], False
+            return _within(log, wanted.files, wanted.version, days, named)
+
+        found, cut = read_twice(read, read)
+        if named is None:
+            return PastCommits(tuple(found), cut)
+        listed = stores.data_files(location, MOST_FILES)
+        unnamed = _unnamed(found, listed, named) if len(listed) < MOST_FILES else None
+        return PastCommits(tuple(found), cut, unnamed)
+
+
+def _within(
+    log: TableLog, files: LogFiles, newest: int, days: int, named: set[str] | None
+) -> tuple[list[CommitFiles], bool]:
+    """The commits of these days, and whether older ones of them were left out."""
+    first = max(newest - MOST_COMMITS + 1, 0)
+    versions = (each for each in range(newest, first - 1, -1) if each in files.commits)
+    found: list[CommitFiles] = []
+    try:
+        for parsed in _parsed(log, versions):
+            oldest = found[0].commit.timestamp - days * _DAY * 1000 if found else 0.0
+            if parsed.commit.timestamp and parsed.commit.timestamp < oldest:
+                return found, False
+            found.append(_summary(parsed))
+            if named is not None:
+                named.update(file.key[0] for file in parsed.files)
+    except LiveError as error:
+        if not found or not (isinstance(error, OversizeError) or isinstance(error.__cause__, CommitSyntaxError)):
+            raise
+        return found, True  # nothing is known of a damaged commit, nor of those before it
+    return found, first > 0 and len(found) == MOST_COMMITS
+
+
+def _parsed(log: TableLog, versions: Iterable[int]) -> Iterator[ParsedCommit]:
+    return log.each(lambda each: read_commit(log, commit_name(each), each, with_files=True), versions)
+
+
+def _summary(parsed: ParsedCommit) -> CommitFiles:
+    added = [file for file in parsed.files if file.added]
+    removed = [file for file in parsed.files if not file.added]
+    return CommitFiles(
+        parsed.commit,
+        frozenset(file.partition for file in added[:_PARTITIONS]),
+        frozenset(file.partition for file in removed[:_PARTITIONS]),
+        len(added),
+        sum(file.size for file in added),
+        len(removed),
+        sum(file.size for file in removed),
+    )
+
+
+def _unnamed(found: list[CommitFiles], listed: Iterable[DataFile], named: set[str]) -> UnnamedFiles | None:
+    """The files without a commit, of the time in which all commits are known and no VACUUM has deleted such files."""
+    commits = [each.commit for each in found]
+    period = known_period(commits, None)
+    if period is None:
+        return None
+    start = max([period.start, *(each.timestamp / 1000 - _WEEK for each in commits if _vacuums(each))])
+    left = [each for each in listed if start < each.modified < period.end and each.path not in named]
+    return UnnamedFiles(len(left), sum(each.size for each in left), max(period.end - start, 0.0))
+
+
+def _vacuums(commit: Commit) -> bool:
+    return commit.operation.startswith("VACUUM")

@@ -1,0 +1,163 @@
+"""What an apply is expected to cost the writers of a table, by the hour of the week in UTC (docs/forecast.md).
+
+Pure arithmetic on the writes of the past. A write that began before a commit that it conflicts with, and ends after it,
+fails at its end, so it loses its whole duration. The expected number of failed writes is therefore the mean number of
+writes in flight, plus those that begin between the first such commit and the last one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+HOUR = 3600.0
+HOURS = 168
+"""The hours of a week. Hour 0 is Monday, 00:00 to 01:00 UTC."""
+DAYS = 30
+"""The days before the newest commit whose writes count."""
+LEAST_WRITES = 30
+"""With fewer writes, an expected loss cannot be told."""
+LONGEST_WRITE = 86_400.0
+"""The longest duration of a write, in seconds. Longer ones are wrong clocks."""
+_MONDAY = 72
+"""1970-01-01 was a Thursday."""
+_WHOLE = HOUR - 1
+_DAY = 24
+_NEIGHBOURS = 3
+_SAME = 0.0005
+"""Expected numbers of failed writes that differ by less are equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastWrite:
+    """A write of the past that committed."""
+
+    end: float
+    """The time of its commit, in seconds since the epoch."""
+    seconds: float
+    """Its duration: at least 0, at most ``LONGEST_WRITE``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """The time in which all writes of a table are known, in seconds since the epoch."""
+
+    start: float
+    end: float
+
+    @property
+    def seconds(self) -> float:
+        """Its length."""
+        return max(self.end - self.start, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedLoss:
+    """What one moment costs."""
+
+    failed: float = 0.0
+    """The expected number of writes that fail."""
+    seconds: float = 0.0
+    """The expected seconds of work of these writes."""
+
+    def __add__(self, other: ExpectedLoss) -> ExpectedLoss:
+        return ExpectedLoss(self.failed + other.failed, self.seconds + other.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitWindow:
+    """The commits of an apply that fail a writer."""
+
+    commits: int = 1
+    spacing: float = 1.0
+    """Seconds between two of them."""
+
+
+WeekOfLoss = tuple[ExpectedLoss, ...]
+"""One loss for each hour of the week."""
+
+
+def hour_of_week(seconds: float) -> int:
+    """The hour of the week of a time in seconds since the epoch."""
+    return (math.floor(seconds / HOUR) + _MONDAY) % HOURS
+
+
+def week_of_loss(writes: Iterable[PastWrite], period: Period, window: CommitWindow) -> WeekOfLoss:
+    """The expected loss for a window that opens at a random moment of each hour of the week.
+
+    An hour of the week that the period does not contain as a whole has the mean of the same hour of other days, or of
+    the whole period. The loss is additive over writes, and grows with the number and the distance of the commits.
+    """
+    failed, seconds = [0.0] * HOURS, [0.0] * HOURS
+    if window.commits > 0:
+        for write in writes:
+            _count(write, period, window, failed, seconds)
+    exposed = _exposure(period)
+    rates = zip(_rates(failed, exposed), _rates(seconds, exposed), strict=True)
+    return tuple(ExpectedLoss(*each) for each in rates)
+
+
+def _count(write: PastWrite, period: Period, window: CommitWindow, failed: list[float], seconds: list[float]) -> None:
+    """Add the moments at which a window would have failed the write, as seconds, to the hours in which they were."""
+    if not period.start <= write.end <= period.end:
+        return
+    for hour, length in _hours(max(write.end - write.seconds, period.start), write.end):
+        failed[hour] += length
+        seconds[hour] += length * write.seconds
+    later = (window.commits - 1) * min(write.seconds, max(window.spacing, 0.0))
+    hour = hour_of_week(write.end)
+    failed[hour] += later
+    seconds[hour] += later * write.seconds
+
+
+def _hours(start: float, end: float) -> Iterable[tuple[int, float]]:
+    """The hours of the week between two times, and how many seconds of each are between them."""
+    while start < end:
+        upto = min((math.floor(start / HOUR) + 1) * HOUR, end)
+        yield hour_of_week(start), upto - start
+        start = upto
+
+
+def _exposure(period: Period) -> list[float]:
+    exposed = [0.0] * HOURS
+    for hour, length in _hours(period.start, period.end):
+        exposed[hour] += length
+    return exposed
+
+
+def _rates(sums: Sequence[float], exposed: Sequence[float]) -> list[float]:
+    """The sums per second of exposure. Hours without enough of it get the mean of their hour of the day, or of all."""
+    whole = _rate(sums, exposed, range(HOURS), 0.0)
+    days = [_rate(sums, exposed, range(hour, HOURS, _DAY), whole) for hour in range(_DAY)]
+    return [_rate(sums, exposed, (hour,), days[hour % _DAY]) for hour in range(HOURS)]
+
+
+def _rate(sums: Sequence[float], exposed: Sequence[float], hours: Iterable[int], otherwise: float) -> float:
+    chosen = tuple(hours)
+    length = sum(exposed[hour] for hour in chosen)
+    enough = length >= _WHOLE or (len(chosen) == HOURS and length > 0)
+    return sum(sums[hour] for hour in chosen) / length if enough else otherwise
+
+
+def summed(weeks: Iterable[WeekOfLoss]) -> WeekOfLoss:
+    """The losses of several tables or writers together."""
+    total = (ExpectedLoss(),) * HOURS
+    for week in weeks:
+        total = tuple(one + other for one, other in zip(total, week, strict=True))
+    return total
+
+
+def quietest_hour(week: Sequence[ExpectedLoss], start: int = 0) -> int:
+    """The hour of the week with the least loss.
+
+    Of several such hours, it is one that is far from busy hours, and of those the first one from ``start`` on.
+    """
+    least = min(each.failed for each in week)
+    hours = [hour for hour in range(HOURS) if week[hour].failed <= least + _SAME]
+
+    def rank(hour: int) -> tuple[float, int]:
+        near = sum(week[(hour + away) % HOURS].failed for away in range(-_NEIGHBOURS, _NEIGHBOURS + 1))
+        return round(near, 3), (hour - start) % HOURS
+
+    return min(hours, key=rank)

@@ -1,0 +1,97 @@
+"""The tool's own words, for ``tablectl explain``: what each means, and the page that says more."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_DELTA = re.compile(r"delta-[0-9]{1,2}(?:\.[0-9]{1,2})*\Z", re.IGNORECASE)
+_DATABRICKS = re.compile(r"D([0-9]{1,3})\Z", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolTerm:
+    """One word, or a fact by its id."""
+
+    name: str
+    meaning: str
+    page: str
+    """A page of the documentation, from the root of the repository."""
+    also: tuple[str, ...] = ()
+    """Other spellings."""
+
+
+_WORDS = (
+    ToolTerm("safe", "The phase of statements that no concurrent write conflicts with.", "docs/window.md", ("free",)),
+    ToolTerm(
+        "rewrite",
+        "The phase of statements that rewrite files: concurrent UPDATE, DELETE and MERGE may fail once. "
+        "Appends continue.",
+        "docs/window.md",
+    ),
+    ToolTerm(
+        "blocking",
+        "The phase of statements that make every concurrent write fail once. Writers with a guard wait instead.",
+        "docs/window.md",
+        ("closed",),
+    ),
+    ToolTerm("full rewrite", "All data of a table is rewritten, for other partition columns.", "docs/reports.md"),
+    ToolTerm("lockout", "A client that writes the table can no longer do so after the change.", "docs/reports.md"),
+    ToolTerm(
+        "irreversible",
+        "The change upgrades the protocol or deletes history, so a rollback does not restore everything.",
+        "docs/reports.md",
+    ),
+    ToolTerm(
+        "phase",
+        "When a statement runs, and with it which writers must wait: safe, rewrite, blocking.",
+        "docs/window.md",
+    ),
+    ToolTerm(
+        "gate", "Which writes may start during an apply: all, no schema changes, appends only, none.", "docs/window.md"
+    ),
+    ToolTerm("guard", "A writer's record that it is writing. An apply waits for it.", "docs/guards.md"),
+    ToolTerm(
+        "lease", "The exclusive right of an apply to change a table, as numbered records.", "docs/object-stores.md"
+    ),
+    ToolTerm("epoch", "The number of a lease.", "docs/object-stores.md"),
+    ToolTerm("drain", "Waiting for the guards of writers that a gate stops.", "docs/window.md"),
+    ToolTerm(
+        "window", "The time in which an apply changes a table, with everything that protects writers.", "docs/window.md"
+    ),
+    ToolTerm("hook", "A command of yours before or after the window of a table.", "docs/window.md"),
+    ToolTerm("calendar", "The times at which windows may open.", "docs/window.md"),
+    ToolTerm("stamp", "Run and plan in the userMetadata of each commit that an apply makes.", "docs/window.md"),
+    ToolTerm(
+        "stale",
+        "A change whose table has neither the value before it nor the value after it: it changed since the plan. "
+        "The table is left alone.",
+        "docs/plan-file.md",
+    ),
+    ToolTerm("pending", "A change whose table still has the value before it.", "docs/plan-file.md"),
+    ToolTerm("drift", "Differences between policies and live tables.", "docs/drift-and-import.md"),
+    ToolTerm(
+        "refused", "A change that is not made. Nothing on its table changes; the plan names the fix.", "docs/reports.md"
+    ),
+    ToolTerm("finding", "A note, warning or error about a table, with a code such as P001.", "docs/README.md"),
+)
+_BY_NAME = {name: word for word in _WORDS for name in (word.name, *word.also)}
+
+
+def find_tool_term(text: str) -> ToolTerm | None:
+    """A word in any letter case, or a fact: ``delta-2.2``, ``D37``."""
+    folded = " ".join(text.lower().split())
+    if folded in _BY_NAME:
+        return _BY_NAME[folded]
+    if _DELTA.match(text):
+        section = text.lower().removeprefix("delta-")
+        return ToolTerm(f"delta-{section}", f"Section {section} of the rules of Delta Lake.", "docs/reference/delta.md")
+    if found := _DATABRICKS.match(text):
+        fact = f"D{found[1]}"
+        return ToolTerm(fact, "A documented fact about Databricks.", f"docs/reference/databricks.md#{fact}")
+    return None
+
+
+def tool_terms() -> tuple[str, ...]:
+    """All words and their other spellings."""
+    return tuple(_BY_NAME)

@@ -1,0 +1,73 @@
+"""What the statements of a planned table are expected to cost the writers that have no guard (docs/forecast.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tablectl.attributes.plan_basis import basis_of
+from tablectl.attributes.policy import Policy
+from tablectl.conflicts.past_writers import PastWriters, loss_of, past_writers
+from tablectl.conflicts.statement_phases import phase_of
+from tablectl.model.expected_loss import DAYS, LEAST_WRITES, quietest_hour
+from tablectl.model.plan import Change, Phase
+from tablectl.model.table import LiveTable
+from tablectl.model.table_loss import StatementLoss, TableLoss, failed_writes, lost_seconds
+from tablectl.model.table_options import NO_OPTIONS, TableOptions
+from tablectl.planning.change_actions import actions_for, refusals_for
+from tablectl.planning.derive_statements import DerivedTable
+from tablectl.planning.diff import diff
+from tablectl.planning.order import commits_by_statement
+
+_A_DAY = 86_400.0 - 60
+
+
+def fails_writers(policy: Policy, live: LiveTable, dialect: str, options: TableOptions = NO_OPTIONS) -> bool:
+    """Whether a statement of a table's plan fails concurrent writes, so that its expected loss matters."""
+    changes = diff(policy, live)
+    return bool(changes) and changes_fail_writers(changes, live, dialect, options)
+
+
+def changes_fail_writers(changes: Sequence[Change], live: LiveTable, dialect: str, options: TableOptions) -> bool:
+    """As ``fails_writers``, for known changes. False if they are refused anyway."""
+    if refusals_for(changes, live, dialect, options):
+        return False
+    basis = basis_of(live, options)
+    operations = (step.operation for action in actions_for(changes, basis) for step in action.steps)
+    return any(phase_of(each.commits(basis), basis, dialect).phase is not Phase.FREE for each in operations)
+
+
+def table_loss(derived: DerivedTable, live: LiveTable, dialect: str) -> TableLoss | None:
+    """The expected loss of a table's statements; ``None`` if none of them fails a write, or if its commits were not
+    read.
+    """
+    history = live.writes or live.past
+    made = commits_by_statement(derived.actions, derived.basis, dialect) if history else {}
+    failing = {each.id: made[each.id] for each in derived.statements if each.fails and each.id in made}
+    if history is None or not failing:
+        return None
+    past = past_writers(history.commits, derived.basis, dialect)
+    if past is None or past.writes < LEAST_WRITES:
+        return TableLoss(writes=past.writes if past else 0, since=_since(past), unknown=too_few(past))
+    week = loss_of(past, failing.values())
+    return TableLoss(
+        writes=past.writes,
+        since=_since(past),
+        quietest=quietest_hour(week) if past.period.seconds >= _A_DAY else None,
+        failed=failed_writes(week),
+        seconds=lost_seconds(week),
+        statements=tuple(
+            StatementLoss(statement=name, failed=failed_writes(alone), seconds=lost_seconds(alone))
+            for name, alone in ((name, loss_of(past, [commits])) for name, commits in failing.items())
+        ),
+    )
+
+
+def too_few(past: PastWriters | None) -> str:
+    """Why so few writes tell nothing."""
+    count = past.writes if past else 0
+    counted = f"{count} write{'' if count == 1 else 's'}" if count else "no writes"
+    return f"{counted} in {DAYS} days, and at least {LEAST_WRITES} are needed"
+
+
+def _since(past: PastWriters | None) -> int:
+    return round(past.period.start * 1000) if past else 0

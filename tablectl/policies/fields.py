@@ -1,0 +1,441 @@
+"""The field language of policy files and ``tablectl.yaml``: what a key takes, how it is read, and its JSON Schema.
+
+A tree of these fields describes each file: ``policy_fields`` and ``config``. ``Field.read`` reads a YAML node and
+reports all errors at once, each with its position. ``Field.schema`` describes the same field to editors. It may accept
+more than ``read`` in cases that JSON Schema cannot express.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from tablectl.policies.config_file import Keys, key_text
+from tablectl.policies.suggestions import did_you_mean, nearest, shown
+from tablectl.policies.value_reader import ValueReader
+from tablectl.policies.variables import VARIABLE
+from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar, kind_of
+
+Schema = dict[str, Any]
+
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_PASSWORD = re.compile(r"//[^/@]*:[^/@]*@")
+_DURATION = re.compile(r"(?:(?P<days>[0-9]{1,4})d)? ?(?:(?P<hours>[0-9]{1,4})h)? ?(?:(?P<minutes>[0-9]{1,5})m)?")
+_FLAG = ("true", "false")
+
+TEXT: Schema = {"type": ["string", "integer", "boolean"]}
+"""The types that count as text. YAML reads a plain 60 or true as these types."""
+WITH_VARIABLE: Schema = {"type": "string", "pattern": VARIABLE}
+
+
+@dataclass(frozen=True, slots=True)
+class FieldName:
+    """How messages name a field."""
+
+    keys: Keys
+    """The keys that lead to it."""
+    text: str = ""
+    """Its name if it is not the keys: ``a column of `clustering```."""
+    example: str = ""
+    """A valid entry, for hints; empty if the field has none."""
+
+    def __str__(self) -> str:
+        return self.text or key_text(self.keys)
+
+    @property
+    def hint(self) -> str:
+        """The example as a hint."""
+        return f"for example `{self.example}`" if self.example else ""
+
+    def of(self, one: Field) -> FieldName:
+        """The same name with the example of a field, if it has one."""
+        return replace(self, example=f"{self.keys[-1]}: {one.example}") if one.example and self.keys else self
+
+    def key(self, key: str) -> FieldName:
+        """The name of a key below this one."""
+        return FieldName((*self.keys, key))
+
+    def item(self, key: str, what: str = "") -> FieldName:
+        """The name of an item of a list or a map: its number or key, or ``what`` it is: ``a column``."""
+        return FieldName((*self.keys, key), f"{what} of {self}" if what else "", self.example)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field(ABC):
+    """What one key takes."""
+
+    description: str = ""
+    """What the key is for, in one sentence."""
+    example: str = ""
+    """A valid value, for hints."""
+    editor: Mapping[str, Any] = field(default_factory=dict)
+    """Additions to the JSON Schema, such as ``examples``."""
+
+    @property
+    @abstractmethod
+    def takes(self) -> str:
+        """The permitted values, for messages: ``text``, ``a list of columns``."""
+
+    @abstractmethod
+    def read(self, node: Node, name: FieldName, reading: ValueReader) -> Any | None:
+        """The value; ``None`` after a problem was reported."""
+
+    @abstractmethod
+    def form(self, *, variables: bool) -> Schema:
+        """The permitted values as JSON Schema. ``variables``: whether a value may contain ``${NAME}``."""
+
+    def schema(self, *, variables: bool = False) -> Schema:
+        """The field as JSON Schema 2020-12."""
+        about = {"description": self.description} if self.description else {}
+        return {**about, **self.form(variables=variables), **self.editor}
+
+    def refuse(self, node: Node, name: FieldName, reading: ValueReader, hint: str = "") -> None:
+        """Report a value of another kind. In a policy, a text can be secret: it comes from variables."""
+        given = shown(node.text) if reading.literal and isinstance(node, Scalar) and node.text else kind_of(node)
+        reading.report(node.source, f"{name} takes {self.takes}, not {given}", name.hint or hint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text(Field):
+    """A single value that ``parse`` converts."""
+
+    parse: Callable[[str], object] = str
+    """Raises ``ValueError``, whose text says what is needed. It can be empty if ``noun`` is given."""
+    noun: str = ""
+    """The value, for messages: ``a size``."""
+    kind: str = "text"
+    values: Schema = field(default_factory=lambda: dict(TEXT))
+    """The values as JSON Schema."""
+
+    @property
+    def takes(self) -> str:  # noqa: D102
+        return self.kind
+
+    def read(self, node: Node, name: FieldName, reading: ValueReader) -> Any | None:  # noqa: D102
+        name = name.of(self)
+        text = reading.text(node, str(name), f"`{name.example}`" if name.example else "", self.kind)
+        if text is None:
+            return None
+        try:
+            return self.parse(text)
+        except ValueError as error:
+            if self.noun:
+                reading.report(node.source, f"{shown(text)} is not {self.noun}", str(error) or name.hint)
+            else:
+                reading.report(node.source, f"{name} {error}, not {shown(text)}")
+            return None
+
+    def form(self, *, variables: bool) -> Schema:  # noqa: D102
+        del variables
+        return dict(self.values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word(Field):
+    """One of several words."""
+
+    words: tuple[str, ...]
+    meaning: Mapping[str, object] = field(default_factory=dict)
+    """The values that words stand for, if not themselves."""
+    later: tuple[str, ...] = ()
+    """Words that are planned but not implemented."""
+
+    @property
+    def takes(self) -> str:  # noqa: D102
+        return f"one of {', '.join(self.words)}"
+
+    def read(self, node: Node, name: FieldName, reading: ValueReader) -> Any | None:  # noqa: D102
+        name = name.of(self if self.example else replace(self, example=self.words[0]))
+        if not isinstance(node, Scalar) or node.is_null:
+            self.refuse(node, name, reading)
+            return None
+        word = reading.expand(node)
+        if word is not None and word not in self.words:
+            self.refuse_word(word, node, name, reading)
+            return None
+        return None if word is None else self.meaning.get(word, word)
+
+    def refuse_word(self, word: str, node: Scalar, name: FieldName, reading: ValueReader) -> None:
+        """Report a word that is not one of these."""
+        if word in self.later:
+            key = ".".join(name.keys)
+            reading.report(node.source, f"`{key}: {word}` is not supported yet", f"for now {name} takes {self.takes}")
+        else:
+            reading.report(node.source, f"{shown(word)} is not a value of {name}", did_you_mean(word, self.words))
+
+    def form(self, *, variables: bool) -> Schema:  # noqa: D102
+        if self.words == _FLAG and not variables:
+            return {"type": "boolean"}
+        enum = {"enum": [*self.words] if self.words != _FLAG else [True, False]}
+        return {"anyOf": [enum, dict(WITH_VARIABLE)]} if variables else enum
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOf(Field):
+    """A list, read as a tuple."""
+
+    of: Field
+    what: str = ""
+    """Its items, for messages: ``consents``."""
+    item: str = ""
+    """One of them: ``a consent``. If empty, an item is named by its number."""
+    unique: str = ""
+    """The name of an item in the error that it occurs twice; empty if it may."""
+    make: Callable[[Sequence[Any]], tuple[Any, ...]] = tuple
+
+    @property
+    def takes(self) -> str:  # noqa: D102
+        return f"a list of {self.what}" if self.what else "a list"
+
+    def read(self, node: Node, name: FieldName, reading: ValueReader) -> Any | None:  # noqa: D102
+        name = name.of(self)
+        if not isinstance(node, ListNode):
+            self.refuse(node, name, reading, "put each of its items behind a dash")
+            return None
+        items = list[Any]()
+        for number, item in enumerate(node.items, 1):
+            value = self.of.read(item, name.item(str(number), self.item), reading)
+            if self.unique and value in items:
+                reading.report(item.source, f"{self.unique} {shown(str(value))} occurs twice", "keep one of them")
+            elif value is not None:
+                items.append(value)
+        return self.make(items)
+
+    def form(self, *, variables: bool) -> Schema:  # noqa: D102
+        return {"type": "array", "items": self.of.schema(variables=variables)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapOf(Field):
+    """A map with user-defined keys."""
+
+    of: Field
+    what: str = ""
+    """Its keys and values, for messages: ``clients to versions``."""
+    item: str = ""
+    """One of its values: ``the version``. If empty, a value is named by its key."""
+    why_not: Callable[[str], str] = lambda _key: ""
+    """The error in a key; empty if the key is valid."""
+    names: Schema = field(default_factory=dict)
+    """The keys as JSON Schema. It may allow more than ``why_not``."""
+
+    @property
+    def takes(self) -> str:  # noqa: D102
+        return f"a map of {self.what}" if self.what else "a map"
+
+    def read(self, node: Node, name: FieldName, reading: ValueReader) -> Any | None:  # noqa: D102
+        name = name.of(self)
+        if not isinstance(node, MapNode):
+            self.refuse(node, name, reading, f"put its keys under {name}")
+            return None
+        read: dict[str, object] = {}
+        for entry in node.entries:
+            reason = self.why_not(entry.key)
+            if reason:
+                reading.report(entry.source, f"{name.key(entry.key)} {reason}", name.hint)
+                continue
+            what = f"{self.item} of {shown(entry.key)}" if self.item else ""
+            value = self.of.read(entry.value, replace(name.item(entry.key), text=what), reading)
+            if value is not None:
+                read[entry.key] = value
+        return read
+
+    def form(self, *, variables: bool) -> Schema:  # noqa: D102
+        names = {"propertyNames": dict(self.names)} if self.names else {}
+        return {"type": "object", **names, "additionalProperties": self.of.schema(variables=variables)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command(Field):
+    """A command: a list of arguments, or a text that is split as a shell would split it. No shell runs it."""
+
+    @property
+    def takes(self) -> str:  # noqa: D102
+        return "a command"
+
+    def read(self, node: Node, name: FieldName, reading: ValueReader) -> Any | None:  # noqa: D102
+        items: Sequence[Node] = node.items if isinstance(node, ListNode) else ()
+        words: Sequence[str] = [each.text for each in items if isinstance(each, Scalar) and not each.is_null]
+        if isinstance(node, Scalar) and not node.is_null:
+            try:
+                words = shlex.split(node.text)
+            except ValueError as error:  # an unclosed quote
+                reading.report(node.source, f"{name} is no command: {str(error).lower()}")
+                return None
+        if not words or (items and len(words) < len(items)):
+            reading.report(
+                node.source, f"{name} needs a command, not {kind_of(node)}", "for example [./pause.sh, nightly]"
+            )
+            return None
+        if not words[0] or any("\0" in word for word in words):
+            reading.report(node.source, f"{name} needs a command with a name, and without NUL")
+            return None
+        return tuple(words)
+
+    def form(self, *, variables: bool) -> Schema:  # noqa: D102
+        del variables
+        words = {"type": "array", "items": dict(TEXT), "minItems": 1}
+        return {"anyOf": [{"type": "string"}, words], "examples": [["./pause.sh", "nightly"]]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibraryOptions(Field):
+    """A map of single values with the keys of another library. Only the names of the keys are checked."""
+
+    of: Text
+    known: frozenset[str]
+    secrets: Mapping[str, str]
+    """Names that are not allowed → the environment variable to use instead. A secret in Git is leaked."""
+
+    @property
+    def takes(self) -> str:  # noqa: D102
+        return "a map"
+
+    def read(self, node: Node, name: FieldName, reading: ValueReader) -> Any | None:  # noqa: D102
+        if not isinstance(node, MapNode):
+            self.refuse(node, name, reading, f"put its keys under {name}")
+            return None
+        read: dict[str, object] = {}
+        for entry in node.entries:
+            wrong = self._why_not(entry)
+            if wrong:
+                reading.report(entry.source, f"{name.key(entry.key)} {wrong[0]}", wrong[1])
+            elif (value := self.of.read(entry.value, name.key(entry.key), reading)) is not None:
+                read[entry.key] = value
+        return read
+
+    def _why_not(self, entry: Entry) -> tuple[str, str] | None:
+        if entry.key in self.secrets:
+            return "is a secret", f"put it into the environment, as {self.secrets[entry.key]}"
+        if isinstance(entry.value, Scalar) and _PASSWORD.search(entry.value.text):
+            return "holds a password", "put it into the environment"  # the message must not contain it
+        if entry.key not in self.known:
+            hint = f"known are {', '.join(sorted(self.known))}"
+            meant = nearest(entry.key, self.known)
+            return "is not an option", f"did you mean `{meant}`? {hint}" if meant else hint
+        return None
+
+    def form(self, *, variables: bool) -> Schema:  # noqa: D102
+        known = {key: self.of.schema(variables=variables) for key in sorted(self.known - set(self.secrets))}
+        return {"type": "object", "additionalProperties": False, "properties": known}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section(Field):
+    """A map of known keys. ``make`` creates the record that holds them, with its defaults."""
+
+    keys: Mapping[str, Field]
+    make: Callable[[], Any] = dict
+    """Creates a dataclass with a field per key, or a map."""
+    required: Sequence[str] = ()
+    later: Sequence[str] = ()
+    """Keys that are planned but not implemented."""
+    only_at_the_top: Sequence[str] = ()
+    """Keys that exist at the top level of the file only."""
+    short: str = ""
+    """The key whose value can replace the whole section if it is the only key."""
+    check: Callable[[Any], str] = lambda _made: ""
+    """The error in the section as a whole, checked after its keys; empty if there is none."""
+    named: bool = False
+    """Whether messages about the whole section name its keys: for a section with few of them."""
+
+    @property
+    def takes(self) -> str:  # noqa: D102
+        return f"a map with {' and '.join(f'`{each}`' for each in self.keys)}" if self.named else "a map"
+
+    def read(self, node: Node, name: FieldName, reading: ValueReader) -> Any | None:
+        """The record, in which wrong values have their defaults."""
+        name = name.of(self)
+        if self.short and isinstance(node, Scalar) and not node.is_null:
+            node = MapNode((Entry(self.short, node.source, node),), node.source)
+        if not isinstance(node, MapNode):
+            self.refuse(node, name, reading, f"put its keys under {name}")
+            return None
+        made, values = self.make(), dict[str, object]()
+        for entry in node.entries:
+            if entry.key not in self.keys:
+                self._refuse_key(entry, name, reading)
+            elif (
+                not _is_null(entry.value) or getattr(made, entry.key, "") is not None
+            ):  # null only if it is the default
+                found = self.keys[entry.key].read(entry.value, name.key(entry.key), reading)
+                values |= {} if found is None else {entry.key: found}
+        made = {**made, **values} if isinstance(made, dict) else replace(made, **values)
+        given = {entry.key for entry in node.entries if not _is_null(entry.value)}
+        absent = [key for key in self.required if key not in given]
+        if absent:
+            reading.report(node.source, f"{name} needs {' and '.join(f'`{key}`' for key in absent)}")
+        elif wrong := self.check(made):
+            reading.report(node.source, f"{name} {wrong}")
+        return made
+
+    def _refuse_key(self, entry: Entry, name: FieldName, reading: ValueReader) -> None:
+        meant = nearest(entry.key, (*self.keys, *self.only_at_the_top)) if self.only_at_the_top else None
+        elsewhere = f"`{meant}:` goes at the top level of the file: it is one for all environments"
+        hint = elsewhere if meant in self.only_at_the_top else ""
+        reading.refuse(entry, self.later, tuple(self.keys), {}, name=".".join((*name.keys, entry.key)), hint=hint)
+
+    def form(self, *, variables: bool) -> Schema:  # noqa: D102
+        keys = {key: each.schema(variables=variables) for key, each in self.keys.items()}
+        required = {"required": [*self.required]} if self.required else {}
+        whole: Schema = {"type": "object", "additionalProperties": False, **required, "properties": keys}
+        return {"anyOf": [self.keys[self.short].form(variables=variables), whole]} if self.short else whole
+
+
+def _is_null(node: Node) -> bool:
+    return isinstance(node, Scalar) and node.is_null
+
+
+def flag(description: str = "") -> Word:
+    """``true`` or ``false``, read as a boolean."""
+    return Word(words=_FLAG, meaning={"true": True, "false": False}, description=description)
+
+
+def whole(least: int, most: int, description: str = "") -> Text:
+    """A whole number within inclusive bounds."""
+
+    def parse(given: str) -> int:
+        if _WHOLE.fullmatch(given) is None:
+            raise ValueError("needs a whole number")
+        number = int(given[:20])  # more digits exceed every bound
+        if number < least:
+            raise ValueError(f"needs at least {least}")
+        if number > most:
+            raise ValueError(f"needs at most {most}")
+        return number
+
+    values: Schema = {"type": "integer", "minimum": least, "maximum": most}
+    return Text(parse=parse, kind="a whole number", values=values, description=description)
+
+
+def duration(most: timedelta, description: str = "") -> Text:
+    """A duration in days, hours and minutes: ``2h30m``."""
+
+    def parse(given: str) -> timedelta:
+        found = _DURATION.fullmatch(given)
+        if found is None or not given:
+            raise ValueError("needs a duration, such as 2h30m or 1d")
+        length = timedelta(**{unit: int(number) for unit, number in found.groupdict().items() if number})
+        if not length:
+            raise ValueError("needs a duration longer than nothing")
+        if length > most:
+            raise ValueError(f"needs a duration of at most {most.days}d")
+        return length
+
+    values: Schema = {"type": "string", "examples": ["2h30m", "1d"]}
+    return Text(parse=parse, kind="a duration", values=values, description=description)
+
+
+def environment_variables(section: Section, keys: Keys = ()) -> Iterator[tuple[str, Keys]]:
+    """The environment variables that set single values, with the keys that each sets."""
+    for key, each in section.keys.items():
+        match each:
+            case Section():
+                yield from environment_variables(each, (*keys, key))
+            case Text() | Word():
+                yield "_".join(("TABLECTL", *keys, key)).upper(), (*keys, key)

@@ -1,0 +1,337 @@
+"""The fields of a policy: its attributes, its options, tags and location, in the language of ``fields``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+from tablectl.attributes.policy import VALUE_TYPES
+from tablectl.attributes.value_types import FieldType, ValueType
+from tablectl.delta.names import column_text, fold_column, parse_column
+from tablectl.model.table_options import CONSENTS, TableOptions, parse_size
+from tablectl.policies.fields import (
+    TEXT,
+    WITH_VARIABLE,
+    Field,
+    FieldName,
+    ListOf,
+    MapOf,
+    Schema,
+    Section,
+    Text,
+    Word,
+)
+from tablectl.policies.identifiers import read_column, read_location
+from tablectl.policies.property_values import PropertiesField
+from tablectl.policies.suggestions import did_you_mean, shown
+from tablectl.policies.value_reader import GivenValue, ValueReader
+from tablectl.policies.variables import VARIABLE
+from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar, SourceFile
+
+_FEATURE = re.compile(r"[A-Za-z][A-Za-z0-9-]*\Z")
+_CLIENT = re.compile(r"[a-z][a-z0-9_-]*\Z")
+_VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){0,3}\Z")
+_TAG = r"[A-Za-z0-9_./-]+"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnsField(Field):
+    """A list of columns, or one of several words. Read as a tuple of column names in their shortest spelling."""
+
+    name: str
+    words: Word | None
+    most: int | None
+    top_level: bool
+    """Whether columns cannot be fields of a struct."""
+
+    @property
+    def takes(self) -> str:  # noqa: D102
+        words = self.words.words if self.words else ()
+        return " or ".join(("a list of columns", *(f"`{word}`" for word in words)))
+
+    def read(self, node: Node, name: FieldName, reading: ValueReader) -> Any | None:  # noqa: D102
+        name = name.of(self)
+        match node:
+            case ListNode():
+                return self._columns(node, name, reading)
+            case Scalar() if self.words:
+                return self._word(node, self.words, name, reading)
+            case _:
+                self.refuse(node, name, reading)
+                return None
+
+    def _word(self, scalar: Scalar, words: Word, name: FieldName, reading: ValueReader) -> str | None:
+        text = reading.expand(scalar)
+        if text is None or text in words.words:
+            return text
+        if text in words.later:
+            hint = f"for now {name} takes {self.takes}"
+            reading.report(scalar.source, f"`{self.name}: {text}` is not supported yet", hint)
+        elif scalar.tag == "str" and text.casefold() not in words.words:
+            short = len(text) <= 60 and text.isprintable()
+            hint = f"did you mean [{text}]?" if short else name.hint
+            reading.report(scalar.source, f"{name} takes {self.takes}, and {shown(text)} is neither", hint)
+        else:
+            words.refuse_word(text, scalar, name, reading)
+        return None
+
+    def _columns(self, node: ListNode, name: FieldName, reading: ValueReader) -> tuple[str, ...] | None:
+        columns = [self._column(item, name, reading) for item in node.items]
+        known = tuple((text, item.source) for text, item in zip(columns, node.items, strict=True) if text is not None)
+        if not columns:
+            none = f"`{self.name}: {self.words.words[0]}` declares that there are none" if self.words else ""
+            reading.report(node.source, f"{name} lists no column", none or "name a column")
+            return None
+        if len(columns) > (self.most or len(columns)):
+            reading.report(node.source, f"{name} takes at most {self.most} columns, and here are {len(columns)}")
+            return None
+        fine = self._check(known, name, reading) and len(known) == len(columns)
+        return tuple(text for text, _ in known) if fine else None
+
+    def _column(self, item: Node, name: FieldName, reading: ValueReader) -> str | None:
+        scalar = reading.scalar(item, f"a column of {name}", f"`{name.example}`")
+        if scalar is None:
+            return None
+        return reading.name(scalar.text, scalar.source, partial(read_column, variables=reading.variables))
+
+    def _check(self, columns: tuple[tuple[str, SourceFile], ...], name: FieldName, reading: ValueReader) -> bool:
+        fine, seen = True, set()
+        for text, source in columns:
+            path = parse_column(text)
+            if fold_column(path) in seen:
+                reading.report(source, f"the column {column_text(path)} occurs twice in {name}")
+                fine = False
+            seen.add(fold_column(path))
+            if len(path) > 1 and self.top_level:
+                hint = 'a column with a dot in its name goes in backticks: "`a.b`"'
+                reading.report(source, f"{name} takes top-level columns, and {shown(text)} is a field in one", hint)
+                fine = False
+        return fine
+
+    def form(self, *, variables: bool) -> Schema:  # noqa: D102
+        most = {"maxItems": self.most} if self.most else {}
+        listed: Schema = {
+            "type": "array",
+            "items": {**TEXT, "minLength": 1},
+            "minItems": 1,
+            **most,
+            "uniqueItems": True,
+            "examples": [["customer_id", "order_date"]],
+        }
+        words = [{"enum": [*self.words.words]}] if self.words else []
+        return {"anyOf": [listed, *words, *([dict(WITH_VARIABLE)] if variables else [])]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocationField(Field):
+    """The location of a table."""
+
+    @property
+    def takes(self) -> str:  # noqa: D102
+        return "text"
+
+    def read(self, node: Node, name: FieldName, reading: ValueReader) -> Any | None:  # noqa: D102
+        name = name.of(self)
+        scalar = reading.scalar(node, str(name), f"`{name.example}`")
+        if scalar is None:
+            return None
+        return reading.name(scalar.text, scalar.source, partial(read_location, variables=reading.variables))
+
+    def form(self, *, variables: bool) -> Schema:  # noqa: D102
+        del variables
+        return {"type": "string", "pattern": rf"^(/|[A-Za-z][A-Za-z0-9+.-]*:/|.*{VARIABLE})"}
+
+
+def field_of(value_type: ValueType) -> Field:
+    """The field of an attribute."""
+    name, about = value_type.name, value_type.description
+    example = value_type.example.strip("`").removeprefix(f"{name}: ")
+    word = Word(words=value_type.words, later=value_type.later_words, description=about, example=example)
+    if value_type.keyed:
+        return PropertiesField(description=about, example=example)
+    if value_type.fields:
+        keys = {each.name: _text_of(each) for each in value_type.fields}
+        return Section(keys=keys, named=True, description=about, example=example)
+    if value_type.columns:
+        return ColumnsField(
+            name=name,
+            words=word if value_type.words else None,
+            most=value_type.most_columns,
+            top_level=value_type.top_level,
+            description=about,
+            example=example,
+        )
+    return word
+
+
+def _text_of(inner: FieldType) -> Text:
+    def parse(text: str) -> str:
+        why = inner.why_not(text)
+        if why:
+            raise ValueError(why)
+        return text
+
+    return Text(
+        parse=parse,
+        description=inner.description,
+        example=inner.example,
+        editor={"examples": [*inner.words, inner.example]},
+    )
+
+
+def _is(pattern: re.Pattern[str]) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if pattern.match(text) is None:
+            raise ValueError
+        return text
+
+    return parse
+
+
+def _consent(text: str) -> str:
+    if text not in CONSENTS:
+        raise ValueError(did_you_mean(text, CONSENTS))
+    return text
+
+
+def _tag(text: str) -> str:
+    if re.fullmatch(_TAG, text) is None:
+        raise ValueError("a tag is made of letters, digits, _ . / and -")
+    return text
+
+
+def _once(items: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys(items))
+
+
+ATTRIBUTE_FIELDS: Mapping[str, Field] = MappingProxyType(
+    {name: field_of(value_type) for name, value_type in VALUE_TYPES.items()}
+)
+"""The fields of the attributes, in the order of plans."""
+
+OPTIONS: Mapping[str, Field] = MappingProxyType(
+    {
+        "rewrite": Word(
+            words=("allowed", "refused"),
+            description="Whether all data of the table may be rewritten, as a change of its partitioning requires.",
+        ),
+        "max_bytes": Text(
+            parse=lambda text: str(parse_size(text)),
+            noun="a size",
+            values={"type": ["string", "integer"], "examples": ["500 GB"]},
+            description="A table with more data than this is not rewritten.",
+            example="500 GB",
+        ),
+        "optimize": Word(
+            words=("never", "incremental", "full"),
+            description="What is clustered when the clustering columns change: nothing, new data (OPTIMIZE), or all "
+            "(OPTIMIZE FULL).",
+        ),
+        "truncate_history": Word(
+            words=("true", "false"),
+            description="Whether `deletion_vectors: dropped` gives up history so that nothing of the feature stays "
+            "behind: two applies, at least 24 hours apart.",
+        ),
+        "allowed_features": ListOf(
+            of=Text(parse=_is(_FEATURE), noun="a table feature", values={"type": "string"}),
+            what="table features",
+            item="a feature",
+            make=_once,
+            description="The protocol features that a change may add; one that adds another is refused.",
+            example="[appendOnly, invariants, deletionVectors]",
+            editor={"examples": [["deletionVectors", "clustering"]]},
+        ),
+        "allow": ListOf(
+            of=Text(parse=_consent, noun="a consent of `allow`", values={"enum": [*CONSENTS]}),
+            what="consents",
+            item="a consent",
+            make=lambda items: tuple(sorted(set(items))),
+            description="What may happen to writers for good: `lockout`, a change locks out every writer of the table; "
+            "`partition_writers`, writers that name the partition columns fail after a change of them.",
+            example=f"[{CONSENTS[0]}]",
+            editor={"examples": [["lockout"]]},
+        ),
+        "clients": MapOf(
+            of=Text(parse=_is(_VERSION), noun="a version", values={"type": "string"}),
+            what="clients to versions",
+            item="the version",
+            why_not=lambda key: "" if _CLIENT.match(key) else "is not a client",
+            description="Clients that must be able to go on, with their versions; a change that locks one out is "
+            "refused.",
+            example='{spark: "4.0"}',
+            editor={"examples": [{"spark": "4.0", "deltalake": "1.6", "trino": "450"}]},
+        ),
+    }
+)
+"""The options: keys other than attributes, in the order of explanations."""
+
+TAGS = ListOf(
+    of=Text(
+        parse=_tag,
+        noun="a tag",
+        values={"type": ["string", "integer", "boolean"], "pattern": rf"^({_TAG}|.*{VARIABLE}.*)$"},
+    ),
+    item="a tag",
+    unique="the tag",
+    description="Words that `--tag` selects tables by.",
+    example="[streaming]",
+    editor={"uniqueItems": True, "examples": [["streaming"]]},
+)
+LOCATION = LocationField(
+    description="Where a catalog table lies, so that it can be read without the catalog.",
+    example="s3://lake/sales/orders",
+    editor={"examples": ["s3://lake/sales/orders"]},
+)
+INHERITED: Mapping[str, Field] = MappingProxyType({**ATTRIBUTE_FIELDS, **OPTIONS, "tags": TAGS})
+"""The fields of ``defaults`` and of a pattern."""
+OF_A_TABLE: Mapping[str, Field] = MappingProxyType({**INHERITED, "location": LOCATION})
+
+
+def read_field(entry: Entry, reading: ValueReader) -> dict[str, GivenValue]:
+    """The values of one entry of a policy, by its key or, for a map, ``<key>.<key in the map>``."""
+    if entry.key in ATTRIBUTE_FIELDS:
+        return _read_attribute(entry, reading)
+    about = (
+        reading if entry.key == "location" else reading.about(entry.key, entry.value)
+    )  # names hide variables themselves
+    value = OF_A_TABLE[entry.key].read(entry.value, FieldName((entry.key,)), about)
+    return _flat(entry, value, GivenValue)
+
+
+def _read_attribute(entry: Entry, reading: ValueReader) -> dict[str, GivenValue]:
+    field = ATTRIBUTE_FIELDS[entry.key]
+    if not isinstance(field, PropertiesField):  # each property has a reader of its own
+        reading = reading.of_value(entry.key, "", entry.value)
+    if isinstance(entry.value, Scalar) and entry.value.is_null:
+        hint = f"leave it out: absent means not managed; `unmanaged: [{entry.key}]` cancels an inherited value"
+        reading.report(entry.source, f"`{entry.key}` has no value", hint)
+        return {}
+    return _flat(entry, field.read(entry.value, FieldName((entry.key,)), reading), reading.given)
+
+
+def _flat(entry: Entry, value: Any, given: Callable[[Any, SourceFile], GivenValue]) -> dict[str, GivenValue]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        return {entry.key: given(value, entry.source)}
+    assert isinstance(entry.value, MapNode)
+    sources = {each.key: each.source for each in entry.value.entries}
+    return {
+        f"{entry.key}.{key}": each if isinstance(each, GivenValue) else given(each, sources[key])
+        for key, each in value.items()
+    }
+
+
+def options_of(effective: Mapping[str, GivenValue]) -> TableOptions:
+    """Builds the options from the effective declarations."""
+    given: dict[str, Any] = {name: effective[name].value for name in OPTIONS if name in effective}
+    if "max_bytes" in given:
+        given["max_bytes"] = int(given["max_bytes"])
+    if "truncate_history" in given:
+        given["truncate_history"] = given["truncate_history"] == "true"
+    clients = {key.partition(".")[2]: str(effective[key].value) for key in effective if key.startswith("clients.")}
+    return TableOptions(**given, clients=tuple(sorted(clients.items())))

@@ -1,0 +1,115 @@
+"""The field ``properties``. Checks each key against Delta's list and each value against the key's type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tablectl.attributes.policy import declarable_keys, why_refused
+from tablectl.delta.dialects import DIALECTS
+from tablectl.delta.properties import canonical_key, find_anywhere, find_known
+from tablectl.policies.fields import TEXT, Field, FieldName, Schema
+from tablectl.policies.identifiers import why_unusable
+from tablectl.policies.suggestions import cut, nearest, shown
+from tablectl.policies.value_reader import GivenValue, ValueReader
+from tablectl.policies.yaml_nodes import Entry, MapNode, Node, Scalar
+
+_EXAMPLE = "`owner.team: payments`, or `null` to unset it"
+_VALUE: Schema = {"type": [*TEXT["type"], "null"]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PropertiesField(Field):
+    """A map of property keys to texts, or to null."""
+
+    @property
+    def takes(self) -> str:  # noqa: D102
+        return "a map of keys to texts"
+
+    def read(self, node: Node, name: FieldName, reading: ValueReader) -> Any | None:
+        """The properties, each with its position."""
+        if isinstance(node, MapNode):
+            return read_properties(node, reading)
+        self.refuse(node, name.of(self), reading)
+        return None
+
+    def form(self, *, variables: bool) -> Schema:  # noqa: D102
+        del variables
+        declarable = sorted({key for dialect in DIALECTS for key in declarable_keys(dialect.name)})
+        return {
+            "type": "object",
+            "properties": {key: _key_schema(key) for key in declarable},
+            "additionalProperties": dict(_VALUE),
+            "examples": [{"delta.checkpointRetentionDuration": "interval 60 days", "owner.team": "payments"}],
+        }
+
+
+def _key_schema(key: str) -> Schema:
+    dialects = [each.name for each in DIALECTS if find_known(key, each.name)]
+    only = f" Only in the {dialects[0]} dialect." if len(dialects) == 1 else ""
+    known = find_anywhere(key)
+    return {**_VALUE, "description": f"{known.description if known else ''}{only}"}
+
+
+def read_properties(node: MapNode, reading: ValueReader) -> dict[str, GivenValue]:
+    """The properties by their canonical keys. ``None`` means that the key is to be unset.
+
+    Keys and values are not changed, except for variables in values.
+    """
+    given: dict[str, GivenValue] = {}
+    for entry in node.entries:
+        if not _check_key(entry, reading):
+            continue
+        key = canonical_key(entry.key, reading.dialect)
+        if key in given:
+            message = f"{shown(entry.key)} is declared twice: first on line {given[key].source.line}"
+            reading.report(entry.source, message, "Delta folds the case of its own keys: keep one")
+            continue
+        value = _read_value(entry, key, reading.of_value("properties", key, entry.value))
+        if value is not None:
+            given[key] = value
+    return given
+
+
+def refused_hint(key: str, hint: str, dialect: str) -> str:
+    """The hint for a refused key: the catalogue's own hint, otherwise the most similar known key."""
+    if hint or not key.lower().startswith("delta."):
+        return hint
+    near = nearest(key, declarable_keys(dialect))
+    return f"did you mean `{near}`?" if near else "check its spelling in Delta's documentation of table properties"
+
+
+def _check_key(entry: Entry, reading: ValueReader) -> bool:
+    refused = why_refused(entry.key, reading.dialect)
+    if refused is not None:
+        reason, hint = refused
+        hint = refused_hint(entry.key, hint, reading.dialect) if reading.hints else hint
+        named = shown(entry.key) + reason.removeprefix(entry.key) if reason.startswith(f"{entry.key} ") else reason
+        reading.report(entry.source, named, hint)
+        return False
+    unusable = why_unusable(entry.key)
+    if unusable:
+        reading.report(entry.source, f"{shown(entry.key)} cannot be a property key: {unusable}")
+    return not unusable
+
+
+def _read_value(entry: Entry, key: str, reading: ValueReader) -> GivenValue | None:
+    node = entry.value
+    if isinstance(node, Scalar) and node.is_null:
+        return reading.given(None, entry.source)
+    if isinstance(node, MapNode):
+        inner = node.entries[0].key if node.entries else "team"
+        hint = f"write whole keys, such as {shown(f'{entry.key}.{inner}')}"
+        reading.report(node.source, f"the property {shown(entry.key)} takes text or null, not a map", hint)
+        return None
+    text = reading.text(node, f"the property {shown(entry.key)}", _EXAMPLE)
+    if text is None:
+        return None
+    known = find_known(key, reading.dialect)
+    if known is not None and key.lower().startswith("delta."):
+        try:
+            known.parse(text)
+        except ValueError as error:
+            reading.report(node.source, f"{shown(text)} is not a value of {key}: it {cut(str(error))}")
+            return None
+    return reading.given(text, entry.source)

@@ -1,0 +1,84 @@
+"""What jobs cost each other, by replaying their past writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tablectl.advice.conflict_loss import Layout, conflict_loss
+from tablectl.advice.jobs import Jobs, find_jobs
+from tablectl.conflicts.context import ConflictContext
+from tablectl.delta.protocol import Client
+from tablectl.log.commit_files import read_past_commits
+from tablectl.storage.object_stores import StoreOptions
+from tests.advice.job_log import MINUTE, SECOND, JobLog
+
+SPARK = ConflictContext(client=Client("delta-spark", (4, 4, 0)))
+
+
+def jobs_of(log: JobLog) -> Jobs:
+    found = find_jobs(read_past_commits(str(log.path), 30, list_files=False, options=StoreOptions()).commits)
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def busy(tmp_path: Path) -> JobLog:
+    """Four jobs, each with a region of its own, that never rest."""
+    log = JobLog(tmp_path / "t")
+    log.regions(rounds=10)
+    return log
+
+
+def test_writers_of_their_own_regions_are_jobs_of_their_own(busy: JobLog) -> None:
+    found = jobs_of(busy)
+    assert [len(job.writes) for job in found.jobs] == [10, 10, 10, 10]
+    assert found.jobs[0].name == "UPDATE by region, id (Delta Spark 4.4.0), 1 of 4"
+
+
+def test_jobs_that_never_rest_fail_each_other_on_a_table_without_partitions(busy: JobLog) -> None:
+    loss = conflict_loss(jobs_of(busy), Layout(), SPARK)
+    assert loss.conflicting
+    assert loss.failed > 1000
+    assert not any(pair.failing == pair.committing for pair in loss.pairs), "a job waits for itself"
+
+
+def test_partitions_by_the_column_of_their_conditions_end_all_conflicts(busy: JobLog) -> None:
+    jobs = jobs_of(busy)
+    assert conflict_loss(jobs, Layout.assumed_by("region", jobs), SPARK).seconds == 0
+    assert conflict_loss(jobs, Layout.assumed_by("id", jobs), SPARK).seconds > 0, "no job restricts it to a value"
+
+
+def test_a_job_that_runs_twice_at_once_conflicts_with_itself(tmp_path: Path) -> None:
+    log = JobLog(tmp_path / "t")
+    for _ in range(10):
+        log.wait(10 * SECOND)
+        log.write("MERGE", "(s.id#1 = id#2)", took=8 * SECOND)
+        log.write("MERGE", "(s.id#1 = id#2)", took=8 * SECOND, read=log.write("WRITE", blind=True) - 2)
+    loss = conflict_loss(jobs_of(log), Layout(), SPARK)
+    assert any(pair.failing == pair.committing for pair in loss.pairs)
+
+
+def test_blind_appends_conflict_with_readers_only_under_serializable(tmp_path: Path) -> None:
+    log = JobLog(tmp_path / "t")
+    for _ in range(20):
+        log.wait(MINUTE)
+        log.write("WRITE", took=SECOND, blind=True)
+        log.wait(MINUTE)
+        log.write("MERGE", "(s.id#1 = id#2)", took=MINUTE)
+    jobs = jobs_of(log)
+    assert conflict_loss(jobs, Layout(), SPARK).seconds > 0
+    relaxed = SPARK.with_property("delta.isolationLevel", "WriteSerializable")
+    assert conflict_loss(jobs, Layout(), relaxed).seconds == 0
+
+
+def test_jobs_of_different_hours_do_not_meet(tmp_path: Path) -> None:
+    log = JobLog(tmp_path / "t")
+    for day in range(20):
+        log.now = 1_793_577_600_000 + day * 86_400_000 + 2 * 3_600_000
+        log.write("MERGE", "(s.id#1 = id#2)", took=30 * MINUTE)
+        log.wait(8 * 3_600_000)
+        log.write("DELETE", "(id#2 < 3)", took=30 * MINUTE)
+    loss = conflict_loss(jobs_of(log), Layout(), SPARK)
+    assert (loss.conflicting, loss.seconds) == (True, 0)

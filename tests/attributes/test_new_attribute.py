@@ -1,0 +1,152 @@
+"""A new attribute is one file and one entry in a list: a copy of tablectl with such an attribute treats it like the
+others.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tablectl
+
+_FILE = '''"""``append_only``: whether commits may remove rows."""
+
+from tablectl.attributes.base import Action, Attribute, Step, WordAttribute, is_true, put_back
+from tablectl.attributes.value_types import ValueType
+from tablectl.delta import keys
+from tablectl.model.operations import SetProperties
+
+
+class AppendOnly(WordAttribute):
+    """The attribute."""
+
+    name = "append_only"
+    value_type = ValueType(
+        name=name, description="Whether only appends commit.", words=("yes", "no"), later_words=("auto",)
+    )
+    keys = (keys.APPEND_ONLY,)
+    contradictions = (("yes", "deletion_vectors", "purged"),)
+
+    def read(self, live, key):
+        return "yes" if is_true(live.property(keys.APPEND_ONLY)) else "no"
+
+    def act(self, change, basis):
+        text = "true" if change.after == "yes" else "false"
+        operation = SetProperties(((keys.APPEND_ONLY, text),))
+        return Action(change, (Step(operation, undo=put_back(keys.APPEND_ONLY, basis)),))
+
+    def planned(self, declared):
+        return {keys.APPEND_ONLY: "true" if declared == "yes" else "false"}
+'''
+_SCRIPT = """
+import json, pathlib, sys
+from tablectl.attributes.plan_basis import basis_of
+from tablectl.attributes.policy import planned_properties
+from tablectl.model.errors import InputError
+from tablectl.planning.explain_property import explain_property
+from tablectl.planning.import_table import policy_of_table
+from tablectl.planning.plan_table import plan_table
+from tablectl.policies.effective_policy import explain
+from tablectl.policies.policy_document import load_specs
+from tablectl.policies.schemas import policy_schema
+from tests.planning.conftest import _live
+
+def problems(entry):
+    path = pathlib.Path("wrong.yaml")
+    path.write_text("version: 1\\ntables:\\n  lake.s.t:\\n" + entry)
+    try:
+        load_specs([path], variables={}, environ={})
+    except InputError as error:
+        return [each.message for each in error.problems]
+    return []
+
+path = pathlib.Path("policies.yaml")
+path.write_text("version: 1\\ntables:\\n  lake.s.t:\\n    append_only: yes\\n".replace("yes", '"yes"'))
+specs = load_specs([path], variables={}, environ={})
+(spec,) = specs.tables
+plan = plan_table(spec.policy, _live(), "oss")
+about = explain_property("delta.APPENDONLY", "oss")
+entry = policy_of_table(_live(properties={"delta.appendOnly": "true"}), "oss")
+print(json.dumps({
+    "sql": [each.sql for each in plan.statements],
+    "undo": list(plan.undo),
+    "phase": plan.statements[0].phase,
+    "stored": basis_of(_live(properties={"delta.appendOnly": "Some Text"})).stored_text("delta.appendOnly"),
+    "explained": [each.key for each in explain(specs, "lake.s.t").resolved],
+    "property": [about.attribute, about.description, list(about.codes)],
+    "imported": [list(each) for each in entry.declared],
+    "planned": planned_properties(spec.policy),
+    "schema": policy_schema()["$defs"]["append_only"],
+    "in_properties": problems("    properties: {delta.appendOnly: true}\\n"),
+    "later": problems("    append_only: auto\\n"),
+    "misspelt": problems("    append_only: yess\\n"),
+    "at_the_table": problems("    delta.appendOnly: true\\n"),
+    "contradiction": problems("    append_only: \\"yes\\"\\n    deletion_vectors: purged\\n"),
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def facts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The answers of a copy of tablectl that has one more attribute."""
+    root = tmp_path_factory.mktemp("copy")
+    source = Path(tablectl.__file__).parent
+    shutil.copytree(source, root / "tablectl", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(source.parent / "tests", root / "tests", ignore=shutil.ignore_patterns("__pycache__", "golden"))
+    (root / "tablectl" / "attributes" / "append_only.py").write_text(_FILE)
+    listed = root / "tablectl" / "attributes" / "policy.py"
+    text = listed.read_text()
+    text = text.replace("    Properties(),\n", "    AppendOnly(),\n    Properties(),\n")
+    text = text.replace(
+        "from tablectl.attributes.base",
+        "from tablectl.attributes.append_only import AppendOnly\nfrom tablectl.attributes.base",
+        1,
+    )
+    listed.write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_it_is_planned_and_undone(facts: dict[str, Any]) -> None:
+    assert facts["sql"] == ["ALTER TABLE `lake`.`s`.`t`\nSET TBLPROPERTIES ('delta.appendOnly' = 'true')"]
+    assert facts["undo"] == ["ALTER TABLE `lake`.`s`.`t`\nUNSET TBLPROPERTIES IF EXISTS ('delta.appendOnly')"]
+    assert facts["phase"] == "closed"
+    assert facts["stored"] == "Some Text"
+
+
+def test_it_is_explained_and_imported(facts: dict[str, Any]) -> None:
+    assert facts["explained"] == ["append_only"]
+    assert facts["property"] == ["append_only", "Whether only appends commit.", ["L011"]]
+    assert ["append_only", "", "yes"] in facts["imported"]
+    assert not any(each[0] == "properties" for each in facts["imported"])
+    assert facts["planned"] == {"delta.appendonly": "true"}
+
+
+def test_editors_know_it(facts: dict[str, Any]) -> None:
+    assert facts["schema"]["description"] == "Whether only appends commit."
+    assert facts["schema"]["anyOf"][0] == {"enum": ["yes", "no"]}
+
+
+def test_wrong_declarations_get_the_usual_errors(facts: dict[str, Any]) -> None:
+    assert facts["in_properties"] == ['"delta.appendOnly" has an attribute of its own']
+    assert facts["at_the_table"] == ['"delta.appendOnly" is not allowed here']
+    assert facts["later"] == ["`append_only: auto` is not supported yet"]
+    assert facts["misspelt"] == ['"yess" is not a value of `append_only`']
+    (contradiction,) = facts["contradiction"]
+    assert contradiction.startswith("`append_only: yes` and `deletion_vectors: purged` exclude each other")

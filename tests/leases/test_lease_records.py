@@ -1,0 +1,304 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from tablectl.leases.lease_records import (
+    KEEP,
+    Gate,
+    LeaseRecord,
+    RunningStatement,
+    dump_record,
+    parse_record,
+    prune,
+    put,
+    record_at,
+    record_name,
+    tail,
+)
+from tablectl.leases.owner import Owner
+from tablectl.model.errors import WindowError
+from tests.leases.lease_fakes import Fault, MemoryRecords
+
+ANN = Owner(who="ann", host="laptop", pid=7, ci="", tool="0.1.0")
+TEN = datetime(2026, 8, 22, 10, tzinfo=UTC)
+
+
+def record(seq: int, ident: str = "x") -> LeaseRecord:
+    return LeaseRecord(
+        seq=seq,
+        epoch=1,
+        id=f"{ident}-{seq}",
+        owner=ANN,
+        run="r1",
+        digest="d1",
+        kind="renew",
+        gate=Gate.NO_SCHEMA,
+        ttl=60,
+        owed=("resume orders_job",),
+        reason="",
+        since=TEN,
+        at=TEN,
+    )
+
+
+def test_an_empty_log_has_no_tail() -> None:
+    assert tail(MemoryRecords()) is None
+
+
+def test_the_tail_is_the_highest_number() -> None:
+    store = MemoryRecords()
+    for seq in (9, 10, 11):
+        assert put(store, record(seq), None)
+    assert tail(store) == record(11)
+
+
+def test_a_record_is_json_that_people_can_read() -> None:
+    store = MemoryRecords()
+    put(store, record(3), None)
+    assert json.loads(store.kept["lease/00000000000000000003.json"]) == {
+        "seq": 3,
+        "epoch": 1,
+        "id": "x-3",
+        "owner": {"who": "ann", "host": "laptop", "pid": 7, "ci": "", "tool": "0.1.0"},
+        "run": "r1",
+        "digest": "d1",
+        "kind": "renew",
+        "gate": "no-schema",
+        "ttl": 60.0,
+        "owed": ["resume orders_job"],
+        "reason": "",
+        "since": "2026-08-22T10:00:00Z",
+        "at": "2026-08-22T10:00:00Z",
+        "format": 1,
+        "running": None,
+        "compared": None,
+        "dead_guards": [],
+    }
+
+
+def test_a_number_is_used_once() -> None:
+    store = MemoryRecords()
+    assert put(store, record(1, "ann"), None)
+    assert not put(store, record(1, "ben"), None)
+    assert tail(store) == record(1, "ann")
+
+
+@pytest.mark.parametrize("fault", [Fault.RETRIED, Fault.LOST_ANSWER])
+def test_our_own_id_tells_that_a_put_had_happened(fault: Fault) -> None:
+    store = MemoryRecords()
+    store.faults.append(fault)
+    assert put(store, record(1), None)
+
+
+def test_a_put_that_raised_over_the_record_of_another_lost() -> None:
+    store = MemoryRecords()
+    put(store, record(1, "ben"), None)
+    store.faults.append(Fault.LOST_ANSWER)
+    assert not put(store, record(1, "ann"), None)
+
+
+def test_a_put_that_did_not_happen_raises() -> None:
+    store = MemoryRecords()
+    store.faults.append(Fault.REFUSED)
+    with pytest.raises(WindowError, match="refused"):
+        put(store, record(1), None)
+
+
+def changed(**fields: object) -> bytes:
+    """The stored form of record 1 with other fields."""
+    return json.dumps(json.loads(dump_record(record(1))) | fields).encode()
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"epoch": "1"}, "epoch: it is not a whole number"),
+        ({"epoch": True}, "epoch: it is not a whole number"),
+        ({"epoch": 10**19}, "epoch: 1"),
+        ({"format": 2}, "format: 2 is of a later version"),
+        ({"ttl": float("inf")}, "ttl: "),
+        ({"ttl": float("nan")}, "ttl: "),
+        ({"ttl": 86_400}, "ttl: 86400.0 is impossible"),
+        ({"seq": 2}, "it says that it is number 2"),
+        ({"since": "0001-01-01T00:00:00+14:00"}, "since: "),
+        ({"at": "9999-12-31T23:59:59-14:00"}, "at: "),
+        ({"since": "2026-08-22T10:00:00"}, "since: "),
+        ({"owed": ["x" * 30_000]}, "owed: "),
+        ({"reason": "x" * 5_000}, "reason: "),
+        ({"kind": "RM -RF"}, "kind: "),
+        ({"owner": "ann"}, "owner: it is not an object"),
+        ({"dead_guards": ["../x"]}, "dead_guards: "),
+        ({"running": {"engine": "spark", "tag": "t", "until": 10**9}}, "until: "),
+        ({"running": {"engine": "", "tag": "t", "until": 1}}, "engine: "),
+    ],
+)
+def test_a_hostile_record_is_a_closed_gate_of_somebody_unknown(change: dict[str, object], why: str) -> None:
+    """Both sides wait for it as for any holder, and it dies like any holder."""
+    store = MemoryRecords()
+    store.kept[record_name(1)] = changed(**change)
+    last = tail(store)
+    assert last is not None
+    assert (last.seq, last.kind, last.gate, last.held, last.ttl) == (1, "unreadable", Gate.CLOSED, True, 60)
+    assert why in last.reason
+    assert "unknown" in str(last)
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"null", b"\xff", b"[" * 100_000])
+def test_so_is_what_is_no_record_at_all(data: bytes) -> None:
+    store = MemoryRecords()
+    store.kept[record_name(1)] = data
+    found = record_at(store, 1)
+    assert found is not None
+    assert found.kind == "unreadable"
+
+
+def test_a_damaged_tail_does_not_lose_what_its_run_left_behind() -> None:
+    """A power cut leaves the newest record empty; the jobs that its run has paused are still paused."""
+    store = MemoryRecords()
+    running = RunningStatement("spark-1", "tablectl-r1", 900)
+    put(store, replace(record(1), epoch=7, running=running, compared=4), None)
+    store.kept[record_name(2)] = b""
+    last = tail(store)
+    assert last is not None
+    assert (last.seq, last.epoch, last.owed) == (2, 7, ("resume orders_job",))
+    assert (last.running, last.compared) == (running, 4)
+
+
+def test_a_field_that_a_later_version_adds_is_ignored() -> None:
+    store = MemoryRecords()
+    store.kept[record_name(1)] = changed(colour="red", owner=vars_of(ANN) | {"team": "web"})
+    assert tail(store) == record(1)
+
+
+def vars_of(owner: Owner) -> dict[str, object]:
+    return {name: getattr(owner, name) for name in ("who", "host", "pid", "ci", "tool")}
+
+
+def test_a_record_of_a_version_without_format_numbers_is_read() -> None:
+    body = json.loads(dump_record(record(1)))
+    for added in ("format", "running", "compared", "dead_guards"):
+        del body[added]
+    assert parse_record(json.dumps(body).encode()) == record(1)
+
+
+def test_a_gate_that_a_later_version_adds_stops_every_writer() -> None:
+    assert parse_record(changed(gate="ajar")).gate is Gate.CLOSED
+
+
+def test_a_kind_that_a_later_version_adds_counts_as_held() -> None:
+    assert parse_record(changed(kind="handover")).held
+
+
+def test_a_statement_in_flight_comes_back_as_it_was() -> None:
+    running = RunningStatement("spark-connect://host:15002", "tablectl-r1-3", 900.5)
+    assert parse_record(dump_record(replace(record(1), running=running))).running == running
+
+
+def test_a_writer_counts_the_bound_of_the_statement_on_top_of_the_ttl() -> None:
+    last = replace(record(1), running=RunningStatement("spark", "t", 100))
+    assert last.silence == 75
+    assert last.statement_silence == 200
+    assert replace(last, kind="dead").statement_silence == 75
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "lease/99999999999999999999.json",  # the next one would have 21 digits
+        "lease/00000000000000000000.json",
+        "lease/٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٥.json",
+        "lease/000000000000000000002.json",
+    ],
+)
+def test_a_number_that_no_lease_reaches_is_not_looked_at(name: str) -> None:
+    """Measured before: such a name hid a closed gate from all writers."""
+    store = MemoryRecords()
+    put(store, record(1), None)
+    store.kept[name] = dump_record(replace(record(1), kind="release", gate=Gate.OPEN))
+    assert tail(store) == record(1)
+
+
+def test_a_pruned_number_is_not_taken_again() -> None:
+    """The tail was record 1 when we read it. While we slept, others wrote 29 more and pruned."""
+    store = MemoryRecords()
+    put(store, record(1), None)
+    for seq in range(2, 31):
+        put(store, record(seq), record(seq - 1))
+    prune(store, 30)
+    assert not put(store, record(2, "sleeper"), record(1))
+    assert tail(store) == record(30)
+
+
+def test_nor_where_another_sleeper_has_filled_the_number_before() -> None:
+    store = MemoryRecords()
+    for seq in range(1, 31):
+        put(store, record(seq), record(seq - 1) if seq > 1 else None)
+    prune(store, 30)
+    assert not put(store, record(2, "ben"), record(1))
+    assert not put(store, record(3, "ann"), record(2))
+
+
+def test_nor_the_first_number() -> None:
+    store = MemoryRecords()
+    for seq in range(1, 31):
+        put(store, record(seq), record(seq - 1) if seq > 1 else None)
+    prune(store, 30)
+    assert not put(store, record(1, "sleeper"), None)
+
+
+def test_a_store_that_wrote_over_our_record_is_found_out_by_reading_back() -> None:
+    class Overwriting(MemoryRecords):
+        """Ignores the condition of one put, of somebody else, right after ours."""
+
+        def land(self, name: str, data: bytes) -> bool:
+            super().land(name, data)
+            self.kept[name] = dump_record(record(1, "ben"))
+            return True
+
+    with pytest.raises(WindowError, match="If-None-Match") as caught:
+        put(Overwriting(), record(1, "ann"), None)
+    assert "state:" in caught.value.hint
+
+
+def test_other_files_in_the_directory_are_not_records() -> None:
+    store = MemoryRecords()
+    put(store, record(1), None)
+    store.kept["lease/.00000000000000000002.json.crc"] = store.kept["lease/notes.txt"] = b"?"
+    assert tail(store) == record(1)
+
+
+def test_pruning_keeps_the_last_twenty() -> None:
+    store = MemoryRecords()
+    for seq in range(1, 31):
+        put(store, record(seq), None)
+    prune(store, 30)
+    assert sorted(store.kept) == [record_name(seq) for seq in range(31 - KEEP, 31)]
+
+
+def test_pruning_can_wait() -> None:
+    store = MemoryRecords()
+    store.down = True
+    prune(store, 30)
+
+
+def test_a_tail_that_was_pruned_since_the_listing_is_looked_for_again() -> None:
+    class Moving(MemoryRecords):
+        """Between the listing and the read, a holder appends many records and prunes."""
+
+        def names(self, prefix: str) -> tuple[str, ...]:
+            listed = super().names(prefix)
+            if record_name(1) in self.kept:
+                self.kept = {record_name(40): dump_record(record(40))}
+            return listed
+
+    store = Moving()
+    put(store, record(1), None)
+    assert tail(store) == record(40)
+
+
+def test_gates_are_ordered_from_loose_to_strict() -> None:
+    assert sorted(Gate, key=lambda gate: gate.strictness) == ["open", "no-schema", "appends-only", "closed"]

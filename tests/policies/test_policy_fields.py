@@ -1,0 +1,81 @@
+"""The keys of a policy other than its attributes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tablectl.model.table_options import TableOptions
+from tablectl.policies.policy_fields import options_of, read_field
+from tablectl.policies.value_reader import GivenValue, ValueReader
+from tablectl.policies.variables import Variables
+from tablectl.policies.yaml_document import parse_document
+from tablectl.policies.yaml_nodes import MapNode
+
+
+def read(text: str) -> tuple[dict[str, GivenValue], list[str]]:
+    """The values of a map of options, and the problems."""
+    reading = ValueReader(Variables({"SIZE": "2 TB"}, {}), "oss", "spark_catalog", [])
+    root = parse_document(text.encode(), "p.yaml", reading.problems)
+    assert isinstance(root, MapNode)
+    given = {name: each for entry in root.entries for name, each in read_field(entry, reading).items()}
+    return given, [str(problem) for problem in reading.problems]
+
+
+def test_what_they_take() -> None:
+    given, problems = read(
+        "rewrite: allowed\nmax_bytes: ${SIZE}\noptimize: full\ntruncate_history: true\n"
+        "allowed_features: [deletionVectors, clustering]\nallow: [partition_writers, lockout]\n"
+        "clients: {trino: '450', spark: '4.0'}"
+    )
+    assert problems == []
+    assert {key: each.value for key, each in given.items()} == {
+        "rewrite": "allowed",
+        "max_bytes": "2000000000000",
+        "optimize": "full",
+        "truncate_history": "true",
+        "allowed_features": ("deletionVectors", "clustering"),
+        "allow": ("lockout", "partition_writers"),
+        "clients.trino": "450",
+        "clients.spark": "4.0",
+    }
+
+
+def test_what_holds_where_nothing_is_said() -> None:
+    assert options_of({}) == TableOptions()
+
+
+def test_a_consent_that_is_misspelt_is_met_with_the_right_one() -> None:
+    _, (problem,) = read("allow: [partition_writer]")
+    assert "did you mean" in problem.lower()
+    assert "partition_writers" in problem
+
+
+def test_consents_become_options() -> None:
+    given, _ = read("allow: [partition_writers, lockout, lockout]")
+    assert options_of(given).allow == ("lockout", "partition_writers")
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ("rewrite: yes", '"yes" is not a value of `rewrite`'),
+        ("rewrite: alowed", '"alowed" is not a value of `rewrite`'),
+        ("rewrite: [allowed]", "`rewrite` takes one of allowed, refused, not a list"),
+        ("optimize:", "`optimize` takes one of never, incremental, full, not nothing"),
+        ("max_bytes: much", '"much" is not a size'),
+        ("max_bytes: 1.5", "YAML reads 1.5 as a number, not as text"),
+        ("truncate_history: 1", '"1" is not a value of `truncate_history`'),
+        ("allowed_features: deletionVectors", "`allowed_features` takes a list of table features, not text"),
+        ("allowed_features: ['a b']", '"a b" is not a table feature'),
+        ("allow: lockout", "`allow` takes a list of consents, not text"),
+        ("allow: [lockouts]", '"lockouts" is not a consent of `allow`'),
+        ("clients: [spark]", "`clients` takes a map of clients to versions, not a list"),
+        ("clients: {Spark 4: '1'}", "`clients.Spark 4` is not a client"),
+        ("clients: {spark: new}", '"new" is not a version'),
+    ],
+)
+def test_what_is_refused(entry: str, problem: str) -> None:
+    given, problems = read(entry)
+    assert not given or entry.startswith("allow")
+    assert len(problems) == 1
+    assert problem in problems[0]

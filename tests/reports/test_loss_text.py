@@ -1,0 +1,103 @@
+"""The expected loss as reviewers read it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from tablectl.model.plan import Plan
+from tablectl.model.table_loss import StatementLoss, TableLoss
+from tablectl.reports.context import Context
+from tablectl.reports.html import plan_html
+from tablectl.reports.loss_text import hour_text
+from tablectl.reports.plan_markdown import plan_markdown
+from tablectl.reports.plan_text import plan_text
+from tablectl.reports.style import Style
+
+SUNDAY = datetime(2026, 11, 22, 10, 15, tzinfo=UTC)
+QUIET = 6 * 24 + 4
+SAID = "now (Sunday 10:00–11:00 UTC): 3.1 failed writes, 210 s of work; quietest: Sunday 04:00–05:00 UTC, 0.0"
+
+
+def loss(quietest: int | None = QUIET, statement: str = "closed-set") -> TableLoss:
+    failed = tuple(0.0 if hour == QUIET else 3.14 for hour in range(168))
+    seconds = tuple(0.0 if hour == QUIET else 210.4 for hour in range(168))
+    alone = StatementLoss(statement=statement, failed=failed, seconds=seconds)
+    return TableLoss(writes=412, quietest=quietest, failed=failed, seconds=seconds, statements=(alone,))
+
+
+@pytest.fixture
+def one(plan: Plan) -> Plan:
+    """The plan of one table with a blocking statement."""
+    table = next(each for each in plan.tables if each.name == "lake.sales.clicks")
+    ident = next(each.id for each in table.statements if each.fails)
+    return replace(plan, tables=(replace(table, loss=loss(statement=ident)),), failures=(), unchanged=())
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_text_tells_now_and_the_quietest_hour(one: Plan) -> None:
+    text = flat(plan_text(one, Style(width=200), now=SUNDAY))
+    assert text.count(SAID) == 2  # of the table, and of its statement
+    assert f"- expected loss {SAID}" in text
+
+
+def test_without_a_clock_it_tells_the_busiest_hour_instead(one: Plan) -> None:
+    said = "busiest: Monday 00:00–01:00 UTC, 3.1 failed writes, 210 s of work; quietest: Sunday 04:00–05:00 UTC, 0.0"
+    assert said in flat(plan_text(one, Style(width=200)))
+
+
+def test_in_the_quietest_hour_it_says_so(one: Plan) -> None:
+    text = flat(plan_text(one, Style(width=200), now=SUNDAY.replace(hour=4)))
+    assert "now (Sunday 04:00–05:00 UTC): 0.0 failed writes, 0 s of work; no hour is quieter" in text
+
+
+def test_markdown_and_html_tell_it(one: Plan) -> None:
+    context = Context(now=SUNDAY)
+    assert SAID in flat(plan_markdown(one, context)).replace("\\", "")
+    assert SAID in flat(plan_html(one, context))
+
+
+def test_too_few_writes_are_said(one: Plan) -> None:
+    unknown = TableLoss(writes=12, unknown="12 writes in 30 days, and at least 30 are needed")
+    plan = replace(one, tables=(replace(one.tables[0], loss=unknown),))
+    text = flat(plan_text(plan, Style(width=200), now=SUNDAY))
+    assert "cannot tell: 12 writes in 30 days, and at least 30 are needed" in text
+    assert "- expected loss" not in text
+
+
+def test_less_than_a_day_has_no_quietest_hour(one: Plan) -> None:
+    plan = replace(one, tables=(replace(one.tables[0], loss=replace(one.tables[0].loss or loss(), quietest=None)),))
+    text = flat(plan_text(plan, Style(width=200), now=SUNDAY))
+    assert "210 s of work; the quietest hour is unknown, because the commits cover less than a day" in text
+    assert "up to 3.1 failed writes" in flat(plan_text(plan, Style(width=200)))
+
+
+def test_equal_tables_are_added_up(one: Plan) -> None:
+    table = one.tables[0]
+
+    def visits(text: str) -> str:
+        return text.replace("clicks", "visits")
+
+    statements = tuple(
+        replace(each, sql=visits(each.sql), undo=tuple(map(visits, each.undo))) for each in table.statements
+    )
+    other = replace(table, name=visits(table.name), location=visits(table.location), statements=statements)
+    text = flat(plan_text(replace(one, tables=(table, other)), Style(width=200), now=SUNDAY))
+    assert "expected loss now (Sunday 10:00–11:00 UTC): 6.3 failed writes, 421 s of work" in text
+
+
+def test_long_work_is_told_in_hours(one: Plan) -> None:
+    table = one.tables[0]
+    assert table.loss is not None
+    long = replace(table.loss, seconds=(9000.0,) * 168)
+    text = flat(plan_text(replace(one, tables=(replace(table, loss=long),)), Style(width=200), now=SUNDAY))
+    assert "2.5 h of work" in text
+
+
+def test_the_last_hour_of_a_day_ends_at_midnight() -> None:
+    assert hour_text(167) == "Sunday 23:00–00:00 UTC"
