@@ -10,7 +10,7 @@ CASES := not slow
 ROUNDS := 10
 CHAOS = --rounds $(ROUNDS)
 
-.PHONY: demo test coverage fuzz test-slow test-versions check unit bench chaos probe-clients install java python clean lock dist
+.PHONY: demo test coverage fuzz test-slow test-stores test-versions check unit bench chaos probe-clients install java python clean lock dist
 
 demo: java install
 	rm -rf demo-lake
@@ -54,6 +54,11 @@ test-versions: java install $(VERSIONS:%=.venv-versions/%/installed)
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
 	  > "$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/shared.pth"
 	touch $@
+
+# Object stores end to end: S3 (moto, Spark with S3A), Azure (azurite, from npm) and GCS (fake-gcs-server, a Go module).
+# The last two need these programs; without them their tests are skipped and say so.
+test-stores: java install
+	$(BIN)/python -m pytest tests/stores -m "slow or not slow"
 
 # Fuzz every reader of untrusted input, SECONDS for each subject: `make fuzz SUBJECTS=logs SECONDS=600`.
 SECONDS := 60

@@ -27,9 +27,10 @@ from tablectl.policies.policy_document import read_specs
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
 from tablectl.reports.context import Context
+from tablectl.reports.documents import document_of_plan
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.mask import Mask
-from tablectl.reports.render import render_plan
+from tablectl.reports.render import render
 from tablectl.reports.style import Style
 
 _AT_ONCE = 4_000
@@ -115,7 +116,8 @@ def _plan(size: int) -> Plan:
 
 def _report(form: ReportFormat, size: int) -> Callable[[], object]:
     plan = _plan(size)
-    return lambda: render_plan(plan, form, Style(), Mask(("*team*",)), Context())
+    mask = Mask(("*team*",))
+    return lambda: render(document_of_plan(plan, mask, Context()), form, Style(), Context())
 
 
 def _saved(size: int) -> Callable[[], object]:

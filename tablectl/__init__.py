@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` al
     from tablectl.api import lint as lint
     from tablectl.api import plan as plan
     from tablectl.api import status as status
+    from tablectl.model.errors import TablectlError as TablectlError
     from tablectl.writers.batch import guard_batch as guard_batch
     from tablectl.writers.gate_entry import GuardTimeout as GuardTimeout
     from tablectl.writers.guard import guard as guard
@@ -29,6 +30,7 @@ if TYPE_CHECKING:  # the functions are loaded on first use: `import tablectl` al
 
 __all__ = [
     "GuardTimeout",
+    "TablectlError",
     "__version__",
     "apply",
     "conflict_report",
@@ -65,6 +67,7 @@ def __getattr__(name: str) -> Any:
         "guard_session": "writers.session",
         "retry_on_conflict": "writers.retry",
         "GuardTimeout": "writers.gate_entry",
+        "TablectlError": "model.errors",
     }
     if name not in modules:
         raise AttributeError(f"module 'tablectl' has no attribute {name!r}")

@@ -36,6 +36,7 @@ from tablectl.workflow import (
     import_policies,
     lint_tables,
     make_plan,
+    quiet_within,
     read_conflicts,
     run,
 )
@@ -105,6 +106,10 @@ class ApplyOptions(Tables, total=False):
     """Minutes for which to retry tables whose window could not be opened."""
     watch: float
     """Minutes to wait for earlier writers to come back."""
+    when: str
+    """``"quiet"`` to start each table at a moment when few writes are expected to fail."""
+    within: str
+    """How long to wait for that moment: ``"90m"``, ``"6h"`` (the default), ``"2d"``."""
     max_tables: int | None
     max_bytes: int | None
     """The maximum size of the plan: tables that it changes, bytes that it rewrites."""
@@ -174,6 +179,8 @@ class _ApplyOptions(_TableOptions):
     override: str = ""
     wait: float = 0
     watch: float = 0
+    when: str = ""
+    within: str = ""
     max_tables: int | None = None
     max_bytes: int | None = None
     policies: Paths = None
@@ -184,12 +191,14 @@ class _ApplyOptions(_TableOptions):
     @property
     def run_control(self) -> Control:
         given = self.control or Control()
+        quiet = quiet_within(self.when, self.within)
         return replace(
             given,
             proceed=self.proceed or given.proceed,
             override=self.override or given.override,
             wait=self.wait or given.wait,
             watch=self.watch or given.watch,
+            quiet=given.quiet if quiet is None else quiet,
         )
 
 
@@ -213,8 +222,8 @@ def apply(plan_or_paths: Plan | Paths = None, **options: Unpack[ApplyOptions]) -
     A ready plan is compared with the policies it was made from: those at ``policies``, by default those of
     ``tablectl.yaml`` in ``directory``, with ``variables``. It is refused (``PlanFileError``) if it contains anything
     that they do not declare, and each table is planned again under its lease. Options: those of ``plan``, and
-    ``driver``, ``proceed``, ``override``, ``wait``, ``watch``, ``max_tables``, ``max_bytes``, ``policies``,
-    ``without_policies``, ``require_signature``, ``control`` (see ``ApplyOptions``).
+    ``driver``, ``proceed``, ``override``, ``wait``, ``watch``, ``when``, ``within``, ``max_tables``, ``max_bytes``,
+    ``policies``, ``without_policies``, ``require_signature``, ``control`` (see ``ApplyOptions``).
 
     ``RunReport.exit_code`` is the result. Raises ``PlanFileError`` for a plan that was edited or comes from another
     version, and ``UsageError`` if a ready plan comes with a selection, which would have no effect, or without policies.

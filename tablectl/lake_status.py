@@ -116,7 +116,7 @@ def _read(
 
     def asks(position: int, live: LiveTable) -> BlameQuery | None:
         spec, _, is_managed = placed[position]
-        changes = diff(spec.policy, live) if is_managed else ()
+        changes = diff(spec.policy, live, project.dialect) if is_managed else ()
         return BlameQuery(live, questions(changes), options.look_back) if changes else None
 
     for done, found in enumerate(read_and_blame(requests, asks, cache=project.cache, options=project.stores)):
@@ -126,7 +126,7 @@ def _read(
             yield _unreadable(spec.name.text, one_line(found), _place(spec) if is_managed else "", where)
         else:
             live, blamed = found
-            yield _Found(spec, live, is_managed, diff(spec.policy, live) if blamed else (), blamed)
+            yield _Found(spec, live, is_managed, diff(spec.policy, live, project.dialect) if blamed else (), blamed)
 
 
 def _depth(spec: TableSpec, *, debt: bool) -> Callable[[LiveTable], Depth]:

@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
 from tablectl.applying.run_report import RunReport
 from tablectl.leases.clock import SystemClock
 from tablectl.model.errors import TablectlError, UsageError
-from tablectl.model.json_form import json_form
 from tablectl.model.output_escapes import escape_output
 from tablectl.model.plan import Plan
 from tablectl.planning.drift import Drift
-from tablectl.planning.plan_file import dump_plan
+from tablectl.planning.plan_file import digest_of, dump_plan
 from tablectl.policies.config import load_config
 from tablectl.reports.context import Context
 from tablectl.reports.document import Document
-from tablectl.reports.document_html import document_html, fragment_html
-from tablectl.reports.document_markdown import document_markdown
-from tablectl.reports.document_text import document_text
-from tablectl.reports.drift_document import drift_document
+from tablectl.reports.document_html import fragment_html
+from tablectl.reports.documents import document_of_drift, document_of_plan, document_of_run, document_of_status
 from tablectl.reports.formats import SUFFIXES, ReportFormat, format_of
 from tablectl.reports.mask import Mask
-from tablectl.reports.plan_document import plan_document
-from tablectl.reports.render import render_drift, render_plan, render_run
-from tablectl.reports.run_document import run_document
+from tablectl.reports.render import render
 from tablectl.reports.status import LakeStatus
-from tablectl.reports.status_document import status_document
 from tablectl.reports.style import Style
 from tablectl.written_files import write_file
 
 Result = Plan | RunReport | Drift | LakeStatus
-_WHERE = "<code>save</code> writes all of it to a page."
+_OF_STATUS = (ReportFormat.TEXT, ReportFormat.MARKDOWN, ReportFormat.HTML, ReportFormat.JSON)
+_WITH_DIGEST = (ReportFormat.MARKDOWN, ReportFormat.HTML)
 
 
 def report(result: Result, form: str) -> str:
@@ -40,25 +34,17 @@ def report(result: Result, form: str) -> str:
 
     Scripts print it, also in CI, so it is escaped as the output of commands is.
     """
-    return escape_output(_report(result, ReportFormat(form)))
-
-
-def _report(result: Result, wanted: ReportFormat) -> str:
-    mask, style, context = _mask(), Style(), Context(now=SystemClock().utc())
-    match result:
-        case Plan():
-            return render_plan(result, wanted, style, mask, context)
-        case RunReport():
-            return render_run(result, wanted, style, mask, context)
-        case Drift():
-            return render_drift(mask.drift(result), wanted, style, context)
-        case LakeStatus():
-            return _status(result, wanted, mask)
+    wanted = ReportFormat(form)
+    if isinstance(result, LakeStatus) and wanted not in _OF_STATUS:
+        raise UsageError(f"a status has no format {form}", f"its formats are {', '.join(_OF_STATUS)}")
+    digest = digest_of(result) if isinstance(result, Plan) and wanted in _WITH_DIGEST else ""
+    context = Context(digest=digest, now=SystemClock().utc())
+    return escape_output(render(_document(result, context), wanted, Style(), context))
 
 
 def fragment(result: Result) -> str:
     """The verdict and the table of a result, for a notebook's cell."""
-    return escape_output(fragment_html(_document(result)))
+    return escape_output(fragment_html(_document(result, Context(now=SystemClock().utc()))))
 
 
 def save(result: Result, where: str | Path) -> None:
@@ -75,33 +61,17 @@ def save(result: Result, where: str | Path) -> None:
     write_file(path, data, private=private)
 
 
-def _document(result: Result) -> Document:
-    mask, context = _mask(), Context(now=SystemClock().utc())
+def _document(result: Result, context: Context) -> Document:
+    mask = _mask()
     match result:
         case Plan():
-            return plan_document(mask.plan(result), context)
+            return document_of_plan(result, mask, context)
         case RunReport():
-            return run_document(mask.run(result), context)
+            return document_of_run(result, mask, context)
         case Drift():
-            return drift_document(mask.drift(result), context)
+            return document_of_drift(result, mask, context)
         case LakeStatus():
-            return status_document(mask.status(result))
-
-
-def _status(status: LakeStatus, form: ReportFormat, mask: Mask) -> str:
-    shown = mask.status(status)
-    document = status_document(shown)
-    match form:
-        case ReportFormat.TEXT:
-            return document_text(document, Style())
-        case ReportFormat.MARKDOWN:
-            return document_markdown(document, "<!-- tablectl status -->", _WHERE)
-        case ReportFormat.HTML:
-            return document_html(document, Context())
-        case ReportFormat.JSON:
-            return json.dumps(shown, default=json_form, indent=1) + "\n"
-        case _:
-            raise UsageError(f"a status has no format {form}", "its formats are text, json, markdown, html")
+            return document_of_status(result, mask)
 
 
 def _mask() -> Mask:

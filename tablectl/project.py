@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from tablectl.delta.credentials import server_text
 from tablectl.delta.databricks_runtimes import Runtime
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
@@ -94,14 +95,20 @@ class Engines:
         engine = self._config.engine
         bound = None if engine.statement_bound is None else float(engine.statement_bound)
         options = spark.SparkOptions(
-            engine.dialect, engine.remote, engine.conf, float(engine.heartbeat), float(engine.dead_after), bound
+            engine.dialect,
+            engine.remote,
+            engine.conf,
+            float(engine.heartbeat),
+            float(engine.dead_after),
+            bound,
+            stores=self._config.stores.families(),
         )
         session = self._source.spark
         if session is not None:
             stated = self._source.driver == SHARED
             return spark.wrap_spark(session, engine.dialect, stamp, options, stated=stated)
         if not self._started:
-            self._source.on_start(f"connecting to {engine.remote}" if engine.remote else "starting Spark")
+            self._source.on_start(f"connecting to {server_text(engine.remote)}" if engine.remote else "starting Spark")
             self._started = True
         return spark.open_spark(options, stamp)
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import partial
 from threading import Event
 from typing import Any
 from uuid import uuid4
 
-from tablectl.applying.context import Approve, RunContext, WindowSettings, approve_all
+from tablectl.applying.context import Approve, QuietTerms, RunContext, WindowSettings, approve_all
 from tablectl.applying.events import Notify, no_progress
 from tablectl.applying.hook_process import CommandRunner
 from tablectl.applying.owed_hooks import OwedHookTable
@@ -32,7 +33,8 @@ from tablectl.leases.owner import current_owner
 from tablectl.log.blame import MOST_COMMITS, BlameQuery, read_and_blame
 from tablectl.log.reader import ReadRequest, read_commits, read_many, read_table
 from tablectl.log.table_cache import MemoryCache
-from tablectl.model.errors import EngineError, ExitCode, LiveError, PlanFileError, one_line
+from tablectl.model.errors import EngineError, ExitCode, LiveError, PlanFileError, UsageError, one_line
+from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.plan import Plan, TableFailure, TablePlan
 from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.planning.conflict_report import ConflictReport, conflict_report
@@ -43,9 +45,9 @@ from tablectl.planning.lint import Linted, LintedTable, lint
 from tablectl.planning.lint_rules.linted_state import table_subject
 from tablectl.planning.plan_file import FORMAT, digest_of
 from tablectl.planning.plan_table import plan_table
-from tablectl.planning.runtime_refusals import for_runtime
 from tablectl.planning.table_loss import fails_writers
 from tablectl.planning.writer_dependence import writers_matter
+from tablectl.policies.fields import duration
 from tablectl.policies.new_policy_file import TableEntry, write_policies
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
@@ -59,6 +61,9 @@ from tablectl.version import __version__
 _ALL_COMMITS = 100_000
 """The maximum number of commits to search for our own, as a bound for extreme logs."""
 
+DEFAULT_WITHIN = "6h"
+"""How long ``--when quiet`` waits if ``--within`` does not say it."""
+LONGEST_WITHIN = timedelta(days=7)
 MOST_WITH_LOSSES = 100
 """If more tables are selected, the commits of 30 days are not read only to tell what a statement costs the writers."""
 
@@ -87,10 +92,10 @@ def make_plan(project: Project, specs: Specs, selection: Selection, on_read: OnR
     tells_losses = len(located.tables) <= MOST_WITH_LOSSES
     depths = partial(_depth, project, tells_losses=tells_losses)
     for spec, live in _read_as(project, located, depths, on_read, failures):
-        table = plan_table(spec.policy, live, project.dialect, spec.options, project.config.severities)
+        known = spec.options, project.config.severities, project.runtime
+        table = plan_table(spec.policy, live, project.dialect, *known)
         if table:
-            fitting = for_runtime(table, project.runtime)
-            tables.append(replace(fitting, tags=tuple(sorted(spec.tags))))
+            tables.append(replace(table, tags=tuple(sorted(spec.tags))))
         else:
             unchanged.append(spec.name.text)
     return Plan(
@@ -125,7 +130,7 @@ def find_drift(
     tables: list[TableDrift] = []
 
     def asks(position: int, live: LiveTable) -> BlameQuery | None:
-        changes = diff(located.tables[position][0].policy, live)
+        changes = diff(located.tables[position][0].policy, live, project.dialect)
         differs = changes or (live.catalog and live.catalog.differences)
         return BlameQuery(live, questions(changes), look_back) if differs else None
 
@@ -142,7 +147,7 @@ def find_drift(
             continue
         applied = next((commit for commit in trace.commits if read_stamp(commit.user_metadata)), None)
         trouble = one_line(trace.trouble) if trace.trouble else ""
-        changes = diff(spec.policy, live)
+        changes = diff(spec.policy, live, project.dialect)
         tables.append(table_drift(spec, live, changes, trace.origins, applied=applied, trouble=trouble))
     return Drift(
         tables=tuple(sorted(tables, key=lambda table: table.spec.name.text)),
@@ -164,7 +169,10 @@ def lint_tables(project: Project, specs: Specs, selection: Selection, on_read: O
     tables = []
     whole = Depth(LOOK_BACK, layout=True)
     for spec, live in _read_as(project, located, lambda _spec: lambda _live: whole, on_read, failures):
-        subject = table_subject(spec.policy, live, diff(spec.policy, live), project.dialect, options=spec.options)
+        changes = diff(spec.policy, live, project.dialect)
+        subject = table_subject(
+            spec.policy, live, changes, project.dialect, options=spec.options, runtime=project.runtime
+        )
         tables.append(LintedTable(spec.name.text, lint(subject, spec.name, "lint", project.config.severities)))
     return Linted(
         tables=tuple(sorted(tables, key=lambda table: table.name)),
@@ -329,6 +337,10 @@ class LogReader:
         """The commits after a version, newest first."""
         return read_commits(location, after=after, limit=_ALL_COMMITS, options=self.stores)
 
+    def entry(self, location: str) -> CatalogEntry | None:
+        """What the catalog of a table says about it besides its state."""
+        return self.stores.access.entry(location) if self.stores.access else None
+
     def free(self, location: str) -> int | None:
         """The free bytes at a table's location, if it is on a disk of this machine; otherwise ``None``."""
         path = canonical_location(location)
@@ -350,8 +362,28 @@ class Control:
     """Minutes for which to retry tables whose window could not be opened."""
     watch: float = 0
     """Minutes for which to wait for writers to come back after the run."""
+    quiet: float | None = None
+    """Seconds within which each table is started at a quiet moment; ``None`` to start at once."""
     on_engine: Callable[[], None] = _nothing
     """Called once the engine of the run is open: a new Spark context replaces signal handlers."""
+
+
+def quiet_within(when: str | None, within: str | None) -> float | None:
+    """The seconds of ``--when quiet --within 6h``; ``None`` if tables start at once. Raises ``UsageError`` for other
+    values.
+    """
+    if when in {None, ""}:
+        if within:
+            raise UsageError("--within is for --when quiet", "for example --when quiet --within 6h")
+        return None
+    if when != "quiet":
+        raise UsageError(f"--when {when}: there is only `quiet`", "for example --when quiet --within 6h")
+    try:
+        length = duration(LONGEST_WITHIN).parse(within or DEFAULT_WITHIN)
+    except ValueError as error:
+        raise UsageError(f"--within {within} {error}", "for example --within 6h") from None
+    assert isinstance(length, timedelta)
+    return length.total_seconds()
 
 
 def run(project: Project, plan: Plan, control: Control, approve: Approve = approve_all) -> RunReport:
@@ -406,6 +438,7 @@ def _context(project: Project, engine: Engine, stamp: Stamp, control: Control) -
         calendar=config.window.calendar,
         exclusive_commits=config.engine.exclusive_commits,
         wait=control.wait * 60,
+        quiet=None if control.quiet is None else QuietTerms(control.quiet, config.window.quiet),
         watch=control.watch * 60,
     )
     return RunContext(
@@ -457,6 +490,10 @@ class _NoEngine:
 
     def log_store(self, scheme: str) -> str:
         raise EngineError(f"no engine was started to tell its log store for {scheme}")
+
+    def opens(self, scheme: str) -> bool | None:
+        """Always ``None``: there is no engine."""
+        return None
 
     def location(self, table: TableName) -> str:
         raise EngineError(f"no engine was started to look up {table.text}")

@@ -56,6 +56,7 @@ class Hold(Enum):
 
     IN_UDF = auto()
     AT_COMMIT = auto()
+    """Its first commit, or the one whose number is given."""
 
 
 class Writer:
@@ -66,7 +67,9 @@ class Writer:
     so that a failing test leaves no thread behind.
     """
 
-    def __init__(self, spark: Any, write: str | Callable[[Any], object], hold: Hold = Hold.IN_UDF) -> None:
+    def __init__(
+        self, spark: Any, write: str | Callable[[Any], object], hold: Hold = Hold.IN_UDF, *, commit: int = 1
+    ) -> None:
         self._write: Callable[[Any], object] = write if callable(write) else lambda session: session.sql(write)
         self._session = spark.newSession()
         self._door: _Door | _Observer
@@ -74,7 +77,7 @@ class Writer:
             self._door = _Door()
             self._session.udf.register("hold", _hold(self._door.port), "bigint")
         else:
-            self._door = _Observer(spark)
+            self._door = _Observer(spark, commit)
         self._ended: Ended | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -161,12 +164,12 @@ class _Door:
 
 
 class _Observer:
-    """Delta's ``TransactionExecutionObserver``, which lets the first commit of its thread wait.
+    """Delta's ``TransactionExecutionObserver``, which lets one commit of its thread wait.
 
     Every method of the interface is answered, those of Scala's traits too, under the names that the JVM has for them.
     """
 
-    def __init__(self, spark: Any) -> None:
+    def __init__(self, spark: Any, number: int = 1) -> None:
         from pyspark.java_gateway import ensure_callback_server_started
 
         ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
@@ -174,7 +177,7 @@ class _Observer:
         self._delta = spark._jvm.org.apache.spark.sql.delta
         self._none = spark._jvm.scala.Option.empty
         self._open = threading.Event()
-        self._met = False
+        self._number = number
 
     class Java:
         implements = ("org.apache.spark.sql.delta.TransactionExecutionObserver",)
@@ -200,8 +203,8 @@ class _Observer:
         return prepare.apply()
 
     def beginDoCommit(self) -> None:  # noqa: N802
-        if not self._met:
-            self._met = True
+        self._number -= 1
+        if self._number == 0:
             self.events.put("inside")
             self._open.wait(TIMEOUT)
 

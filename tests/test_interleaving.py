@@ -85,7 +85,7 @@ def test_an_optimize_that_begins_again_is_held_once(spark: Any, table: str) -> N
     assert rows(spark, table) == [0, 1]
 
 
-def test_nobody_else_is_held_while_one_is(spark: Any, table: str) -> None:
+def test_only_the_chosen_writer_is_held(spark: Any, table: str) -> None:
     with (
         Writer(spark, f"INSERT INTO {table} VALUES (1)", Hold.AT_COMMIT) as first,
         Writer(spark, f"INSERT INTO {table} VALUES (2)", Hold.AT_COMMIT) as second,

@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 import tablectl
+from tablectl.applying.run_report import RunOutcome, RunReport, TableRun
 from tablectl.model.errors import UsageError
 from tablectl.model.plan import Plan
+from tablectl.planning.drift import Drift
 from tablectl.planning.plan_file import load_plan
+from tablectl.reports.status import LakeStatus, TableStatus
 
 EMPTY = Plan(format=2, tool="0.1.0", dialect="oss", policies="0" * 64, unchanged=("lake.a.b",), tables=())
 
@@ -32,3 +35,31 @@ def test_a_plan_becomes_reports_and_a_plan_file(tmp_path: Path, monkeypatch: pyt
     assert load_plan(Path("plan.json").read_bytes(), "plan.json", to_apply=False).unchanged == ("lake.a.b",)
     with pytest.raises(UsageError, match="no known format"):
         EMPTY.save("plan.docx")
+
+
+RESULTS = {
+    "plan": EMPTY,
+    "run": RunReport(run="5f0c", plan="0" * 64, tables=(TableRun(name="lake.a.b", outcome=RunOutcome.APPLIED),)),
+    "drift": Drift(tables=(), as_declared=("lake.a.b",)),
+    "status": LakeStatus(
+        (TableStatus(table="lake.a.b", state="as declared", policy="p.yaml:3"),), "", 1_795_000_000_000
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_each_result_shows_itself_and_becomes_reports(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = RESULTS[name]
+    assert "<b>" in result._repr_html_()
+    assert "<script" not in result._repr_html_()
+    assert result.to_markdown().startswith("**")
+    assert result.to_html().startswith("<!doctype html>")
+    for suffix in (".txt", ".json", ".md", ".html", *(() if name == "status" else (".sarif", ".xml"))):
+        result.save(f"report{suffix}")
+        assert Path(f"report{suffix}").stat().st_size > 10
+    if name == "status":
+        with pytest.raises(UsageError, match="a status has no format sarif"):
+            result.save("report.sarif")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from tablectl.applying.context import RunContext, StopTableError
 from tablectl.applying.run_report import RunOutcome
 from tablectl.model.plan import TablePlan
+
+_ROUNDS = 100
+"""How many openings are compared if several tables have calendars of their own."""
 
 
 def outside(window: RunContext, plan: TablePlan, begun: datetime | None = None) -> StopTableError | None:
@@ -32,6 +36,25 @@ def opening(window: RunContext, plan: TablePlan) -> datetime | None:
     """
     now = window.clock.utc()
     return now if window.stamp.override else window.terms.calendar.of(plan.table, plan.tags).opening(now)
+
+
+def opening_of(window: RunContext, plans: Sequence[TablePlan], moment: datetime) -> datetime | None:
+    """The first moment from a moment on at which the calendar permits work on all of some tables; ``None`` if there is
+    none within a year.
+    """
+    if window.stamp.override:
+        return moment
+    calendars = [window.terms.calendar.of(plan.table, plan.tags) for plan in plans]
+    then = moment
+    for _ in range(_ROUNDS):
+        openings = [calendar.opening(then) for calendar in calendars]
+        known = [each for each in openings if each is not None]
+        if len(known) < len(openings):
+            return None
+        if all(each == then for each in known):
+            return then
+        then = max(known)
+    return None
 
 
 def _text(moment: datetime | None) -> str:

@@ -17,6 +17,7 @@ from tablectl.delta.names import TableName
 from tablectl.engine.port import Engine
 from tablectl.leases.clock import Clock
 from tablectl.model.calendar import ALWAYS, Calendar
+from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.plan import TablePlan
 from tablectl.model.table import WITH_HISTORY, Commit, Depth, LiveTable
 
@@ -34,9 +35,23 @@ class LiveReader(Protocol):
         """The commits after version ``after``, newest first."""
         ...
 
+    def entry(self, location: str) -> CatalogEntry | None:
+        """What the catalog of a table says about it besides its state; ``None`` without a configured catalog."""
+        ...
+
     def free(self, location: str) -> int | None:
         """Free bytes in the file system of a table; ``None`` if that is unknown, as in a bucket."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class QuietTerms:
+    """What ``--when quiet`` asks for."""
+
+    within: float
+    """Seconds from the start of the run in which a table must be started."""
+    limit: float = 0.1
+    """The expected number of failed writes below which a moment is quiet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +66,8 @@ class WindowSettings:
     """Commands that run once the gate is open again, on every exit path."""
     run_hook: RunHook = run_nothing
     calendar: Calendar = ALWAYS
+    quiet: QuietTerms | None = None
+    """When each table may start; ``None`` to start at once."""
     exclusive_commits: bool = False
     """Whether the configuration states that concurrent commits of several drivers exclude each other."""
     wait: float = 0.0

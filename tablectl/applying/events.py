@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -10,6 +11,28 @@ from types import MappingProxyType
 
 PROGRESS = "progress"
 """The step of an event that reports progress."""
+DONE = "done"
+"""The step of the last event of a table; its words are the outcome."""
+RELEASED = "released"
+"""The step of an event that ends an attempt at a table."""
+
+
+_ENOUGH = 3
+"""Tables that must be done before the time left is estimated."""
+_SOON = 5.0
+"""Seconds before the time left is estimated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a run is."""
+
+    done: int
+    total: int
+    running: int
+    waiting: int
+    waits: tuple[tuple[str, int], ...]
+    """What is waited for, ``for a lease``, and by how many tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +47,10 @@ class RunEvent:
     """For people; empty if there is nothing to show."""
     waited: float | None = None
     """Seconds waited so far. Events of a wait repeat while the wait lasts."""
+    standing: Standing | None = None
+    """Of a progress event: the numbers."""
+    left: float | None = None
+    """Of a progress event: about how many seconds are left, if there is something to tell it from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +79,25 @@ _WAITS: Mapping[str, str] = MappingProxyType(
         "turn": "for a turn",
         "together": "for tables of their window",
         "again": "for another try",
+        "quiet": "for a quiet moment",
     }
 )
 """The steps that are waits, and what each waits for."""
 
 
 class Tally:
-    """A ``Notify`` that passes events on and counts what the tables of a run wait for. Thread-safe."""
+    """A ``Notify`` that passes events on and counts what the tables of a run wait for. Thread-safe.
 
-    def __init__(self, notify: Notify) -> None:
+    ``now`` is the clock's ``monotonic``.
+    """
+
+    def __init__(self, notify: Notify, now: Callable[[], float]) -> None:
         self._notify = notify
+        self._now = now
+        self._began = now()
         self._waits: dict[str, str] = {}
         self._progress: Progress | None = None
-        self._said = ""
+        self._said: Standing | None = None
         self._lock = threading.Lock()
 
     def __call__(self, event: RunEvent) -> None:
@@ -85,23 +118,44 @@ class Tally:
 
     def _say(self) -> None:
         with self._lock:
-            words = progress_text(self._progress, Counter(self._waits.values())) if self._progress else ""
-            if not words or words == self._said:
+            standing = standing_of(self._progress, Counter(self._waits.values())) if self._progress else None
+            if standing is None or standing == self._said:
                 return
-            self._said = words
-        self._notify(RunEvent("", PROGRESS, words))
+            self._said = standing
+            left = seconds_left(standing, self._now() - self._began)
+        self._notify(RunEvent("", PROGRESS, progress_text(standing, left), standing=standing, left=left))
 
 
-def progress_text(progress: Progress, waits: Mapping[str, int]) -> str:
-    """``12 of 40 tables done, 4 running, 3 waiting (2 for a lease, 1 for writers)``; empty for a single table."""
+def standing_of(progress: Progress, waits: Mapping[str, int]) -> Standing | None:
+    """How far a run is; ``None`` for a single table."""
     total = progress.done + progress.running + progress.waiting + progress.queued
     if total < 2:
-        return ""
+        return None
     waiting = min(sum(waits.values()), total - progress.done)
     begun = progress.running + progress.waiting
-    parts = [f"{progress.done} of {total} tables done"]
-    if begun > waiting:
-        parts.append(f"{begun - waiting} running")
-    if waiting:
-        parts.append(f"{waiting} waiting ({', '.join(f'{number} {what}' for what, number in sorted(waits.items()))})")
-    return ", ".join(parts)
+    return Standing(progress.done, total, max(begun - waiting, 0), waiting, tuple(sorted(waits.items())))
+
+
+def seconds_left(standing: Standing, elapsed: float) -> float | None:
+    """The time left if the other tables take as long as those that are done; ``None`` if too few are done to tell."""
+    if standing.done < _ENOUGH or elapsed < _SOON or standing.done == standing.total:
+        return None
+    return elapsed / standing.done * (standing.total - standing.done)
+
+
+def progress_text(standing: Standing, left: float | None) -> str:
+    """``12 of 40 tables done, 4 running, 3 waiting (2 for a lease, 1 for writers), about 5 min left``."""
+    parts = [f"{standing.done:,} of {standing.total:,} tables done"]
+    if standing.running:
+        parts.append(f"{standing.running} running")
+    if standing.waiting:
+        parts.append(f"{standing.waiting} waiting ({', '.join(f'{number} {what}' for what, number in standing.waits)})")
+    return ", ".join([*parts, *([left_text(left)] if left is not None else [])])
+
+
+def left_text(seconds: float) -> str:
+    """``about 5 min left``."""
+    minutes = math.ceil(seconds / 60)
+    if minutes <= 1:
+        return "less than a minute left"
+    return f"about {minutes} min left" if minutes < 120 else f"about {minutes / 60:.0f} h left"

@@ -20,6 +20,21 @@ _HINT = (
 )
 
 
+def check_scheme(engine: Engine, location: str) -> None:
+    """Raise ``StopTableError`` if the engine has no file system for a location that the log reader can read. Raises
+    ``EngineError`` if the engine does not answer.
+    """
+    scheme = location.partition(":")[0].lower()
+    if location.startswith("/") or scheme == _DISK or engine.opens(scheme) is not False:
+        return
+    hint = (
+        "set `stores: {s3: {region: …}}` in tablectl.yaml: it configures a local session, too (docs/object-stores.md)"
+        if scheme in _S3
+        else f"add the file system of {scheme}:// to the engine: its package and settings under `engine.conf`"
+    )
+    raise StopTableError(RunOutcome.REFUSED, f"the engine has no file system for {scheme}:// locations", hint)
+
+
 def check_commits(engine: Engine, location: str, *, exclusive: bool) -> bool:
     """Whether commits to a table on a local disk may be lost, ours or a writer's: this deserves a warning.
 

@@ -14,29 +14,35 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
-from tablectl.applying.context import RunContext, StopTableError
-from tablectl.applying.events import RunEvent, Tally
+from tablectl.applying.calendar_check import opening_of
+from tablectl.applying.context import QuietTerms, RunContext, StopTableError
+from tablectl.applying.events import DONE, RELEASED, RunEvent, Tally
 from tablectl.applying.owed_hooks import OwedHookTable, run_owed_hooks
-from tablectl.applying.preflight import check_commits
+from tablectl.applying.preflight import check_commits, check_scheme
+from tablectl.applying.quiet_moment import NoMoment, QuietForecast, StartNow, WaitUntil, decide, forecast_of
 from tablectl.applying.record_rights import check_rights
 from tablectl.applying.retry import RETRIED, LeaseWait, judge, next_try
 from tablectl.applying.returning_writers import watch
-from tablectl.applying.run_report import RunOutcome, RunReport, TableRun
+from tablectl.applying.run_report import QuietStart, RunOutcome, RunReport, TableRun
 from tablectl.applying.run_table import preflight, run_table, unexpected
 from tablectl.applying.scheduler import STOPPED, Job, Later, Rules, Scheduler
 from tablectl.applying.shared_window import SharedWindow
 from tablectl.applying.statement import may_renew
 from tablectl.delta.names import canonical_location, matches
 from tablectl.leases.acquire import Blocked, Claim, Sighting, acquire_all
-from tablectl.leases.clock import StoppedError
+from tablectl.leases.clock import StoppedError, milliseconds
 from tablectl.leases.lease import Lease, Renewer
-from tablectl.model.errors import EngineError, PlanFileError, WindowError
+from tablectl.model.errors import EngineError, PlanFileError, TablectlError, WindowError
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.storage.missing_rights import MissingRightError
 from tablectl.storage.records import RecordStore, real_place
 
 _AGAIN = "run the same command again"
+_NEVER = float("-inf")
+_STILL_QUIET = 60.0
+"""Seconds for which a moment counts as quiet once it was found to be, while a lease is polled for example."""
 ON_DISK = (
     "on a local disk two drivers can overwrite each other's commits: let no other process write these tables meanwhile"
 )
@@ -64,6 +70,7 @@ def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequ
 
     ``unchanged`` are tables without changes, on which a run that died may owe after-hooks.
     """
+    at, began = milliseconds(window.clock.utc()), window.clock.monotonic()
     planned = [table for table in plan.tables if table.applies]
     _check_places(planned)
     barred, notes = _check_commits(window, planned)
@@ -88,6 +95,8 @@ def run_plan(window: RunContext, schedule: Schedule, plan: Plan, unchanged: Sequ
         proceed=window.stamp.proceed,
         override=window.stamp.override,
         notes=notes,
+        at=at,
+        took_ms=round((window.clock.monotonic() - began) * 1000),
     )
 
 
@@ -99,6 +108,7 @@ def _check_commits(window: RunContext, tables: Sequence[TablePlan]) -> tuple[dic
     warn = False
     for table in tables:
         try:
+            check_scheme(window.engine, table.location)
             warn |= check_commits(window.engine, table.location, exclusive=window.terms.exclusive_commits)
         except StopTableError as end:
             barred[table.name] = _plain(table, end.outcome, end.message, end.hint)
@@ -146,9 +156,10 @@ def _barred_together(schedule: Schedule, tables: Sequence[TablePlan], barred: Ru
 def _run_all(window: RunContext, schedule: Schedule, tables: Sequence[TablePlan]) -> dict[str, TableRun]:
     group = sorted((table for table in tables if shares_window(table, schedule.together)), key=_key)
     alone = [(table,) for table in tables if table not in group]
-    tally = Tally(window.notify)
+    tally = Tally(window.notify, window.clock.monotonic)
     window = replace(window, notify=tally)
-    tasks = {_key(some[0]): _Task(window, schedule, some) for some in (tuple(group), *alone) if some}
+    began = window.clock.monotonic()
+    tasks = {_key(some[0]): _Task(window, schedule, some, began=began) for some in (tuple(group), *alone) if some}
     rules: Rules[Runs] = Rules(
         left_out=lambda job, reason: tasks[job.key].plain(RunOutcome.INTERRUPTED, reason, _AGAIN),
         on_wait=lambda job, later, since: tasks[job.key].tell_wait(later, since),
@@ -180,14 +191,35 @@ class _Task:
     """The results of earlier attempts."""
     step_of_wait: str = ""
     """The step in the events of its current wait."""
+    first: float | None = None
+    """When its first step began."""
+    began: float = 0.0
+    """When the run began, on the clock's ``monotonic``."""
+    quiet: Mapping[str, QuietStart] = field(default_factory=dict)
+    """With ``--when quiet``: what was expected of each table when the moment was found to be quiet."""
+    quiet_at: float = _NEVER
+    """When that was."""
 
     def step(self) -> Runs | Later[Runs]:
         """Go as far as possible now. An unexpected error becomes the outcome of these tables only."""
+        if self.first is None:
+            self.first = self.window.clock.monotonic()
         try:
-            return self._step()
+            end = self._step()
         except Exception as error:  # noqa: BLE001  # see above
             runs = [_plain(table, RunOutcome.FAILED, *unexpected(table.name, error)) for table in self.tables]
-            return self._merged(runs)
+            end = self._merged(runs)
+        if isinstance(end, Later):
+            return replace(end, result=self._timed(end.result))
+        for run in end.values():
+            # The work is done: a failing observer cannot change it.
+            with suppress(Exception):
+                self.window.notify(RunEvent(run.name, DONE, str(run.outcome)))
+        return self._timed(end)
+
+    def _timed(self, runs: Runs) -> Runs:
+        took = round((self.window.clock.monotonic() - (self.first or 0.0)) * 1000)
+        return {name: replace(run, took_ms=took) for name, run in runs.items()}
 
     def plain(self, outcome: RunOutcome, message: str, hint: str) -> Runs:
         """One outcome for all of its tables."""
@@ -200,6 +232,9 @@ class _Task:
             self.window.notify(RunEvent(table.name, self.step_of_wait, later.words, waited))
 
     def _step(self) -> Runs | Later[Runs]:
+        waits = self._wait_for_quiet()
+        if waits is not None:
+            return waits
         checked = {table.name: preflight(self.window, table) for table in self.tables}
         missing = {name: run for name, run in checked.items() if run is not None}
         if missing:
@@ -218,12 +253,50 @@ class _Task:
             if isinstance(leases, Blocked):
                 return self._blocked(leases)
             self.seen, self.polls = {}, 0
-            runs = self._run(stack, leases)
+            runs = [self._with_quiet(each) for each in self._run(stack, leases)]
         for run in runs:
             # The work is done: a failing observer cannot change it.
             with suppress(Exception):
-                self.window.notify(RunEvent(run.name, "released"))
+                self.window.notify(RunEvent(run.name, RELEASED))
         return self._tried(runs)
+
+    def _wait_for_quiet(self) -> Runs | Later[Runs] | None:
+        """With ``--when quiet``: the wait for a quiet moment, or its failure; ``None`` if the tables may start now.
+
+        A table that cannot be read starts: the start says why.
+        """
+        window, terms, now = self.window, self.window.terms.quiet, self.window.clock.monotonic()
+        if terms is None or now - self.quiet_at < _STILL_QUIET:
+            return None
+        try:
+            forecasts = {
+                table.name: forecast_of(window, table, self.schedule.records(table.location)) for table in self.tables
+            }
+        except TablectlError:
+            return None
+        utc = window.clock.utc()
+        until = utc + timedelta(seconds=self.began + terms.within - now)
+        match decide(
+            tuple(forecasts.values()), utc, until, terms, lambda moment: opening_of(window, self.tables, moment)
+        ):
+            case WaitUntil(moment, words):
+                self.step_of_wait = "quiet"
+                result = self.plain(RunOutcome.INTERRUPTED, "stopped while it waited for a quiet moment", _AGAIN)
+                return Later(at=now + (moment - utc).total_seconds(), result=result, words=words)
+            case NoMoment(message, hint):
+                return self.plain(RunOutcome.NOT_QUIET, message, hint)
+            case StartNow():
+                waited, self.quiet_at = round((now - self.began) * 1000), now
+                self.quiet = {name: _quiet_start(each, utc, waited, terms) for name, each in forecasts.items()}
+        return None
+
+    def _with_quiet(self, run: TableRun) -> TableRun:
+        """The run with what was expected of it, and what it may have cost."""
+        start = self.quiet.get(run.name)
+        if start is None or not run.epoch:
+            return run
+        harms = any(each.fails and not each.error for each in run.statements)
+        return replace(run, quiet=replace(start, actual=len(run.casualties) if harms else None))
 
     def _run(self, stack: ExitStack, leases: Mapping[str, Lease]) -> list[TableRun]:
         for lease in leases.values():
@@ -298,6 +371,18 @@ class _Task:
 
     def _merged(self, runs: Sequence[TableRun]) -> dict[str, TableRun]:
         return {run.name: run.following(self.runs[run.name]) if run.name in self.runs else run for run in runs}
+
+
+def _quiet_start(forecast: QuietForecast, now: datetime, waited: int, terms: QuietTerms) -> QuietStart:
+    expected = forecast.now(now)
+    known = not forecast.unknown
+    return QuietStart(
+        waited_ms=waited,
+        limit=terms.limit,
+        failed=round(expected.failed, 3) if known else None,
+        seconds=round(expected.seconds, 1) if known else None,
+        unknown=forecast.unknown,
+    )
 
 
 def _run_together(window: RunContext, tasks: Sequence[tuple[TablePlan, Lease]]) -> list[TableRun]:

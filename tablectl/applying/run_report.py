@@ -31,6 +31,8 @@ class RunOutcome(StrEnum):
     """A before-hook failed; the gate stayed open or was opened again."""
     OUTSIDE = "outside the calendar"
     """The calendar does not permit it now."""
+    NOT_QUIET = "no quiet moment"
+    """With ``--when quiet``: there was no moment in time at which the expected loss was below the limit."""
     FAILED = "failed"
     """A statement, the lease or a read failed."""
     UNVERIFIED = "unverified"
@@ -57,6 +59,7 @@ _CODES = {
     RunOutcome.NOT_DRAINED: ExitCode.WINDOW,
     RunOutcome.HOOK_FAILED: ExitCode.WINDOW,
     RunOutcome.OUTSIDE: ExitCode.WINDOW,
+    RunOutcome.NOT_QUIET: ExitCode.WINDOW,
     RunOutcome.FAILED: ExitCode.ERROR,
     RunOutcome.UNVERIFIED: ExitCode.PARTIAL,
     RunOutcome.ELSEWHERE: ExitCode.PARTIAL,
@@ -140,6 +143,26 @@ class GateRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QuietStart:
+    """The moment at which a table of an apply with ``--when quiet`` was started: what was expected, and what came."""
+
+    waited_ms: int
+    """Milliseconds from the start of the run to that moment."""
+    limit: float
+    """The expected number of failed writes below which a moment is quiet."""
+    failed: float | None = None
+    """The expected number of failed writes; ``null`` if it cannot be told."""
+    seconds: float | None = None
+    """The expected seconds of work of these writes."""
+    unknown: str = ""
+    """Why the loss cannot be told; empty if it can."""
+    actual: int | None = None
+    """The number of writers that may have failed, as far as the log shows: at most so many writes failed. ``null`` if
+    no statement ran that fails writes.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableRun:
     """The run on one table."""
 
@@ -178,10 +201,14 @@ class TableRun:
     """The writers before the run, according to the table's history."""
     watched: bool = False
     """Whether the run waited for the writers to commit again."""
+    quiet: QuietStart | None = None
+    """The moment that it was started at; ``None`` without ``--when quiet``, or if it was not started."""
     owed: tuple[str, ...] = ()
     """After-hooks that failed and are still owed."""
     notes: tuple[str, ...] = ()
     """Other notes for people."""
+    took_ms: int = 0
+    """Milliseconds from its first step to its last, waits included; 0 if it was never started."""
 
     def following(self, earlier: TableRun) -> TableRun:
         """The combined run of a table that was retried: the work of all attempts, and the outcome of the last one."""
@@ -207,6 +234,7 @@ class TableRun:
             rewrite_ms=earlier.rewrite_ms + self.rewrite_ms,
             exposed_ms=earlier.exposed_ms + self.exposed_ms,
             writers=earlier.writers or self.writers,
+            quiet=self.quiet or earlier.quiet,
             notes=tuple(dict.fromkeys([*earlier.notes, *self.notes])),
         )
 
@@ -245,6 +273,10 @@ class RunReport(ReportMethods):
     """The reason given with ``--override``, to run outside the calendar; else empty."""
     notes: tuple[str, ...] = ()
     """Notes for people that concern no single table."""
+    at: int = 0
+    """When the run began, in milliseconds since the epoch by the wall clock; 0 if unknown."""
+    took_ms: int = 0
+    """Milliseconds from its beginning to its end."""
 
     @property
     def committed(self) -> bool:

@@ -45,6 +45,7 @@ from tablectl.applying.statement import (
 )
 from tablectl.applying.table_session import TableSession, ended, lease_lost, verified, was_reached
 from tablectl.delta.columns import own_metadata
+from tablectl.delta.schema import Schema
 from tablectl.leases.clock import StoppedError, milliseconds
 from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.model.errors import EngineError, TablectlError, WindowError, is_conflict
@@ -219,6 +220,9 @@ def _run_statement(session: TableSession, statement: Statement, live: LiveTable)
     check_target(session, statement, live.table_id)
     sent = Sent(new_tag(session.window.stamp.run), live.version, statement.repartition is not None)
     error = _send(session, statement, sent, live)
+    if statement.effect.moves and error is None:
+        statement_over(session)
+        raise _moved(session, statement)
     answer = settle_statement(session, sent, error)
     match answer:
         case Landed(versions, between):
@@ -264,6 +268,28 @@ def _went_elsewhere(session: TableSession, statement: Statement, location: str, 
     )
     hint = f"undo it there by hand, see who moved the name {name}, and plan again"
     return StopTableError(RunOutcome.ELSEWHERE, message, hint)
+
+
+def _moved(session: TableSession, statement: Statement) -> StopTableError:
+    """The end of a table that its last statement moved. Its log is at another location now, so only the catalog can
+    confirm the change.
+    """
+    wanted = [each for each in session.plan.changes if each.id in statement.serves]
+    entry = session.window.reader.entry(session.plan.location)
+    found = LiveTable(
+        name=session.plan.table,
+        location=session.plan.location,
+        version=session.plan.version,
+        table_id=session.plan.table_id,
+        protocol=session.plan.protocol_after.protocol(),
+        schema=Schema(()),
+        entry=entry,
+    )
+    if entry is None or any(change_state(each, found) is not ChangeState.DONE for each in wanted):
+        message = f"the engine reports that {statement.verb} succeeded, and the catalog does not confirm it"
+        return StopTableError(RunOutcome.UNKNOWN, message, "look at the table in its catalog, and plan again")
+    message = f"{statement.verb}: the catalog confirms it; the table is at another location now, and was not read there"
+    return StopTableError(RunOutcome.APPLIED, message, "plan again to see the table as it is now")
 
 
 def _next(session: TableSession, missing: Sequence[Statement], attempted: set[str]) -> Statement | None:

@@ -34,7 +34,18 @@ LONGEST_WITH_SHUT_GATE = 5.0
 """Seconds for which a table whose gate is shut waits for its turn."""
 _LOOK_EVERY = 0.5
 
-_DATA_VERBS = frozenset({"OVERWRITE", "DROP FEATURE", "REORG", "OPTIMIZE", "REMOVE COLUMN MAPPING", "UPGRADE UNIFORM"})
+_DATA_VERBS = frozenset(
+    {
+        "OVERWRITE",
+        "DROP FEATURE",
+        "REORG",
+        "OPTIMIZE",
+        "REMOVE COLUMN MAPPING",
+        "UPGRADE UNIFORM",
+        "SET MANAGED",
+        "UNSET MANAGED",
+    }
+)
 
 
 class Lane(IntEnum):

@@ -93,7 +93,14 @@ class TableSession:
         needs = needs_of(changed_values(plan.changes), options)
         counts = needs.rewrite or needs.vectors or (needs.size and options.max_bytes is not None)
         marks = options.optimize if needs.clustering else None
-        depth = Depth(LOOK_BACK, counts, truncation=needs.truncation, marks=marks, writers=self._writers_matter)
+        depth = Depth(
+            LOOK_BACK,
+            counts,
+            truncation=needs.truncation,
+            marks=marks,
+            writers=self._writers_matter,
+            entry=needs.entry,
+        )
         return self.window.reader.read(plan.table, plan.location, depth, version=version)
 
     def _writers_matter(self, live: LiveTable) -> bool:

@@ -37,6 +37,8 @@ class Step:
     """As in ``Statement.rewrite``. Set if the operation alone does not determine it."""
     id: str = ""
     """Distinguishes two equal operations of one action."""
+    also: tuple[str, ...] = ()
+    """The ids of other changes that this step makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,8 @@ class Needs:
     """How the data is clustered."""
     truncation: bool = False
     """The age of the history."""
+    entry: bool = False
+    """What the table's catalog says about it besides its state."""
 
     def __or__(self, other: Needs) -> Needs:
         """Everything that either of two declarations depends on."""
@@ -127,6 +131,18 @@ class Attribute(ABC):
     @abstractmethod
     def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
         """The changes that a declaration requires; none if the table already agrees."""
+
+    def normalized(self, declared: Declared, live: LiveTable, dialect: str) -> Declared:
+        """The declaration with the spelling of the live table, where the dialect sees no difference between them."""
+        del live, dialect
+        return declared
+
+    def leaves_out(self, change: Change, declared: Declared | None, live: LiveTable) -> bool:
+        """Whether a plan leaves a change of another attribute out, under this declaration of the attribute (``None`` if
+        no policy declares it): the product makes it by itself, or it has to wait for another apply.
+        """
+        del change, declared, live
+        return False
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
         """Why the change cannot be made on this table; ``None`` if it can."""

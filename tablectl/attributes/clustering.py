@@ -1,8 +1,9 @@
-"""``clustering``: the liquid clustering columns, in order (delta-1.4).
+"""``clustering``: the liquid clustering columns, in order (delta-1.4), or ``auto``.
 
-The order matters in open-source Delta: OPTIMIZE compares it with the file tags. Once enabled, clustering stays in the
-table's protocol. ``none`` means clustering without columns; for a table that never had clustering, declaring it is no
-change.
+The order matters in open-source Delta: OPTIMIZE compares it with the file tags. On Databricks it has no meaning. With
+``auto``, Databricks chooses the columns and changes them, so the mode is compared and never the columns. Once enabled,
+clustering stays in the table's protocol. ``none`` means clustering without columns; for a table that never had
+clustering, declaring it is no change.
 
 New columns rewrite no data. If the option ``optimize`` requires it, the data follows them. This is a second fact of the
 attribute, ``data``, with the values ``outdated`` and ``clustered``. Outdated data is what an OPTIMIZE of that kind
@@ -12,26 +13,29 @@ for ``full`` also files clustered by other columns. New data does not count: its
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
-from tablectl.attributes.base import NO_NEEDS, Action, Attribute, ChangeTarget, Needs, Step
+from tablectl.attributes.base import NO_NEEDS, Action, Attribute, ChangeTarget, Needs, Step, is_true
+from tablectl.attributes.catalog_entry import why_no_catalog_setting
 from tablectl.attributes.column_lists import folded, paths_of, resolved
 from tablectl.attributes.rewrite_limits import why_too_large
 from tablectl.attributes.statistics import STATS_KEYS, has_order, has_statistics
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
+from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import (
     column_text,
     parse_column,
 )
-from tablectl.model.operations import PARTITIONS, ClusterBy, OptimizeData, Repartition
+from tablectl.model.operations import PARTITIONS, ClusterBy, OptimizeData, Repartition, ReplacePartitions
 from tablectl.model.plan import Basis, Change, Refusal, Rewrite, Value
 from tablectl.model.table import ClusteringState, FileGroup, LiveTable
 from tablectl.model.table_options import TableOptions
 
 DATA = "data"
 """The key of the attribute's second fact."""
+AUTO = "auto"
 CLUSTERED_DATA = f"clustering.{DATA}"
 """The id of the change that makes the data follow the clustering columns."""
 
@@ -42,20 +46,31 @@ class Clustering(Attribute):
     name = "clustering"
     value_type = ValueType(
         name=name,
-        description="Liquid clustering columns, in order; nested as a.b, a literal dot in backticks.",
-        words=("none",),
-        later_words=("auto",),
+        description="Liquid clustering columns, in order; nested as a.b, a literal dot in backticks. "
+        "`auto`: Databricks chooses them.",
+        words=("none", AUTO),
         columns=True,
         most_columns=4,
     )
     exclusive_with = "partitioning"
-    keys = (keys.CLUSTERING_COLUMNS,)
+    keys = (keys.CLUSTERING_COLUMNS, keys.CLUSTER_BY_AUTO)
 
     def read(self, live: LiveTable, key: str) -> Value:
-        """The columns in the table's spelling, or ``none``. For the key ``data``, whether the data follows them."""
+        """The columns in the table's spelling, ``auto`` or ``none``. For the key ``data``, whether the data follows."""
         if key == DATA:
             return "outdated" if live.marks and _left(live, live.marks, _names(live)).files else "clustered"
+        if is_true(live.property(keys.CLUSTER_BY_AUTO)):
+            return AUTO
         return tuple(column_text(path) for path in live.clustering) if live.clustering else "none"
+
+    def normalized(self, declared: Declared, live: LiveTable, dialect: str) -> Declared:
+        """The columns in the table's order, where the order has no meaning and the columns are the same."""
+        names = _names(live)
+        if not isinstance(declared, tuple) or dialect_of(dialect).ordered_clustering:
+            return declared
+        mine, theirs = folded(resolved(declared, live.schema)[0]), folded(names)
+        same = isinstance(mine, tuple) and isinstance(theirs, tuple) and sorted(mine) == sorted(theirs)
+        return names if same else declared
 
     def agrees(self, found: Value, declared: Value, key: str) -> bool:
         """Compares the columns in order. Delta ignores the case of column names."""
@@ -76,12 +91,15 @@ class Clustering(Attribute):
         """Refuses everything that Delta would reject, before any statement runs."""
         if change.key == DATA:
             return _check_data(change, live, target)
-        if live.partition_columns and Repartition(()) not in target.operations:
+        if change.after == AUTO and (wrong := why_no_catalog_setting(change, live, target, "CLUSTER BY AUTO")):
+            return wrong
+        if live.partition_columns and not _unpartitioned(target):
             columns = ", ".join(live.partition_columns)
             return Refusal(
                 change=change.id,
                 reason=f"the table is partitioned by {columns}; Delta clusters only tables without partitions",
-                fix="drop `clustering`, or declare `partitioning: none` and consent with `rewrite: allowed`",
+                fix="drop `clustering`, or declare `partitioning: none`, which rewrites the table "
+                "(`rewrite: allowed`) or, on newer versions of Databricks Runtime, changes it in place",
                 condition="DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED",
             )
         if not isinstance(change.after, tuple):
@@ -92,28 +110,38 @@ class Clustering(Attribute):
         """One ``CLUSTER BY``, which does not change data files; for ``data`` one ``OPTIMIZE``."""
         if change.key == DATA:
             return Action(change, (_optimize(change, basis),))
+        auto = change.after == AUTO
         note = "" if basis.clustered else "writer protocol 7 with the features clustering and domainMetadata"
         step = Step(
-            ClusterBy(paths_of(change.after)),
+            ClusterBy(paths_of(change.after), automatic=auto),
             needs=(*STATS_KEYS, PARTITIONS),
-            undo=ClusterBy(paths_of(change.before)),
+            undo=ClusterBy(paths_of(change.before), automatic=change.before == AUTO),
             undo_note=note,
         )
         return Action(change, (step,))
 
     def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
-        """The columns, if there are any."""
-        if live.clustering:
-            yield "", self.read(live, "")
+        """The mode or the columns, if there are any."""
+        found = self.read(live, "")
+        if found != "none":
+            yield "", found
+
+    def planned(self, declared: Declared) -> Mapping[str, str | None]:
+        """The mode AUTO. Named columns end it."""
+        return {keys.CLUSTER_BY_AUTO: "true" if declared == AUTO else None}
 
     def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
         """How the data is clustered, if it must follow the columns or if they change."""
         follows = options.optimize != "never"
         if key == DATA:
             return Needs(size=value == "clustered", clustering=follows)
+        if value == AUTO:
+            return Needs(entry=live is None or self.read(live, "") != AUTO)
         if live is None or not isinstance(value, tuple):
             return NO_NEEDS
-        return Needs(clustering=follows or not self.agrees(self.read(live, ""), value, ""))
+        differs = not self.agrees(self.read(live, ""), value, "")
+        left = live.entry is not None and live.entry.optimized is True
+        return Needs(clustering=(follows or differs) and not left, entry=follows)
 
     def check_declarable(self, change: Change) -> None:
         """The second fact follows from an option, and has one direction."""
@@ -121,6 +149,11 @@ class Clustering(Attribute):
             super().check_declarable(change)
         elif (change.before, change.after) != ("outdated", "clustered"):
             raise ValueError(f"no policy can ask for {change.id}")
+
+
+def _unpartitioned(target: ChangeTarget) -> bool:
+    """Whether the same plan removes the partitions."""
+    return any(each == Repartition(()) or isinstance(each, ReplacePartitions) for each in target.operations)
 
 
 def _check_data(change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:

@@ -13,11 +13,12 @@ from tablectl.attributes.rewrite_limits import why_too_large
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.columns import Column, columns_of
+from tablectl.delta.databricks_runtimes import capability
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import NameSyntaxError, column_text, fold_column, parse_column
 from tablectl.delta.properties import parse_columns
 from tablectl.delta.schema import Schema
-from tablectl.model.operations import ClusterBy, Repartition
+from tablectl.model.operations import ClusterBy, Repartition, ReplacePartitions
 from tablectl.model.plan import Basis, Change, ColumnFact, Refusal, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
@@ -109,6 +110,8 @@ _Problem = tuple[str, str, str]
 
 
 def _problems(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[_Problem]:
+    if any(isinstance(each, ReplacePartitions) for each in target.operations):
+        return  # no data is rewritten
     if target.options.rewrite != "allowed":
         yield (
             f"the table is {_described(live)}; Delta changes that only by rewriting the whole table",
@@ -119,13 +122,20 @@ def _problems(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator
     if large is not None:
         yield large.reason, large.fix, large.condition
     if not dialect_of(target.dialect).rewrite_measured:
-        yield (
-            "what a rewrite preserves was tested on open-source Delta only",
-            f"{_HARMLESS}, or rewrite it yourself",
-            "",
-        )
+        yield ("what a rewrite preserves was tested on open-source Delta only", _in_place(change), "")
     yield from _bad_columns(change, live)
     yield from _lost(change, live, target)
+
+
+def _in_place(change: Change) -> str:
+    """How a table can lose its partitions without a rewrite."""
+    known = capability("clustering", "replace partitions in place")
+    if change.after != "none":
+        return f"{_HARMLESS}, or rewrite it yourself"
+    return (
+        f"{_HARMLESS}, or rewrite it yourself; from Databricks Runtime {known.first} on ({known.evidence}) partitions "
+        "become clustering columns in place: set `engine.runtime`, and declare `clustering` too"
+    )
 
 
 def _bad_columns(change: Change, live: LiveTable) -> Iterator[_Problem]:

@@ -9,8 +9,8 @@ from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.model.writers import client_facts, partition_writers, writer_evidence
 
 
-def basis_of(live: LiveTable, options: TableOptions = NO_OPTIONS) -> Basis:
-    """The basis of a live table under the options of its policy."""
+def basis_of(live: LiveTable, options: TableOptions = NO_OPTIONS, runtime: str = "") -> Basis:
+    """The basis of a live table under the options of its policy, for a Databricks Runtime if it is known."""
     return Basis(
         protocol=ProtocolFact.of(live.protocol),
         partitioned=bool(live.partition_columns),
@@ -29,4 +29,5 @@ def basis_of(live: LiveTable, options: TableOptions = NO_OPTIONS) -> Basis:
         marks=live.marks,
         truncation=live.truncation.due if live.truncation else 0,
         options=options,
+        runtime=runtime,
     )

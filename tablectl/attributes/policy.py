@@ -17,7 +17,9 @@ from tablectl.attributes.column_mapping import ColumnMapping
 from tablectl.attributes.data_skipping import DataSkipping
 from tablectl.attributes.deletion_vectors import DeletionVectors
 from tablectl.attributes.isolation import Isolation
+from tablectl.attributes.managed import Managed
 from tablectl.attributes.partitioning import Partitioning
+from tablectl.attributes.predictive_optimization import PredictiveOptimization
 from tablectl.attributes.properties import Properties
 from tablectl.attributes.retention import Retention
 from tablectl.attributes.row_tracking import RowTracking
@@ -39,6 +41,8 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     Uniform(),
     DataSkipping(),
     Retention(),
+    PredictiveOptimization(),
+    Managed(),
     Properties(),
 )
 """Every attribute, in the order of plans."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from tablectl.delta.dialects import EVERY_DIALECT
+
 Declared = str | tuple[str, ...] | Mapping[str, str | None]
 """The value of an attribute in a policy."""
 
@@ -51,6 +53,8 @@ class ValueType:
     """The maximum number of columns, if Delta limits it."""
     top_level: bool = False
     """Whether columns cannot be fields of a struct."""
+    dialects: frozenset[str] = EVERY_DIALECT
+    """The dialects that have the attribute."""
 
     @property
     def mapped(self) -> bool:

@@ -17,6 +17,7 @@ from tablectl.delta.credentials import without_credentials
 from tablectl.delta.names import TableName, is_absolute
 from tablectl.engine.port import SIMPLE_NAME
 from tablectl.model.errors import LiveError, TablectlError
+from tablectl.model.managed_table import CatalogEntry
 from tablectl.storage.access import TemporaryCredentials
 
 MOST_NAMES = 200_000
@@ -86,6 +87,11 @@ class GlueCatalog:
         if isinstance(found, TablectlError):
             raise found
         return found
+
+    def entry(self, name: TableName) -> CatalogEntry:
+        """As ``CatalogReader.entry``. Glue has no settings of Databricks."""
+        del name
+        return CatalogEntry()
 
     def credentials(self, table: CatalogTable, operation: Operation) -> TemporaryCredentials:
         """Always raises ``LiveError``."""

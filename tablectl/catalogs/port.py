@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 from tablectl.delta.names import TableName
 from tablectl.model.errors import TablectlError
-from tablectl.model.managed_table import ManagedTable
+from tablectl.model.managed_table import CatalogEntry, ManagedTable
 from tablectl.storage.access import TemporaryCredentials
 
 Operation = Literal["READ", "READ_WRITE"]
@@ -29,6 +29,8 @@ class CatalogTable:
     """The state, if the catalog told it with this answer and manages the table's commits."""
     through_catalog: bool = False
     """Whether commits go through the catalog, so that the log alone does not say what the table is."""
+    entry: CatalogEntry | None = None
+    """What the catalog says about the table itself, if this answer has it."""
 
 
 Listed = Mapping[TableName, CatalogTable | TablectlError]
@@ -62,6 +64,10 @@ class CatalogReader(Protocol):
 
     def load(self, name: TableName) -> CatalogTable:
         """One table, by one request if possible. ``LiveError`` if there is no such Delta table."""
+        ...
+
+    def entry(self, name: TableName) -> CatalogEntry:
+        """What the catalog says about a table besides its state."""
         ...
 
     def credentials(self, table: CatalogTable, operation: Operation) -> TemporaryCredentials:

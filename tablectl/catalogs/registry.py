@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tablectl.catalogs.port import CatalogReader, CatalogTable, Operation
 from tablectl.delta.names import TableName, canonical_location
 from tablectl.model.errors import LiveError, TablectlError
-from tablectl.model.managed_table import ManagedTable
+from tablectl.model.managed_table import CatalogEntry, ManagedTable
 from tablectl.storage.access import Provider, TemporaryCredentials
 
 _MARGIN = timedelta(minutes=2)
@@ -114,7 +114,7 @@ class Catalogs:
             if table is None or not table.through_catalog:
                 return None
             answered = table.managed
-            self._tables[place] = CatalogTable(table.name, table.location, table.table_id, None, through_catalog=True)
+            self._tables[place] = replace(table, managed=None)
         if answered is not None:
             return answered
         again = self.reader(table.name.catalog).load(table.name)
@@ -128,6 +128,20 @@ class Catalogs:
         if again.managed.location != place:
             raise _moved(table.name, table.location, again.location)
         return again.managed
+
+    def entry(self, location: str) -> CatalogEntry | None:
+        """As ``StorageAccess.entry``. The answer of a list serves once, as in ``managed``. The name is asked, and not
+        the location: a table that becomes a managed one moves.
+        """
+        self._check(location)
+        place = canonical_location(location)
+        with self._lock:
+            table = self._tables.get(place)
+            if table is None:
+                return None
+            listed = table.entry
+            self._tables[place] = replace(table, entry=None)
+        return listed if listed is not None else self.reader(table.name.catalog).entry(table.name)
 
     def _check(self, location: str) -> None:
         reason = self._unreachable.get(canonical_location(location))

@@ -9,6 +9,7 @@ from tablectl.catalogs.port import CatalogTable, Listed, Operation
 from tablectl.delta.names import TableName
 from tablectl.engine.port import Catalog
 from tablectl.model.errors import LiveError
+from tablectl.model.managed_table import CatalogEntry
 from tablectl.storage.access import TemporaryCredentials
 
 
@@ -33,6 +34,11 @@ class SparkCatalog:
     def load(self, name: TableName) -> CatalogTable:
         """As ``CatalogReader.load``, by one statement."""
         return CatalogTable(name, self.open().location(name))
+
+    def entry(self, name: TableName) -> CatalogEntry:
+        """As ``CatalogReader.entry``. Spark's catalogs are not asked: they have no predictive optimization."""
+        del name
+        return CatalogEntry()
 
     def credentials(self, table: CatalogTable, operation: Operation) -> TemporaryCredentials:
         """Always raises ``LiveError``."""

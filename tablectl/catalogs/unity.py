@@ -15,11 +15,12 @@ from typing import Any
 
 from tablectl.catalogs.http_client import AnswerError, HttpClient, OversizeAnswerError, segment
 from tablectl.catalogs.port import CatalogTable, Listed, Operation
-from tablectl.catalogs.unity_tables import managed_table, parse_load, through_catalog
+from tablectl.catalogs.unity_tables import catalog_entry, managed_table, parse_load, through_catalog
 from tablectl.delta.credentials import without_credentials
 from tablectl.delta.names import TableName, canonical_location, is_absolute
 from tablectl.engine.port import SIMPLE_NAME
 from tablectl.model.errors import LiveError, TablectlError
+from tablectl.model.managed_table import CatalogEntry
 from tablectl.storage.access import TemporaryCredentials
 
 API = "/api/2.1/unity-catalog"
@@ -92,6 +93,10 @@ class UnityCatalog:
         location = _location(name, loaded.location)
         return CatalogTable(name, location, loaded.table_id, table if table.managed else None, table.managed)
 
+    def entry(self, name: TableName) -> CatalogEntry:
+        """As ``CatalogReader.entry``: the entry of the list API. The answer of the Delta API has no settings."""
+        return catalog_entry(self._list_entry(name))
+
     def credentials(self, table: CatalogTable, operation: Operation) -> TemporaryCredentials:
         """As ``CatalogReader.credentials``: of the Delta API, else of the older API by the table's id."""
         try:
@@ -117,17 +122,19 @@ class UnityCatalog:
                 yield name, error
 
     def _from_list_api(self, name: TableName) -> CatalogTable:
+        found = self._entry(name, self._list_entry(name))
+        if isinstance(found, TablectlError):
+            raise found
+        return found
+
+    def _list_entry(self, name: TableName) -> dict[str, Any]:
         catalog = self._server_name(name.catalog)
         try:
-            entry = self.http.get(f"{API}/tables/{segment('.'.join((catalog, *name.parts)))}")
+            return self.http.get(f"{API}/tables/{segment('.'.join((catalog, *name.parts)))}")
         except AnswerError as error:
             if error.status == 404:
                 raise _missing(name) from None
             raise LiveError(f"{name.text}: {error.message}", error.hint) from None
-        found = self._entry(name, entry)
-        if isinstance(found, TablectlError):
-            raise found
-        return found
 
     def _entry(self, name: TableName, entry: Mapping[str, Any]) -> CatalogTable | TablectlError:
         """A table in the form of the list API."""
@@ -143,7 +150,8 @@ class UnityCatalog:
             return error
         properties = entry.get("properties")
         managed = through_catalog(properties if isinstance(properties, dict) else {})
-        return CatalogTable(name, where, table_id if isinstance(table_id, str) else "", None, managed)
+        known = table_id if isinstance(table_id, str) else ""
+        return CatalogTable(name, where, known, None, managed, catalog_entry(entry))
 
     def _pages(self, path: str, key: str, what: str, **query: str) -> Iterator[dict[str, Any]]:
         """The entries of all pages. A page may be empty and still be followed by another one."""

@@ -13,7 +13,7 @@ from tablectl.delta.protocol import READER_FEATURES, Protocol
 from tablectl.log.actions import expect_integer, expect_object, expect_text, expect_texts, parse_json
 from tablectl.log.budget import FEATURE_LENGTH, FEATURES
 from tablectl.model.errors import LiveError
-from tablectl.model.managed_table import CATALOG_FEATURES, ManagedTable
+from tablectl.model.managed_table import CATALOG_FEATURES, CatalogEntry, ManagedTable
 
 _FEATURE = "delta.feature."
 _READER, _WRITER = "delta.minReaderVersion", "delta.minWriterVersion"
@@ -159,6 +159,24 @@ def managed_table(loaded: LoadedTable, table: str) -> ManagedTable:
 def through_catalog(properties: Mapping[str, Any]) -> bool:
     """Whether the properties in a list entry say that commits go through the catalog."""
     return any(f"{_FEATURE}{name}" in properties for name in CATALOG_FEATURES)
+
+
+_OPTIMIZATION = {"ENABLE": "enabled", "DISABLE": "disabled", "INHERIT": "inherit"}
+"""``enable_predictive_optimization`` of ``TableInfo`` in Databricks' API, and the values of the policy."""
+
+
+def catalog_entry(entry: Mapping[str, Any]) -> CatalogEntry:
+    """What an entry of the list API says about the table itself. Databricks adds predictive optimization
+    (``TableInfo`` of databricks-sdk); the open-source server does not have it. Another value says nothing.
+    """
+    kind, own = entry.get("table_type"), entry.get("enable_predictive_optimization")
+    effective = entry.get("effective_predictive_optimization_flag")
+    value = effective.get("value") if isinstance(effective, dict) else own
+    return CatalogEntry(
+        managed={"MANAGED": True, "EXTERNAL": False}.get(kind) if isinstance(kind, str) else None,
+        optimization=_OPTIMIZATION.get(own, "") if isinstance(own, str) else "",
+        optimized={"ENABLE": True, "DISABLE": False}.get(value) if isinstance(value, str) else None,
+    )
 
 
 def _derived(key: str) -> bool:

@@ -9,7 +9,7 @@ from tablectl.cli.output import Output
 from tablectl.model.errors import TablectlError, UsageError
 from tablectl.policies.adopt import Adoption
 from tablectl.policies.repository import Repository
-from tablectl.reports.drift_text import adoption_text
+from tablectl.reports.adoption_text import adoption_text
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.style import Style, plural
 from tablectl.written_files import write_file

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,17 +11,10 @@ from tablectl.cli.report_files import ReportFiles
 from tablectl.cli.request import CommandRequest
 from tablectl.lake_advice import AdviceDepth, collect_advice, policies_text
 from tablectl.model.errors import ExitCode, UsageError
-from tablectl.model.json_form import json_form
 from tablectl.policies.requested_tables import requested_tables, whole_catalog
-from tablectl.reports.advice_document import advice_document
-from tablectl.reports.document_html import document_html
-from tablectl.reports.document_markdown import document_markdown
-from tablectl.reports.document_text import document_text
-from tablectl.reports.formats import ReportFormat
-from tablectl.reports.style import Style
+from tablectl.reports.advice_document import document_of_advice
+from tablectl.reports.render import render
 from tablectl.written_files import check_writable, write_file
-
-_WHERE = "<code>tablectl advise --report FILE.html</code> writes all of it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +44,8 @@ def advise_command(request: CommandRequest, out: Output, reports: ReportFiles, a
         depth = AdviceDepth(days=asked.days, list_files=asked.list_files)
         found = collect_advice(project, policies, others, selection_of(request), depth, on_read)
         text = policies_text(project, found)
-    document, context = advice_document(found), context_here()
-
-    def render(form: ReportFormat, style: Style) -> str:
-        match form:
-            case ReportFormat.JSON:
-                return json.dumps(json_form(found), indent=1, default=json_form) + "\n"
-            case ReportFormat.MARKDOWN:
-                return document_markdown(document, "<!-- tablectl advice -->", _WHERE)
-            case ReportFormat.HTML:
-                return document_html(document, context)
-            case _:
-                return document_text(document, style)
-
-    reports.write(render, out)
+    document, context = document_of_advice(found), context_here()
+    reports.write(lambda form, style: render(document, form, style, context), out)
     if asked.write and any(each.yaml for each in found.tables):
         write_file(asked.write, text.encode())
         out.note(f"wrote {asked.write}: review it, then run `tablectl plan`")

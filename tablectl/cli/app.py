@@ -20,7 +20,9 @@ from tablectl.cli.formats import (
     OF_LINT,
     OF_STATUS,
     OF_VALIDATE,
+    STATUS_ROWS,
     TEXT_AND_JSON,
+    StatusFormat,
     check_format,
 )
 from tablectl.cli.output import Output, let_go
@@ -140,7 +142,23 @@ def _format_option(known: frozenset[ReportFormat], note: str = " With json, erro
     return typer.Option("--format", callback=_format_of(known), metavar=metavar, help=f"Output format.{note}")
 
 
+def _check_status_format(ctx: typer.Context, value: StatusFormat) -> StatusFormat:
+    if isinstance(ctx.obj, Output):
+        ctx.obj.json = value is StatusFormat.JSON
+    check_format("status", value, STATUS_ROWS)
+    return value
+
+
 FormatOpt = Annotated[ReportFormat, _format_option(TEXT_AND_JSON)]
+StatusFormatOpt = Annotated[
+    StatusFormat,
+    typer.Option(
+        "--format",
+        callback=_check_status_format,
+        metavar="[text|json|markdown|html|parquet]",
+        help="Output format. With json, errors are JSON too.",
+    ),
+]
 FormOpt = Annotated[ReportFormat, _format_option(EVERY_FORMAT)]
 ValidateFormatOpt = Annotated[ReportFormat, _format_option(OF_VALIDATE, "")]
 LintFormatOpt = Annotated[ReportFormat, _format_option(OF_LINT, "")]
@@ -164,6 +182,7 @@ CiOpt = Annotated[CiSystem, typer.Option("--ci", help="The CI system whose workf
 # typer carries its own copy of click since 0.26 and uses the real one before: these are the classes of either.
 _WrongUsage: type[Any] = typer.BadParameter.__bases__[0]
 _CODE = re.compile(r"[LPlp][0-9]{3}\Z")
+_FACT = re.compile(r"(?:D[0-9]{1,4}|delta-[0-9][0-9.]{0,7})\Z", re.IGNORECASE)
 _PROPERTY = re.compile(r"delta\.[^`]", re.IGNORECASE)
 """A table known by its path has backticks around it."""
 
@@ -389,6 +408,18 @@ def apply(
             "--wait", metavar="MINUTES", min=0, help="Retry tables whose window could not be opened, for up to MINUTES."
         ),
     ] = 0,
+    when: Annotated[
+        str | None,
+        typer.Option(
+            "--when",
+            metavar="quiet",
+            help="Start each table at a moment when few writes are expected to fail (`window.quiet`).",
+        ),
+    ] = None,
+    within: Annotated[
+        str | None,
+        typer.Option("--within", metavar="6h", help="How long to wait for that moment: 90m, 6h, 2d. Default: 6h."),
+    ] = None,
     watch: Annotated[
         float,
         typer.Option(
@@ -427,6 +458,7 @@ def apply(
     Example: tablectl apply plans/today.json
     """
     from tablectl.cli.apply import apply_command  # noqa: PLC0415
+    from tablectl.workflow import quiet_within  # noqa: PLC0415
 
     saved = [path for path in targets or [] if path.suffix == ".json"]
     policies = [path for path in targets or [] if path not in saved]
@@ -441,7 +473,8 @@ def apply(
     request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=True, verbose=verbose)
     reports = ReportFiles.of(format, report, saved[0] if saved else None)
     reasons = reason("--proceed", proceed), reason("--override", override)
-    options = ApplyCommandOptions(yes, *reasons, wait, watch, without_policies, require_signature)
+    quiet = quiet_within(when, within)
+    options = ApplyCommandOptions(yes, *reasons, wait, watch, without_policies, require_signature, quiet)
     return apply_command(request, ctx.obj, saved[0] if saved else None, reports, options)
 
 
@@ -612,6 +645,10 @@ def explain(
         from tablectl.cli.explain import explain_key_command  # noqa: PLC0415
 
         return explain_key_command(what, _request(None, None, env), ctx.obj, format)
+    if table is None and _FACT.match(what):
+        from tablectl.cli.explain_fact import explain_fact_command  # noqa: PLC0415
+
+        return explain_fact_command(what, ctx.obj, format)
     from tablectl.model.tool_terms import find_tool_term  # noqa: PLC0415
 
     own = find_tool_term(what) if table is None else None
@@ -726,7 +763,7 @@ def status(
     tag: TagOpt = None,
     var: VarOpt = None,
     env: EnvOpt = None,
-    format: TableFormatOpt = ReportFormat.TEXT,  # noqa: A002
+    format: StatusFormatOpt = StatusFormat.TEXT,  # noqa: A002
     report: ReportOpt = None,
     no_cache: NoCacheOpt = False,
     remote: RemoteOpt = None,
@@ -737,11 +774,13 @@ def status(
     """
     from tablectl.cli.status import StatusRequest, status_command  # noqa: PLC0415
 
-    reports = ReportFiles.of(format, [*(report or ()), *([html] if html else [])])
+    shown = ReportFormat.TEXT if format is StatusFormat.PARQUET else ReportFormat(format)
+    reports = ReportFiles.of(shown, [*(report or ()), *([html] if html else [])])
+    reports = replace(reports, shown=format is not StatusFormat.PARQUET)
     for _, each in reports.files:
         check_format("status", each, OF_STATUS)
     request = replace(_request(None, var, env, remote, (select, tag, exclude)), no_cache=no_cache)
-    asked = StatusRequest(tuple(tables or ()), everything, debt, look_back, parquet, to)
+    asked = StatusRequest(tuple(tables or ()), everything, debt, look_back, parquet, to, not reports.shown)
     return status_command(request, ctx.obj, reports, asked)
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from tablectl.applying.run_report import RunReport
+from tablectl.cli.notify import send_notification
 from tablectl.cli.output import Output
-from tablectl.cli.plan_reports import check_limits, plan_context, plan_with_progress
+from tablectl.cli.plan_reports import check_limits, context_here, plan_context, plan_with_progress
 from tablectl.cli.report_files import Render, ReportFiles
 from tablectl.cli.request import ApplyCommandOptions, CommandRequest
 from tablectl.leases.clock import SystemClock
@@ -21,9 +24,11 @@ from tablectl.model.plan import Plan
 from tablectl.policies.spec import Specs
 from tablectl.project import Project
 from tablectl.reports.context import Context
+from tablectl.reports.documents import document_of_plan, document_of_run
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.mask import Mask
-from tablectl.reports.render import render_plan, render_run
+from tablectl.reports.notification import error_notification, run_notification
+from tablectl.reports.render import render
 from tablectl.reports.style import Style
 from tablectl.reports.wording import outcome_text
 from tablectl.saved_plan import read_plan, required_signers
@@ -36,7 +41,7 @@ def apply_command(
     """Plan if no plan is given, ask, run. Returns the exit code."""
     signers = required_signers(saved, ".", required=options.require_signature)
     ready = read_plan(saved, signers=signers) if saved else None
-    with request.open(out, ready) as project:
+    with request.open(out, ready) as project, _failures_told(project, out):
         reports.check()
         if ready is None:
             specs: Specs | None = project.policies(request.paths)
@@ -57,13 +62,30 @@ def apply_command(
                 override=options.override,
                 wait=options.wait,
                 watch=options.watch,
+                quiet=options.quiet,
             )
             with _signals(control, out) as install_handlers:
                 report = run(project, plan, replace(control, on_engine=install_handlers), approve)
-    mask, verbose = project.mask, request.verbose
-    return _reported(
-        report, out, reports, lambda form, style: render_run(report, form, style, mask, context, verbose=verbose)
-    )
+    told = project.mask.run(report)
+    document = cache(partial(document_of_run, report, project.mask, context))
+    try:
+        return _reported(
+            report, out, reports, lambda form, style: render(document(), form, style, context, verbose=request.verbose)
+        )
+    finally:
+        send_notification(run_notification(told), project.config, context_here(), out, os.environ)
+
+
+@contextmanager
+def _failures_told(project: Project, out: Output) -> Iterator[None]:
+    """Notifies about an apply that ends without a report. Wrong usage is the business of its user alone."""
+    try:
+        yield
+    except TablectlError as error:
+        if error.exit_code is not ExitCode.USAGE:
+            told = error_notification("Apply", error, project.config.environment)
+            send_notification(told, project.config, context_here(), out, os.environ)
+        raise
 
 
 def _policies_of_plan(
@@ -105,8 +127,9 @@ def _tell(report: RunReport, out: Output) -> None:
 
 def _agreed(plan: Plan, out: Output, form: ReportFormat, mask: Mask, request: CommandRequest, *, yes: bool) -> bool:
     context = Context(now=SystemClock().utc())
+    document = document_of_plan(plan, mask, context)
     if form is ReportFormat.TEXT:
-        out.result(render_plan(plan, form, out.style, mask, context, verbose=request.verbose) + "\n")
+        out.result(render(document, form, out.style, context, verbose=request.verbose) + "\n")
     if yes or not any(table.applies for table in plan.tables):
         return True
     if not out.interactive:
@@ -115,7 +138,7 @@ def _agreed(plan: Plan, out: Output, form: ReportFormat, mask: Mask, request: Co
             "add --yes, or save a plan with `tablectl plan --out FILE` and apply that",
         )
     if form is not ReportFormat.TEXT:
-        out.note(render_plan(plan, ReportFormat.TEXT, Style(), mask, context))
+        out.note(render(document, ReportFormat.TEXT, Style(), context))
     return out.ask("Apply these changes?")
 
 

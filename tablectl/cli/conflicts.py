@@ -14,7 +14,6 @@ from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.table_options import NO_OPTIONS
 from tablectl.planning.conflict_report import ConflictReport
 from tablectl.policies.suggestions import nearest
-from tablectl.reports.conflicts_json import conflicts_json
 from tablectl.reports.conflicts_text import conflicts_text
 from tablectl.reports.formats import ReportFormat
 from tablectl.workflow import read_conflicts
@@ -31,12 +30,10 @@ def conflicts_command(
     with request.open(out) as project:
         found = read_conflicts(project, *project.find(table, request.paths), assumption)
     found = replace(found, changes=tuple(map(project.mask.change, found.changes)))
-    if form is ReportFormat.JSON:
-        out.json_result(conflicts_json(found))
-    elif form is not ReportFormat.TEXT:
-        out.result(_document(found, form))
-    else:
+    if form is ReportFormat.TEXT:
         out.result(conflicts_text(found, out.style, everything=options.everything, about=about))
+    else:
+        out.result(_document(found, out, form))
     return ExitCode.REFUSED if found.refused else ExitCode.DONE
 
 
@@ -65,18 +62,11 @@ def _between_command(
     return ExitCode.DONE
 
 
-def _document(found: ConflictReport, form: ReportFormat) -> str:
-    from tablectl.reports.conflicts_document import conflicts_document  # noqa: PLC0415  # only for these formats
+def _document(found: ConflictReport, out: Output, form: ReportFormat) -> str:
+    from tablectl.reports.conflicts_document import document_of_conflicts  # noqa: PLC0415  # only for these formats
+    from tablectl.reports.render import render  # noqa: PLC0415
 
-    document = conflicts_document(found)
-    if form is ReportFormat.MARKDOWN:
-        from tablectl.reports.document_markdown import document_markdown  # noqa: PLC0415
-
-        where = "<code>tablectl conflicts</code> prints all of it."
-        return document_markdown(document, "<!-- tablectl conflicts -->", where)
-    from tablectl.reports.document_html import document_html  # noqa: PLC0415
-
-    return document_html(document, context_here())
+    return render(document_of_conflicts(found), form, out.style, context_here())
 
 
 def _operation(text: str) -> str:

@@ -17,8 +17,10 @@ from tablectl.policies.config import Config, EngineConfig
 from tablectl.policies.policy_document import load_specs
 from tablectl.policies.spec import Specs
 from tablectl.project import EngineSource, Project
-from tablectl.reports.plan_text import plan_text
-from tablectl.reports.run_text import run_text
+from tablectl.reports.context import Context
+from tablectl.reports.document import Document
+from tablectl.reports.document_text import document_text
+from tablectl.reports.documents import document_of_plan, document_of_run
 from tablectl.selection import Selection
 from tablectl.workflow import Control, make_plan, run
 from tablectl.written_files import write_file
@@ -138,12 +140,12 @@ def _show_case(specs: Specs, project: Project, root: Path, out: Output) -> ExitC
     before = make_plan(project, specs, Selection())
     saved = root / "plans" / "first.json"
     write_file(saved, dump_plan(before))
-    _say(out, "tablectl plan --out plans/first.json", plan_text(before, out.style))
+    _say(out, "tablectl plan --out plans/first.json", document_of_plan(before, project.mask, Context()))
     with out.display() as notify:
         report = run(project, before, Control(notify=notify))
-    _say(out, "tablectl apply plans/first.json", run_text(report, out.style))
+    _say(out, "tablectl apply plans/first.json", document_of_run(report, project.mask, Context()))
     after = make_plan(project, specs, Selection())
-    _say(out, "tablectl plan", plan_text(after, out.style))
+    _say(out, "tablectl plan", document_of_plan(after, project.mask, Context()))
     left = [table.name for table in after.tables]
     expected = [table.name for table in before.tables if table.refusals]
     if left != expected or after.failures:
@@ -153,5 +155,6 @@ def _show_case(specs: Specs, project: Project, root: Path, out: Output) -> ExitC
     return ExitCode.DONE
 
 
-def _say(out: Output, command: str, text: str) -> None:
+def _say(out: Output, command: str, document: Document) -> None:
+    text = document_text(document, out.style)
     out.result(f"{out.style.paint('$ ' + command, 'bold')}\n\n{text}\n")

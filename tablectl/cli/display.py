@@ -9,14 +9,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
-from tablectl.applying.events import PROGRESS, RunEvent
+from tablectl.applying.events import DONE, PROGRESS, RELEASED, RunEvent, Standing, left_text, progress_text
 from tablectl.model.output_escapes import escape_output
 from tablectl.model.text import printable
 from tablectl.reports.style import printable_lines
 
 if TYPE_CHECKING:  # slow to load, and needed on terminals only
-    from rich.console import Console
-    from rich.table import Table
+    from rich.console import Console, RenderableType
+    from rich.text import Text
 
 REMIND_EVERY = 30.0
 """Seconds after which a log repeats that something is still in progress."""
@@ -25,17 +25,36 @@ _SETTLE = 5.0
 _LONGEST_NAME = 60
 _MOST_ROWS = 20
 """Tables with a row of their own; more would only scroll the lines above off the screen."""
+_LAST_STEPS = frozenset({DONE, RELEASED})
+_MOST_NAMED = 5
+_BAR = 20
+"""Characters of the bar."""
 _PLAIN_STEPS = frozenset({"hook says", "note", "proceed"})
 """Steps that stay on the screen when the next one comes."""
 
 
+@dataclass(frozen=True, slots=True)
+class _State:
+    words: str
+    since: float
+    waits: bool = False
+
+
 class Lines:
-    """A line for each change of state, and periodically one for what is still in progress. Thread-safe."""
+    """A line for each change of state, and periodically one for what is still in progress. Thread-safe.
+
+    A run of many tables has one line for each table that is done, and periodically how far it is: which tables wait for
+    what, and which take longest.
+    """
 
     def __init__(self, say: Callable[[str], None], now: Callable[[], float] = time.monotonic) -> None:
         self._say = say
         self._now = now
         self._waits: dict[str, tuple[str, float]] = {}
+        self._states: dict[str, _State] = {}
+        self._standing: Standing | None = None
+        self._end: float | None = None
+        """When the run will be done, about."""
         self._progress_at = now()
         self._lock = threading.Lock()
 
@@ -43,16 +62,51 @@ class Lines:
         """Print an event if it is meant for people."""
         with self._lock:
             if event.step == PROGRESS:
-                self._progress(event)
+                self._standing = event.standing
+                self._end = None if event.left is None else self._now() + event.left
+                self._progress()
+                return
+            self._note_state(event)
+            if event.step == DONE:
+                self._waits.pop(event.table, None)
+                if self._brief:
+                    self._say(_titled(event))
+            elif self._brief and event.step not in _PLAIN_STEPS:
+                self._progress()
             elif self._is_news(event):
                 waited = f" ({_time(event.waited)})" if event.waited and event.waited >= 1 else ""
                 self._say(f"{_titled(event)}{waited}")
 
-    def _progress(self, event: RunEvent) -> None:
+    def remind(self) -> None:
+        """Print the progress if it is time to: a long statement sends no event."""
+        with self._lock:
+            self._progress()
+
+    @property
+    def _brief(self) -> bool:
+        return self._standing is not None and self._standing.total > _MOST_ROWS
+
+    def _note_state(self, event: RunEvent) -> None:
+        if event.step in _LAST_STEPS:
+            self._states.pop(event.table, None)
+        elif event.table and event.words and event.step not in _PLAIN_STEPS:
+            self._states[event.table] = _State(event.words, self._now() - (event.waited or 0.0), _waits(event))
+
+    def _progress(self) -> None:
         """Print the progress of the run periodically, since it changes with each table."""
-        if self._now() - self._progress_at >= REMIND_EVERY:
-            self._progress_at = self._now()
-            self._say(event.words)
+        if self._standing is None or self._now() - self._progress_at < REMIND_EVERY:
+            return
+        self._progress_at = self._now()
+        left = None if self._end is None else max(self._end - self._now(), 0.0)
+        self._say("\n".join([progress_text(self._standing, left), *(self._longest() if self._brief else [])]))
+
+    def _longest(self) -> Iterator[str]:
+        """The tables that wait, and those whose step takes longest."""
+        states = sorted(self._states.items(), key=lambda each: (not each[1].waits, each[1].since))
+        for name, state in states[:_MOST_NAMED]:
+            yield f"  {name}: {state.words} ({_time(self._now() - state.since)})"
+        if len(states) > _MOST_NAMED:
+            yield f"  and {len(states) - _MOST_NAMED} more"
 
     def _is_news(self, event: RunEvent) -> bool:
         if event.waited is None:
@@ -66,10 +120,8 @@ class Lines:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
-    words: str
-    since: float
+def _waits(event: RunEvent) -> bool:
+    return event.waited is not None
 
 
 class Screen:
@@ -79,7 +131,9 @@ class Screen:
         self._console = console
         self._now = now
         self._states: dict[str, _State] = {}
-        self._progress = ""
+        self._standing: Standing | None = None
+        self._end: float | None = None
+        """When the run will be done, about."""
         self._live: Any = None
         self._lock = threading.Lock()
 
@@ -89,13 +143,14 @@ class Screen:
             if self._live is None:
                 self._start()
             if event.step == PROGRESS:
-                self._progress = event.words
+                self._standing = event.standing
+                self._end = None if event.left is None else self._now() + event.left
             elif event.step in _PLAIN_STEPS:
                 self.say(_titled(event))
-            elif event.step == "released":
+            elif event.step in _LAST_STEPS:
                 self._states.pop(event.table, None)
             elif event.words:
-                self._states[event.table] = _State(event.words, self._now() - (event.waited or 0.0))
+                self._states[event.table] = _State(event.words, self._now() - (event.waited or 0.0), _waits(event))
 
     def say(self, text: str) -> None:
         """Print a line that stays."""
@@ -108,12 +163,13 @@ class Screen:
             if self._live is not None:
                 self._live.stop()
 
-    def render(self) -> Table:
-        """The progress of the run, and a row for each active table: its name, its step, and since when.
+    def render(self) -> RenderableType:
+        """A row for each active table (its name, its step, and since when), and the progress of the run.
 
         If there are many tables, those whose step began last come first: the others wait.
         """
-        from rich.table import Table  # noqa: PLC0415  # see above
+        from rich.console import Group  # noqa: PLC0415  # see above
+        from rich.table import Table  # noqa: PLC0415
 
         width = min(_LONGEST_NAME, self._console.width * 2 // 5)
         table = Table.grid(padding=(0, 1), expand=True)
@@ -122,11 +178,31 @@ class Screen:
         table.add_column(no_wrap=True, justify="right", style="dim")
         states = sorted(dict(self._states).items(), key=lambda each: each[1].since, reverse=True)
         for name, state in sorted(states[:_MOST_ROWS]):
-            table.add_row(*map(_literal, (_end_of(name, width), state.words, _time(self._now() - state.since))))
-        more = f"and {len(states) - _MOST_ROWS} more" if len(states) > _MOST_ROWS else ""
-        if self._progress or more:
-            table.add_row(_literal(more), _literal(self._progress))
-        return table
+            cells = (_end_of(name, width), state.words, _time(self._now() - state.since))
+            table.add_row(*map(_literal, cells), style="yellow" if state.waits else None)
+        lines = [_literal(f"and {len(states) - _MOST_ROWS} more")] if len(states) > _MOST_ROWS else []
+        if self._standing:
+            lines += [self._bar(self._standing), *map(_literal, self._counts(self._standing))]
+        return Group(table, *lines)
+
+    def _bar(self, standing: Standing) -> Text:
+        """``━━━━━━━━━━──────────  12 of 40 tables done, about 5 min left``."""
+        from rich.text import Text  # noqa: PLC0415  # see above
+
+        full = _BAR * standing.done // standing.total
+        said = f"  {standing.done:,} of {standing.total:,} tables done"
+        if self._end is not None:
+            said += f", {left_text(max(self._end - self._now(), 0.0))}"
+        return Text.assemble(("━" * full, "green"), ("─" * (_BAR - full), "dim"), said)
+
+    def _counts(self, standing: Standing) -> Iterator[str]:
+        """``4 running, 3 waiting (2 for a lease, 1 for writers)``."""
+        parts = [f"{standing.running} running"] if standing.running else []
+        if standing.waiting:
+            why = ", ".join(f"{number} {what}" for what, number in standing.waits)
+            parts.append(f"{standing.waiting} waiting ({why})")
+        if parts:
+            yield ", ".join(parts)
 
     def _start(self) -> None:
         from rich.live import Live  # noqa: PLC0415  # see above

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
-from functools import partial
 
 from tablectl.cli.adoption import agreed, write_adoption
+from tablectl.cli.notify import send_notification
 from tablectl.cli.output import Output
-from tablectl.cli.plan_reports import context_here, selection_of, warn_unmatched
+from tablectl.cli.plan_reports import Started, context_here, selection_of, warn_unmatched
 from tablectl.cli.report_files import ReportFiles
 from tablectl.cli.request import CommandRequest, DriftCommandOptions
 from tablectl.model.errors import ExitCode
 from tablectl.planning.drift import wishes
 from tablectl.policies.adopt import Adopter
-from tablectl.reports.drift_json import AdoptionFact, adoption_fact
+from tablectl.reports.documents import document_of_drift
+from tablectl.reports.drift_json import adoption_fact
 from tablectl.reports.formats import ReportFormat
-from tablectl.reports.render import render_drift
+from tablectl.reports.notification import drift_notification
+from tablectl.reports.render import render
 from tablectl.reports.style import Style
 from tablectl.workflow import find_drift
 
@@ -27,16 +30,21 @@ def drift_command(request: CommandRequest, out: Output, reports: ReportFiles, op
     with request.open(out) as project, out.progress() as on_read:
         reports.check()
         repository, specs = project.repository(request.paths)
+        started = Started()
         found = find_drift(project, specs, selection_of(request), options.look_back, on_read)
+        context = started.timed(context_here())
     warn_unmatched(specs, found.unmatched, out)
     mask = project.mask
-    shown = mask.drift(found)
+    document = document_of_drift(found, mask, context)
 
-    def render(form: ReportFormat, style: Style, adopted: AdoptionFact | None = None) -> str:
-        return render_drift(shown, form, style, context_here(), adopted, verbose=request.verbose)
+    def shown(form: ReportFormat, style: Style) -> str:
+        return render(document, form, style, context, verbose=request.verbose)
 
     if not options.adopt:
-        reports.write(render, out)
+        try:
+            reports.write(shown, out)
+        finally:
+            send_notification(drift_notification(mask.drift(found)), project.config, context, out, os.environ)
         return found.exit_code
     adopter = Adopter(project.dialect, project.catalog, project.variables, repository.read)
     asked = wishes(found)
@@ -46,7 +54,7 @@ def drift_command(request: CommandRequest, out: Output, reports: ReportFiles, op
     )
     adoption = replace(adoption, left=(*adoption.left, *hidden))
     if reports.form is ReportFormat.TEXT:
-        out.result(render(ReportFormat.TEXT, out.style))
+        out.result(shown(ReportFormat.TEXT, out.style))
 
     def secret(text: str) -> str:
         return mask.text(text, specs.declarations)
@@ -54,8 +62,8 @@ def drift_command(request: CommandRequest, out: Output, reports: ReportFiles, op
     written = bool(found.tables) and agreed(adoption, repository, secret, out, reports.form, yes=options.yes)
     if written:
         write_adoption(repository, adoption, out)
-    render = partial(render, adopted=adoption_fact(adoption, written=written))
-    (reports.keep if reports.form is ReportFormat.TEXT else reports.write)(render, out)
+    document = document_of_drift(found, mask, context, adoption_fact(adoption, written=written))
+    (reports.keep if reports.form is ReportFormat.TEXT else reports.write)(shown, out)
     if not written or adoption.left:
         return found.exit_code
     return ExitCode.ERROR if found.exit_code is ExitCode.ERROR else ExitCode.DONE

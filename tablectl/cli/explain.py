@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from tablectl.attributes.policy import OWNED_KEYS, declarable_keys
+from tablectl.attributes.policy import OWNED_KEYS, VALUE_TYPES, declarable_keys
 from tablectl.cli.output import Output
 from tablectl.cli.request import CommandRequest
+from tablectl.delta.dialects import dialect_of
 from tablectl.model.errors import ExitCode, UsageError
-from tablectl.policies.effective_policy import explain
+from tablectl.policies.effective_policy import Explanation, explain
 from tablectl.policies.suggestions import nearest
-from tablectl.reports.explain_text import explain_json, explain_text
+from tablectl.project import Project
+from tablectl.reports.explain_text import RuntimeNeed, explain_json, explain_text
 from tablectl.reports.formats import ReportFormat
 
 
@@ -31,12 +33,28 @@ def explain_key_command(key: str, request: CommandRequest, out: Output, form: Re
     return ExitCode.DONE
 
 
+def _needs(found: Explanation, project: Project) -> dict[str, tuple[RuntimeNeed, ...]]:
+    """What each value needs of the Databricks Runtime."""
+    from tablectl.planning.runtime_needs import needs_of_value  # noqa: PLC0415  # only for that dialect
+
+    given = {each.key: each.won.given.value for each in found.resolved if each.won.given}
+    truncates = given.get("truncate_history") == "true"
+    needs: dict[str, tuple[RuntimeNeed, ...]] = {}
+    for each, value in given.items():
+        name, _, key = each.partition(".")
+        if name in VALUE_TYPES:
+            known = needs_of_value(name, key, value, truncates=truncates)
+            needs[each] = tuple(RuntimeNeed.of(one, project.runtime) for one in known)
+    return needs
+
+
 def explain_command(table: str, request: CommandRequest, out: Output, form: ReportFormat) -> ExitCode:
     """Show what the policies declare for a table."""
     project = request.open(out)
     found = explain(project.policies(request.paths), table, project.catalog, project.dialect)
+    needs = _needs(found, project) if dialect_of(project.dialect).catalog_settings else {}
     if form is ReportFormat.JSON:
-        out.json_result(explain_json(found))
+        out.json_result(explain_json(found, needs))
     else:
-        out.result(explain_text(found, out.style))
+        out.result(explain_text(found, out.style, needs))
     return ExitCode.DONE

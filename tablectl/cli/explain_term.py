@@ -6,8 +6,10 @@ from tablectl.cli.output import Output
 from tablectl.cli.request import CommandRequest
 from tablectl.conflicts.glossary import find_term, term_names
 from tablectl.model.errors import ExitCode, UsageError
+from tablectl.model.lint_rules import RULES
+from tablectl.model.tool_terms import tool_terms
 from tablectl.planning.explain_term import explain_term
-from tablectl.policies.suggestions import nearest
+from tablectl.policies.suggestions import nearest, shown
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.term_text import topic_json, topic_text
 
@@ -18,11 +20,10 @@ def explain_word_command(
     """Explain a term, with or without a live table."""
     topic = find_term(word)
     if topic is None:
-        near = nearest(word, term_names())
-        hint = f"did you mean {near}?" if near else f"such as {', '.join(term_names()[:3])}, WriteSerializable"
-        what = "exception, error class or isolation level that is known here"
+        near = nearest(word, (*tool_terms(), *term_names(), *RULES))
+        hint = f"did you mean {near}?" if near else f"such as gate, L004, D37, {', '.join(term_names()[:2])}"
         table_too = ", and no table, whose names have two or three parts" if "." not in word else ""
-        raise UsageError(f"{word!r} is no {what}{table_too}", hint)
+        raise UsageError(f"{shown(word)} is no term that is known here{table_too}", hint)
     with request.open(out) as project:
         live = project.read(*project.find(table, request.paths)) if table is not None else None
     view = explain_term(topic, live, project.dialect)

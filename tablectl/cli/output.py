@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from time import monotonic
@@ -17,9 +18,12 @@ from typing import TextIO
 from tablectl.applying.events import Notify
 from tablectl.cli.display import Lines, Screen, screen
 from tablectl.cli.progress import ProgressLine
-from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
+from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError, UsageError
 from tablectl.model.output_escapes import escape_output
 from tablectl.reports.style import Style, printable_lines
+
+_REMIND = 5.0
+"""Seconds between two looks at whether a log should say how far a run is."""
 
 
 class Output:
@@ -58,6 +62,25 @@ class Output:
             raise TablectlError(f"the result cannot be written: {error.strerror or error}") from error
         self.results += 1
 
+    def check_binary(self, instead: str) -> None:
+        """Raise ``UsageError`` if the result would be bytes on a terminal."""
+        if self._out is not None and self._out.isatty():
+            raise UsageError("this format is not for a terminal", f"redirect it to a file, or use {instead}")
+
+    def binary_result(self, data: bytes) -> None:
+        """Print a result that is no text. Raises as ``result``."""
+        buffer = getattr(self._out, "buffer", None)
+        if buffer is None:
+            return
+        try:
+            buffer.write(data)
+            buffer.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise TablectlError(f"the result cannot be written: {error.strerror or error}") from error
+        self.results += 1
+
     def json_result(self, body: object) -> None:
         """Print a result as JSON. Raises as ``result``."""
         self.result(json.dumps(body, indent=2) + "\n")
@@ -75,7 +98,8 @@ class Output:
     def display(self) -> Iterator[Notify]:
         """The observer of an apply: a display in place on a terminal, else lines."""
         if self._err is None or not self._redraws:
-            yield Lines(self.note)
+            with _reminded(Lines(self.note)) as lines:
+                yield lines
             return
         with screen(self._err, self._environ) as shown:
             self._screen = shown
@@ -131,6 +155,24 @@ class Output:
             and not self._environ.get("NO_COLOR")
             and self._environ.get("TERM") != "dumb"
         )
+
+
+@contextmanager
+def _reminded(lines: Lines) -> Iterator[Lines]:
+    """Asks for the progress now and then: a statement that takes an hour sends no event meanwhile."""
+    over = threading.Event()
+
+    def remind() -> None:
+        while not over.wait(_REMIND):
+            lines.remind()
+
+    thread = threading.Thread(target=remind, name="tablectl-progress", daemon=True)
+    thread.start()
+    try:
+        yield lines
+    finally:
+        over.set()
+        thread.join()
 
 
 def error_json(error: TablectlError, code: ExitCode) -> dict[str, object]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 
 from tablectl.cli.output import Output
-from tablectl.cli.plan_reports import limit_exceeded, plan_context, plan_with_progress
+from tablectl.cli.plan_reports import Started, limit_exceeded, plan_context, plan_with_progress
 from tablectl.cli.report_files import ReportFiles
 from tablectl.cli.request import CommandRequest
 from tablectl.delta.dialects import dialect_of
@@ -17,8 +18,10 @@ from tablectl.planning.merge_plans import merge_plans
 from tablectl.planning.plan_file import dump_plan
 from tablectl.policies.spec import Specs
 from tablectl.project import Project
+from tablectl.reports.context import Context
+from tablectl.reports.documents import document_of_plan
 from tablectl.reports.formats import ReportFormat
-from tablectl.reports.render import render_plan
+from tablectl.reports.render import render
 from tablectl.saved_plan import read_plan
 from tablectl.written_files import write_file
 
@@ -40,12 +43,14 @@ def plan_command(
         project = opened.in_dialect(request.shown_as) if request.shown_as else opened
         reports.check()
         specs = project.policies(request.paths)
+        started = Started()
         plan = plan_with_progress(project, specs, request, out)
+        context = started.timed(Context(pending_fails=detailed_exitcode))
         if request.shown_as:
             _note_default_levels(specs, project.dialect, opened.dialect, out)
     if request.shard:
         out.note(f"shard {request.shard}: {len(plan.tables) + len(plan.unchanged)} tables; `--merge` joins all shards")
-    return _shown(plan, project, request, out, _Target(save, reports, detailed_exitcode))
+    return _shown(plan, project, request, out, _Target(save, reports, context))
 
 
 def merge_command(
@@ -59,7 +64,8 @@ def merge_command(
     plan = merge_plans([(str(path), read_plan(path)) for path in request.paths])
     with replace(request, paths=(), env=plan.env).open(out) as project:
         reports.check()
-    return _shown(plan, project, replace(request, paths=()), out, _Target(save, reports, detailed_exitcode))
+    context = Context(pending_fails=detailed_exitcode)
+    return _shown(plan, project, replace(request, paths=()), out, _Target(save, reports, context))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,29 +74,29 @@ class _Target:
 
     save: Path | None
     reports: ReportFiles
-    detailed_exitcode: bool
+    context: Context
 
 
 def _shown(plan: Plan, project: Project, request: CommandRequest, out: Output, target: _Target) -> ExitCode:
     """Writes the reports of a plan, and saves it unless it is too large. Returns the exit code."""
-    save, reports, detailed_exitcode = target.save, target.reports, target.detailed_exitcode
+    save, reports, context = target.save, target.reports, target.context
     over = limit_exceeded(request, plan)
     if save and not over:
         write_file(save, dump_plan(plan), private=project.mask.plan(plan) != plan)
-    context = replace(plan_context(plan, project, request, out, reports), pending_fails=detailed_exitcode)
+    context = plan_context(plan, project, request, out, reports, context)
     if over:
         # Without the tables, which the report lists anyway: a verdict contains no foreign text.
         refused, _, _ = over.message.partition(": ")
         context, reports = replace(context, refused=refused), reports.without(ReportFormat.JSON)
-    mask, verbose = project.mask, request.verbose
-    reports.write(lambda form, style: render_plan(plan, form, style, mask, context, verbose=verbose), out)
+    document = cache(partial(document_of_plan, plan, project.mask, context))
+    reports.write(lambda form, style: render(document(), form, style, context, verbose=request.verbose), out)
     if over:
         raise over
     if save:
         todo = any(table.applies for table in plan.tables)
         how = f"; run `tablectl apply {shlex.quote(str(save))}` to make it so" if todo else ""
         out.note(f"saved to {save}{how}")
-    return plan_exit_code(plan, detailed=detailed_exitcode)
+    return plan_exit_code(plan, detailed=target.context.pending_fails)
 
 
 def _note_default_levels(specs: Specs, shown: str, own: str, out: Output) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from time import monotonic, time
 
 from tablectl.cli.output import Output
 from tablectl.cli.report_files import ReportFiles, below_root
@@ -16,6 +17,7 @@ from tablectl.leases.owner import current_owner
 from tablectl.model.errors import LimitError, TablectlError
 from tablectl.model.plan import Plan
 from tablectl.planning.merge_plans import Shard
+from tablectl.planning.plan_file import digest_of
 from tablectl.planning.plan_limits import PlanLimits
 from tablectl.policies.policy_lines import Sources, policy_lines_of
 from tablectl.policies.spec import Specs
@@ -24,6 +26,21 @@ from tablectl.reports.context import Context
 from tablectl.selection import Selection
 from tablectl.version import __version__
 from tablectl.workflow import make_plan
+
+_NOTHING = Context()
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """When a command began to read tables."""
+
+    at: float = field(default_factory=time)
+    """Seconds since the epoch."""
+    moment: float = field(default_factory=monotonic)
+
+    def timed(self, context: Context) -> Context:
+        """The context of a report whose tables are read now."""
+        return replace(context, began=int(self.at * 1000), seconds=monotonic() - self.moment)
 
 
 def selection_of(request: CommandRequest) -> Selection:
@@ -62,18 +79,26 @@ def warn_unmatched(specs: Specs, unmatched: Sequence[str], out: Output) -> None:
             out.note(f"warning: {each.source.file}:{each.source.line}: {each.target.text} matches no table")
 
 
-def plan_context(plan: Plan, project: Project, request: CommandRequest, out: Output, reports: ReportFiles) -> Context:
-    """The context of the reports of a plan, as far as any of them needs it."""
-    if not reports.names_lines:
-        return Context(now=SystemClock().utc())
-    return replace(
-        context_here(reports.plan_file), now=SystemClock().utc(), sources=_sources(plan, project, request, out)
-    )
+def plan_context(
+    plan: Plan,
+    project: Project,
+    request: CommandRequest,
+    out: Output,
+    reports: ReportFiles,
+    about: Context = _NOTHING,
+) -> Context:
+    """The context of the reports of a plan, as far as any of them needs it. ``about`` is what is known already."""
+    about = replace(about, now=SystemClock().utc())
+    if not reports.names_lines:  # a digest of a large plan takes seconds
+        return about
+    context = context_here(reports.plan_file, about)
+    return replace(context, sources=_sources(plan, project, request, out), digest=digest_of(plan))
 
 
-def context_here(saved: Path | None = None) -> Context:
+def context_here(saved: Path | None = None, about: Context = _NOTHING) -> Context:
     """The directory and CI run of this command, for reports."""
-    context = Context(
+    context = replace(
+        about,
         root=below_root(Path().absolute()),
         plan_file=str(saved or ""),
         ci=current_owner(os.environ, __version__).ci,

@@ -19,10 +19,11 @@ from tablectl.policies.adopt import Adopter, Adoption
 from tablectl.policies.repository import Repository
 from tablectl.policies.spec import Specs
 from tablectl.project import Project
+from tablectl.reports.adoption_text import adoption_text
 from tablectl.reports.context import Context
-from tablectl.reports.drift_text import adoption_text
+from tablectl.reports.documents import document_of_plan
 from tablectl.reports.formats import ReportFormat
-from tablectl.reports.render import render_plan
+from tablectl.reports.render import render
 from tablectl.reports.runs_text import runs_json, runs_text, undo_json, undo_text
 from tablectl.run_history import RunUndo, find_runs, find_undo
 from tablectl.selection import Selection
@@ -117,9 +118,9 @@ def _plan(
     if options.save:
         write_file(options.save, dump_plan(plan), private=project.mask.plan(plan) != plan)
     if form is not ReportFormat.JSON:
-        out.result(
-            "\n" + render_plan(plan, ReportFormat.TEXT, out.style, project.mask, Context(now=SystemClock().utc()))
-        )
+        context = Context(now=SystemClock().utc())
+        document = document_of_plan(plan, project.mask, context)
+        out.result("\n" + render(document, ReportFormat.TEXT, out.style, context))
     if options.save:
         out.note(
             f"saved to {options.save}; commit the policies, then run `tablectl apply {shlex.quote(str(options.save))}`"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 
 from tablectl.cli.output import Output
@@ -12,8 +13,9 @@ from tablectl.cli.request import CommandRequest
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.plan import Plan
 from tablectl.project import Project
+from tablectl.reports.documents import document_of_plan
 from tablectl.reports.plan_comparison import comparison_text
-from tablectl.reports.render import render_plan
+from tablectl.reports.render import render
 from tablectl.saved_plan import read_plan
 from tablectl.version import __version__
 
@@ -26,8 +28,8 @@ def show_command(path: Path, request: CommandRequest, out: Output, reports: Repo
         if plan.tool != __version__:
             out.note(f"made by tablectl {plan.tool}: its SQL could not be derived again by this version, {__version__}")
         context = plan_context(plan, project, request, out, reports)
-        mask, verbose = project.mask, request.verbose
-        reports.write(lambda form, style: render_plan(plan, form, style, mask, context, verbose=verbose), out)
+        document = cache(partial(document_of_plan, plan, project.mask, context))
+        reports.write(lambda form, style: render(document(), form, style, context, verbose=request.verbose), out)
     return ExitCode.DONE
 
 

@@ -15,7 +15,7 @@ from tablectl.model.json_form import json_form
 from tablectl.planning.lint import Linted, LintedTable, lint
 from tablectl.planning.lint_rules.linted_state import LintedState
 from tablectl.policies.policy_lines import policy_lines_of
-from tablectl.policies.spec import Specs
+from tablectl.policies.spec import Specs, TableSpec
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.project import Project
 from tablectl.reports.findings_text import counted, findings_lines
@@ -47,15 +47,18 @@ def validate_command(request: CommandRequest, out: Output, form: ReportFormat) -
 
 def _lint(specs: Specs, project: Project) -> tuple[LintedTable, ...]:
     """The problems of policies without tables. Patterns are checked only once tables are known."""
-    dialect, severities = project.dialect, project.config.severities
+    severities = project.config.severities
     found = (
-        LintedTable(
-            spec.name.text, lint(LintedState.of_policy(spec.policy, dialect), spec.name, "validate", severities)
-        )
+        LintedTable(spec.name.text, lint(_state(spec, project), spec.name, "validate", severities))
         for spec in specs.tables
     )
     # The mask loads what reports of plans and runs need.
     return tuple(map(project.mask.linted, found)) if project.config.reports.mask else tuple(found)
+
+
+def _state(spec: TableSpec, project: Project) -> LintedState:
+    truncates = spec.options.truncate_history
+    return LintedState.of_policy(spec.policy, project.dialect, project.runtime, truncates=truncates)
 
 
 def _all_findings(checked: Mapping[str, _Checked]) -> Linted:
@@ -134,12 +137,12 @@ def _counted(checked: _Checked) -> str:
 
 def _findings_sarif(checked: Mapping[str, _Checked], linted: Linted) -> str:
     from tablectl.reports.context import Context  # noqa: PLC0415  # as below
-    from tablectl.reports.sarif import lint_sarif  # noqa: PLC0415
+    from tablectl.reports.sarif import findings_sarif  # noqa: PLC0415
 
     sources: dict[str, Mapping[str, SourceFile]] = {}
     for each in checked.values():
         sources |= policy_lines_of(each.specs, [spec.name.text for spec in each.specs.tables])
-    return lint_sarif(linted, Context(root=below_root(Path().absolute()), sources=sources), "validate")
+    return findings_sarif(linted, Context(root=below_root(Path().absolute()), sources=sources), "validate")
 
 
 def _sarif(problems: Sequence[Problem]) -> str:

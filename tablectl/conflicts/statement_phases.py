@@ -26,6 +26,8 @@ _MORE_WRITERS = (
     "not all commits of the last 30 days were read, so that another client may write this table, and tablectl assumes "
     "the strictest conflict checks; to change that, declare its clients under `clients`"
 )
+_IN_CATALOG = "it changes the catalog's entry of the table, and no source says what that does to concurrent writes"
+_NOBODY_SAYS = "unknown: no source says whether concurrent writes fail"
 _UNDOCUMENTED = "an undocumented error"
 
 
@@ -48,6 +50,8 @@ class Forecast:
 
 def phase_of(made: Sequence[CommittedTransaction], basis: Basis, dialect: str) -> PhaseVerdict:
     """The phase in which a statement with these commits may run on a table."""
+    if not made:
+        return PhaseVerdict(Phase.CLOSED, _IN_CATALOG, _NOBODY_SAYS)
     forecasts = forecast(made, basis, dialect)
     failing = [each for each in forecasts if not each.outcome.succeeds]
     phase = _phase(made, forecasts)

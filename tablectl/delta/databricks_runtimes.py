@@ -11,14 +11,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from tablectl.delta import keys
+
 Version = tuple[int, int]
 Evidence = Literal["measured", "documented", "third party"]
 
 SERVERLESS = "serverless"
 _VERSION = re.compile(r"([1-9][0-9]?)\.([0-9]{1,2})")
 _DOCS = "https://docs.databricks.com/aws/en/"
-_READ = "2026-11"
+_AZURE = "https://learn.microsoft.com/en-us/azure/databricks/"
+_COMPATIBILITY = _DOCS + "delta/feature-compatibility"
+_CATALOG_COMMITS = "https://docs.databricks.com/gcp/en/delta/catalog-managed-commits"
+_SEEN = "2026-11-22"
+ANY = ""
+"""In ``Capability.properties``: every value."""
+COLUMNS = "columns"
+"""In ``Capability.values``: a list of columns."""
+TRUNCATED = " with truncate_history"
+"""In ``Capability.values``: after a value, if the policy accepts the loss of history."""
 _ALL_WRITERS = "every concurrent write, and every stream (D15, D22)"
+_UNSAID = "unknown: no source says what it does to concurrent writes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +53,12 @@ class Capability:
     """The first runtime; ``None`` if no source tells."""
     form: str
     """The SQL, as in the source."""
+    forms: tuple[str, ...] = ()
+    """The ids of the ``StatementForm`` with which tablectl uses it."""
+    values: tuple[str, ...] = ()
+    """The policy values of the attribute ``feature`` that need it."""
+    properties: tuple[tuple[str, str], ...] = ()
+    """The table properties whose values need it."""
     needs: str = ""
     forbids: str = ""
     protocol: str = ""
@@ -48,14 +66,24 @@ class Capability:
     fails: str = _ALL_WRITERS
     """Which concurrent transactions fail; empty if none."""
     source: str
-    date: str = _READ
-    """When the source was read: its editions differ."""
+    date: str = _SEEN
+    """When a public copy of the source was read: its editions differ."""
     evidence: Evidence = "documented"
 
     @property
     def id(self) -> str:
         """Identifies the record: ``clustering: set``."""
         return f"{self.feature}: {self.action}"
+
+    @property
+    def first(self) -> str:
+        """The first runtime: ``15.4``; empty if no source tells."""
+        return ".".join(map(str, self.since)) if self.since else ""
+
+    @property
+    def cited(self) -> str:
+        """How it is known: ``documented, seen on 2026-11-22: https://…``."""
+        return f"{self.evidence}, seen on {self.date}: {self.source}"
 
 
 CAPABILITIES: tuple[Capability, ...] = (
@@ -64,6 +92,8 @@ CAPABILITIES: tuple[Capability, ...] = (
         action="set",
         since=(9, 1),
         form="ALTER TABLE t SET TBLPROPERTIES ('delta.isolationLevel' = 'Serializable' | 'WriteSerializable')",
+        properties=((keys.ISOLATION_LEVEL, ANY),),
+        needs="the page names no runtime, and 9.1 is the oldest one in the documentation",
         source=_DOCS + "optimizations/isolation-level",
     ),
     Capability(
@@ -71,53 +101,86 @@ CAPABILITIES: tuple[Capability, ...] = (
         action="enable",
         since=(10, 4),
         form="ALTER TABLE t SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
+        properties=((keys.COLUMN_MAPPING, "name"),),
         protocol="(2,5), or the feature columnMapping",
-        source=_DOCS + "delta/column-mapping",
+        source=_COMPATIBILITY,
     ),
     Capability(
         feature="deletion_vectors",
         action="enable",
         since=(12, 2),
         form="ALTER TABLE t SET TBLPROPERTIES ('delta.enableDeletionVectors' = true)",
+        properties=((keys.DELETION_VECTORS, "true"),),
         protocol="(3,7) with deletionVectors",
-        source=_DOCS + "delta/feature-compatibility",
+        source=_COMPATIBILITY,
+    ),
+    Capability(
+        feature="deletion_vectors",
+        action="drop with loss of history",
+        since=(14, 3),
+        form="ALTER TABLE t DROP FEATURE f TRUNCATE HISTORY",
+        forms=("drop feature truncate history",),
+        values=(f"dropped{TRUNCATED}",),
+        needs="two runs, a day apart",
+        protocol="the lowest one that fits",
+        source=_DOCS + "archive/legacy/drop-feature-legacy",
+    ),
+    Capability(
+        feature="deletion_vectors",
+        action="drop without loss of history",
+        since=(16, 3),
+        form="ALTER TABLE t DROP FEATURE f",
+        forms=("drop feature",),
+        values=("dropped",),
+        protocol="the lowest one that fits, with checkpointProtection",
+        source=_AZURE + "delta/drop-feature",
     ),
     Capability(
         feature="clustering",
         action="set",
         since=(15, 4),
         form="ALTER TABLE t CLUSTER BY (a, b)",
+        forms=("cluster by", "cluster by none"),
+        values=(COLUMNS,),
+        needs="statistics of the columns. A preview has it since 13.3, and one edition of the page says 15.2",
         forbids="partition columns",
         protocol="writer 7 with clustering and domainMetadata",
-        source=_DOCS + "delta/clustering",
+        fails=_UNSAID,
+        source=_DOCS + "tables/clustering",
     ),
     Capability(
         feature="clustering",
         action="auto",
         since=(15, 4),
         form="ALTER TABLE t CLUSTER BY AUTO",
+        forms=("cluster by auto",),
+        values=("auto",),
         needs="a managed table of Unity Catalog with predictive optimization",
+        forbids="partition columns",
         protocol="as clustering",
-        source=_DOCS + "delta/clustering",
+        fails=_UNSAID,
+        source=_DOCS + "sql/language-manual/sql-ref-syntax-ddl-cluster-by",
     ),
     Capability(
         feature="clustering",
         action="rewrite all data",
         since=(16, 0),
         form="OPTIMIZE t FULL",
-        fails="",
-        source="third-party notes about " + _DOCS + "delta/clustering",
-        evidence="third party",
+        forms=("optimize full",),
+        fails="OPTIMIZE with ZORDER BY, and writes to the same files without deletion vectors (D34, D35)",
+        source="https://docs.azure.cn/en-us/databricks/delta/optimize",
     ),
     Capability(
         feature="clustering",
         action="replace partitions in place",
         since=(18, 1),
         form="ALTER TABLE t REPLACE PARTITIONED BY WITH CLUSTER BY [(a, b) | AUTO]",
-        needs="a partitioned table, and OPTIMIZE afterwards",
+        forms=("replace partitions by columns", "replace partitions by auto"),
+        needs="a partitioned table, and OPTIMIZE afterwards; with AUTO a managed table of Unity Catalog",
+        forbids="streaming tables and materialized views of pipelines",
         protocol="writer 7 with clustering",
-        fails="unknown: no source says what it does to writers",
-        source="third-party notes about " + _DOCS + "delta/clustering",
+        fails=_UNSAID,
+        source="notes of third parties that quote " + _DOCS + "tables/clustering",
         evidence="third party",
     ),
     Capability(
@@ -125,41 +188,28 @@ CAPABILITIES: tuple[Capability, ...] = (
         action="enable",
         since=(14, 1),
         form="ALTER TABLE t SET TBLPROPERTIES ('delta.enableRowTracking' = true)",
+        properties=((keys.ROW_TRACKING, "true"),),
         protocol="writer 7 with rowTracking",
         source=_DOCS + "delta/row-tracking",
     ),
     Capability(
         feature="type_widening",
         action="enable",
-        since=(15, 2),
+        since=(15, 4),
         form="ALTER TABLE t SET TBLPROPERTIES ('delta.enableTypeWidening' = true)",
+        properties=(("delta.enableTypeWidening", "true"),),
         protocol="(3,7) with typeWidening",
-        source=_DOCS + "delta/type-widening",
+        needs="older editions of the page say 15.2, as a preview",
+        source=_DOCS + "tables/features/type-widening",
     ),
     Capability(
         feature="in_commit_timestamps",
         action="enable",
         since=None,
         form="ALTER TABLE t SET TBLPROPERTIES ('delta.enableInCommitTimestamps' = true)",
+        properties=((keys.IN_COMMIT_TIMESTAMPS, "true"),),
         protocol="writer 7 with inCommitTimestamp",
-        source=_DOCS + "delta/feature-compatibility",
-    ),
-    Capability(
-        feature="drop_feature",
-        action="with loss of history",
-        since=(14, 3),
-        form="ALTER TABLE t DROP FEATURE f TRUNCATE HISTORY",
-        needs="two runs, a day apart",
-        protocol="the lowest one that fits",
-        source=_DOCS + "delta/drop-feature",
-    ),
-    Capability(
-        feature="drop_feature",
-        action="without loss of history",
-        since=(16, 3),
-        form="ALTER TABLE t DROP FEATURE f",
-        protocol="the lowest one that fits, with checkpointProtection",
-        source=_DOCS + "delta/drop-feature",
+        source=_COMPATIBILITY,
     ),
     Capability(
         feature="catalog_commits",
@@ -168,7 +218,7 @@ CAPABILITIES: tuple[Capability, ...] = (
         form="CREATE TABLE t … TBLPROPERTIES ('delta.feature.catalogManaged' = 'supported')",
         needs="a managed table of Unity Catalog",
         protocol="(3,7) with catalogManaged, inCommitTimestamp and vacuumProtocolCheck",
-        source=_DOCS + "delta/catalog-commits",
+        source=_CATALOG_COMMITS,
     ),
     Capability(
         feature="catalog_commits",
@@ -177,32 +227,46 @@ CAPABILITIES: tuple[Capability, ...] = (
         form="ALTER TABLE t SET TBLPROPERTIES ('delta.feature.catalogManaged' = 'supported')",
         needs="a managed table of Unity Catalog",
         protocol="(3,7) with catalogManaged, inCommitTimestamp and vacuumProtocolCheck",
-        source=_DOCS + "delta/catalog-commits",
+        fails="concurrent writes may be retried or cancelled",
+        source=_CATALOG_COMMITS,
     ),
     Capability(
         feature="managed",
         action="set",
         since=(17, 0),
-        form="ALTER TABLE t SET MANAGED [TRUNCATE UNIFORM HISTORY]",
-        needs="an external table of Unity Catalog; readers and writers of runtime 15.4, by name and not by path",
-        forbids="running OPTIMIZE jobs",
-        source=_DOCS + "tables/convert-external-managed",
+        form="ALTER TABLE t SET MANAGED",
+        forms=("set managed",),
+        values=("true",),
+        needs="an external table of Unity Catalog; readers and writers of runtime 15.4 or newer that use its name",
+        forbids="running OPTIMIZE jobs; protocol (2,7) with columnMapping (DELTA_TRUNCATED_TRANSACTION_LOG)",
+        fails="jobs that use the path, and those on runtime 14.3 or older; concurrent writes are handled",
+        source=_AZURE + "tables/convert-external-managed",
     ),
     Capability(
         feature="managed",
         action="unset",
         since=(17, 0),
         form="ALTER TABLE t UNSET MANAGED",
-        source=_DOCS + "tables/convert-external-managed",
+        forms=("unset managed",),
+        values=("false",),
+        needs="a table that SET MANAGED converted",
+        fails=_UNSAID,
+        source=_AZURE + "tables/convert-external-managed",
     ),
     Capability(
         feature="predictive_optimization",
         action="enable, disable or inherit",
         since=(12, 2),
         form="ALTER TABLE t ENABLE | DISABLE | INHERIT PREDICTIVE OPTIMIZATION",
-        needs="a managed table of Unity Catalog",
-        fails="",
-        source=_DOCS + "optimizations/predictive-optimization",
+        forms=(
+            "enable predictive optimization",
+            "disable predictive optimization",
+            "inherit predictive optimization",
+        ),
+        values=("enabled", "disabled", "inherit"),
+        needs="a managed table of Unity Catalog. The runtime is documented for ALTER SCHEMA, which has the same clause",
+        fails=_UNSAID,
+        source=_DOCS + "sql/language-manual/sql-ref-syntax-ddl-alter-schema",
     ),
     Capability(
         feature="row_level_concurrency",
@@ -231,6 +295,36 @@ def capability(feature: str, action: str) -> Capability:
         if (each.feature, each.action) == (feature, action):
             return each
     raise KeyError(f"{feature}: {action}")
+
+
+def for_property(key: str, value: str | None) -> Iterator[Capability]:
+    """The capabilities that a value of a table property needs; none for an unset one."""
+    return (
+        each
+        for each in CAPABILITIES
+        for name, needed in each.properties
+        if value is not None and name.lower() == key.lower() and needed.lower() in {ANY, value.lower()}
+    )
+
+
+def for_value(attribute: str, value: object) -> Iterator[Capability]:
+    """The capabilities that a policy value of an attribute needs."""
+    word = COLUMNS if isinstance(value, tuple) else value
+    return (each for each in CAPABILITIES if each.feature == attribute and word in each.values)
+
+
+def for_form(form: str) -> Iterator[Capability]:
+    """The capabilities that a statement needs, by the id of its form."""
+    return (each for each in CAPABILITIES if form in each.forms)
+
+
+def replaces_partitions(runtime: str) -> bool:
+    """Whether a runtime turns partition columns into clustering columns without a rewrite. ``runtime`` as in
+    ``Runtime.text``; empty if it is not known.
+    """
+    return (
+        bool(runtime) and can(parse_runtime(runtime), capability("clustering", "replace partitions in place")) is True
+    )
 
 
 def can(runtime: Runtime, known: Capability) -> bool | None:

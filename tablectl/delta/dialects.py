@@ -38,6 +38,10 @@ class Dialect:
     """Whether it prevents by itself that two drivers overwrite each other's commits."""
     maintains_managed: bool = False
     """Whether OPTIMIZE, REORG and DROP FEATURE run on catalog-managed tables."""
+    ordered_clustering: bool = True
+    """Whether the order of clustering columns has a meaning."""
+    catalog_settings: bool = False
+    """Whether it has automatic clustering, predictive optimization and SET MANAGED."""
     streams_stopped_by_metadata: Literal["", "on Databricks"] = ""
     """The streams that every change of metadata stops, in the words of ``ReaderKind`` (D22); empty if none."""
 
@@ -57,6 +61,8 @@ DATABRICKS = Dialect(
     path_names=False,
     exclusive_commits=True,
     maintains_managed=True,
+    ordered_clustering=False,
+    catalog_settings=True,
     streams_stopped_by_metadata="on Databricks",
 )
 

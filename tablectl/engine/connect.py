@@ -11,8 +11,8 @@ import re
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
+from tablectl.delta.credentials import server_text
 from tablectl.engine.errors import engine_error
 from tablectl.engine.heartbeat import Heartbeat
 from tablectl.engine.port import MaySend, always
@@ -208,10 +208,6 @@ def check_answers(url: str, session: Any) -> None:
     try:
         session.version  # noqa: B018
     except Exception as error:
-        raise EngineError(f"no Spark Connect server answers at {shown(url)}: {engine_error(error).message}") from error
-
-
-def shown(url: str) -> str:
-    """A server's address without its parameters, which may contain tokens."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}" if parts.netloc else url
+        raise EngineError(
+            f"no Spark Connect server answers at {server_text(url)}: {engine_error(error).message}"
+        ) from error

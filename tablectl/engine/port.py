@@ -48,6 +48,10 @@ class Engine(Protocol):
         """The class of Delta's log store configured for a scheme (``s3a``, ``file``, …); empty for Delta's default."""
         ...
 
+    def opens(self, scheme: str) -> bool | None:
+        """Whether the engine has a file system for locations with a scheme; ``None`` if it does not tell."""
+        ...
+
     def location(self, table: TableName) -> str:
         """The location of a catalog table, by one cheap statement. ``LiveError`` if there is no such Delta table."""
         ...

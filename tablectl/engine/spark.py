@@ -17,16 +17,19 @@ from importlib import import_module
 from typing import IO, Any, TypeVar
 from urllib.parse import urlsplit
 
+from tablectl.delta.credentials import server_text
 from tablectl.delta.dialects import DEFAULT_DIALECT
 from tablectl.delta.names import TableName, find_name
 from tablectl.delta.sql import quote_name, quote_text
-from tablectl.engine.connect import ConnectLink, check_answers, clone, is_connect, open_remote, shown
+from tablectl.engine.connect import ConnectLink, check_answers, clone, is_connect, open_remote
 from tablectl.engine.describe import describe, rows_of
 from tablectl.engine.errors import engine_error
 from tablectl.engine.facts import delta_location, not_found, schema_name, shown_facts
 from tablectl.engine.java import java_problem
 from tablectl.engine.port import SIMPLE_NAME, MaySend, always
+from tablectl.engine.store_conf import store_conf, store_packages
 from tablectl.model.errors import EngineError, LiveError, TablectlError
+from tablectl.model.store_options import NO_STORES
 from tablectl.model.table import NOTHING_SET
 
 _T = TypeVar("_T")
@@ -62,6 +65,8 @@ class SparkOptions:
     """Seconds without an answer after which it counts as dead."""
     statement_bound: float | None = None
     """Seconds for which the engine lets a statement run whose client is gone; ``None`` if not configured."""
+    stores: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: NO_STORES)
+    """The options of ``stores:`` by store kind, for a local session."""
 
 
 _DEFAULTS = SparkOptions()
@@ -157,6 +162,12 @@ class SparkEngine:
             if found:
                 return str(found)
         return ""
+
+    def opens(self, scheme: str) -> bool | None:
+        """As ``Engine.opens``. A Connect server does not tell."""
+        if self._link is not None or is_connect(self._session):
+            return None
+        return self._run(lambda: _has_file_system(self._session, scheme))
 
     def execute(self, sql: str, tag: str = "", may_send: MaySend = always) -> None:
         """Run one statement to its end, under a tag if one is given. Raises ``EngineError``."""
@@ -286,6 +297,18 @@ class SparkEngine:
                 context.stop()
 
 
+def _has_file_system(session: Any, scheme: str) -> bool:
+    """Whether Hadoop finds a class for a scheme. Its error says whether the class or its name is missing."""
+    hadoop = session._jsparkSession.sessionState().newHadoopConf()
+    try:
+        session._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, hadoop)
+    except Exception as error:
+        if any(each in str(error) for each in ("UnsupportedFileSystemException", "ClassNotFoundException")):
+            return False
+        raise
+    return True
+
+
 def _tagged(session: Any, tag: str, work: Callable[[], _T]) -> _T:
     try:
         if tag:
@@ -327,7 +350,7 @@ def open_spark(options: SparkOptions, stamp: str = "") -> SparkEngine:
         facts = SessionFacts(shared=True, link=link, bound=options.statement_bound)
         return _own(SparkEngine(session, options.dialect, facts), session, stamp)
     with _STARTING:
-        base, started = _local(options.conf)
+        base, started = _local(options)
     _register_errors("delta.exceptions")
     shared = base.conf.get(_OURS, None) is None
     session = base.newSession()
@@ -432,7 +455,7 @@ def _connect(url: str) -> Any:
         _read_gate(url)
         return open_remote(url)
     except Exception as error:
-        message = f"no Spark Connect server answers at {shown(url)}: {engine_error(error).message}"
+        message = f"no Spark Connect server answers at {server_text(url)}: {engine_error(error).message}"
         raise EngineError(message) from error
 
 
@@ -461,7 +484,7 @@ def delta_coordinates(spark: str, delta: str) -> str:
     return f"io.delta:delta-spark{suffix}_2.13:{delta}"
 
 
-def local_conf(conf: Mapping[str, str]) -> dict[str, str]:
+def local_conf(conf: Mapping[str, str], stores: Mapping[str, Mapping[str, str]] = NO_STORES) -> dict[str, str]:
     """The settings of a local session: Delta enabled, few partitions, no web UI. The user's settings take
     precedence.
     """
@@ -479,14 +502,14 @@ def local_conf(conf: Mapping[str, str]) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
     }
-    merged = {**ours, **conf}
-    theirs = conf.get("spark.jars.packages")
-    if theirs and "io.delta:" not in theirs:
-        merged["spark.jars.packages"] = f"{ours['spark.jars.packages']},{theirs}"
+    merged = {**ours, **store_conf(stores, os.environ), **conf}
+    theirs = conf.get("spark.jars.packages", "")
+    delta = "" if "io.delta:" in theirs else ours["spark.jars.packages"]
+    merged["spark.jars.packages"] = ",".join(each for each in (delta, theirs, store_packages(stores, conf)) if each)
     return merged
 
 
-def _local(conf: Mapping[str, str]) -> tuple[Any, bool]:
+def _local(options: SparkOptions) -> tuple[Any, bool]:
     """A classic session to derive ours from, and whether its Spark was started here."""
     from pyspark import SparkContext  # noqa: PLC0415, TID251  # only here, and only if an engine is used
     from pyspark.sql import SparkSession  # noqa: PLC0415, TID251  # as above
@@ -505,7 +528,7 @@ def _local(conf: Mapping[str, str]) -> tuple[Any, bool]:
     if problem:
         raise EngineError(problem)
     builder = SparkSession.builder
-    for key, value in local_conf(conf).items():
+    for key, value in local_conf(options.conf, options.stores).items():
         builder = builder.config(key, value)
     with tempfile.NamedTemporaryFile("w+", prefix="tablectl-spark-", suffix=".log") as log:
         try:

@@ -24,7 +24,7 @@ from tablectl.log.table_facts import check_properties, check_protocol, frozen, r
 from tablectl.log.truncation import find_truncation
 from tablectl.log.write_history import read_write_history
 from tablectl.model.errors import LiveError
-from tablectl.model.managed_table import ManagedTable
+from tablectl.model.managed_table import CatalogEntry, ManagedTable
 from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.model.text import printable
 from tablectl.storage.log_stores import Stores
@@ -214,32 +214,52 @@ def _read_table(
     """``take`` is what to make of the table."""
     version, look_back = extent.version, extent.look_back
     managed = stores.managed(request.location)
+    entries = _Entries(stores, request)
     if managed is not None and version is None:
-        return take(_read_managed(stores, request, managed, look_back, cache), None)
+        return take(_read_managed(stores, request, managed, look_back, cache, entries), None)
     log = open_log(stores, request.location, managed)
-    kept = _read_kept(request, log, cache) if version is None else None
+    kept = _read_kept(entries, log, cache) if version is None else None
     if kept is not None:
         return take(*kept)
 
     def read(wanted: Segment) -> _Taken:
         history = History(log, wanted)
-        return take(_read_version(request, history, extent.ahead, cache), history)
+        return take(_read_version(entries, history, extent.ahead, cache), history)
 
     return with_version(log, version, look_back, read)
 
 
-def _read_kept(request: ReadRequest, log: TableLog, cache: TableCache) -> tuple[LiveTable, History] | None:
+@dataclass(slots=True)
+class _Entries:
+    """Asks the catalog for a table's entry, at most once, and the request for the depth that follows from it."""
+
+    stores: Stores
+    request: ReadRequest
+    _found: CatalogEntry | None = None
+
+    def depth(self, table: LiveTable) -> tuple[LiveTable, Depth]:
+        """The table with the entry, if the depth asks for it, and the depth."""
+        depth = self.request.depth(table)
+        if not depth.entry:
+            return table, depth
+        if self._found is None:
+            self._found = self.stores.entry(self.request.location) or CatalogEntry()
+        known = replace(table, entry=self._found)
+        return known, self.request.depth(known)
+
+
+def _read_kept(entries: _Entries, log: TableLog, cache: TableCache) -> tuple[LiveTable, History] | None:
     """The table from what the cache has, if that is still right."""
     known = cache.state(log.location)
     try:
-        return _read_known(request, log, known, cache) if known else None
+        return _read_known(entries, log, known, cache) if known else None
     except (LiveError, GapError) as error:  # the log itself says what is wrong, if anything is
         _log.debug("%s: not read from the cache: %s", printable(log.location), error)
         return None
 
 
 def _read_known(
-    request: ReadRequest, log: TableLog, known: KnownState, cache: TableCache
+    entries: _Entries, log: TableLog, known: KnownState, cache: TableCache
 ) -> tuple[LiveTable, History] | None:
     """The table from a kept state, at the cost of a listing and of the commits since then; ``None`` if the log is no
     longer the one that the state was read from. Raises ``LiveError`` if it cannot be read.
@@ -254,9 +274,8 @@ def _read_known(
     if newest > known.version:
         history.read_ahead(newest, newest - known.version)
         state = find_state(history, before=known.state)
-    table = _interpreted(request.name, history, state)
-    depth = request.depth(table)
-    if depth != Depth():
+    table, depth = entries.depth(_interpreted(entries.request.name, history, state))
+    if replace(depth, entry=False) != Depth():
         whole = files if files.whole else parse_listing(log.names(), whole=True)
         history = history.on(segment(whole, newest))
         table = _deepened(table, depth, history, cache)
@@ -282,15 +301,19 @@ def _keep(history: History, state: State, cache: TableCache) -> None:
 
 
 def _read_managed(
-    stores: Stores, request: ReadRequest, managed: ManagedTable, look_back: int, cache: TableCache
+    stores: Stores,
+    request: ReadRequest,
+    managed: ManagedTable,
+    look_back: int,
+    cache: TableCache,
+    entries: _Entries,
 ) -> LiveTable:
     """The state from the catalog's answer alone; the log is read only if more is asked for, and then compared.
 
     A log that cannot be read costs the history, not the table: the plan then expects every kind of writer.
     """
-    table = managed_live_table(request.name, managed)
-    depth = request.depth(table)
-    if depth == Depth():
+    table, depth = entries.depth(managed_live_table(request.name, managed))
+    if replace(depth, entry=False) == Depth():
         return table
     try:
         log = open_log(stores, request.location, managed)
@@ -311,12 +334,13 @@ def _deep_managed(table: LiveTable, log: TableLog, wanted: Segment, depth: Depth
     return _deepened(counted, depth, history, cache)
 
 
-def _read_version(request: ReadRequest, history: History, ahead: int, cache: TableCache) -> LiveTable:
+def _read_version(entries: _Entries, history: History, ahead: int, cache: TableCache) -> LiveTable:
     history.read_ahead(history.segment.version, ahead)
     history.read_checksum_ahead(history.segment.version)
-    table, state = _state_of(request.name, history)
+    found, state = _state_of(entries.request.name, history)
     _keep(history, state, cache)
-    return _deepened(table, request.depth(table), history, cache)
+    table, depth = entries.depth(found)
+    return _deepened(table, depth, history, cache)
 
 
 def table_of(name: TableName, history: History, *, known_first: bool = False) -> LiveTable:

@@ -22,6 +22,8 @@ LONGEST_WRITE = 86_400.0
 """The longest duration of a write, in seconds. Longer ones are wrong clocks."""
 _MONDAY = 72
 """1970-01-01 was a Thursday."""
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_LONG = 2 * HOUR
 _WHOLE = HOUR - 1
 _DAY = 24
 _NEIGHBOURS = 3
@@ -64,6 +66,11 @@ class ExpectedLoss:
     def __add__(self, other: ExpectedLoss) -> ExpectedLoss:
         return ExpectedLoss(self.failed + other.failed, self.seconds + other.seconds)
 
+    def text(self) -> str:
+        """``3.1 failed writes, 210 s of work``."""
+        work = f"{self.seconds:,.0f} s" if self.seconds < _LONG else f"{self.seconds / HOUR:,.1f} h"
+        return f"{self.failed:,.1f} failed writes, {work} of work"
+
 
 @dataclass(frozen=True, slots=True)
 class CommitWindow:
@@ -81,6 +88,12 @@ WeekOfLoss = tuple[ExpectedLoss, ...]
 def hour_of_week(seconds: float) -> int:
     """The hour of the week of a time in seconds since the epoch."""
     return (math.floor(seconds / HOUR) + _MONDAY) % HOURS
+
+
+def hour_text(hour: int) -> str:
+    """``Sunday 04:00–05:00 UTC``."""
+    day, start = divmod(hour % HOURS, _DAY)
+    return f"{_DAYS[day]} {start:02}:00–{(start + 1) % _DAY:02}:00 UTC"
 
 
 def week_of_loss(writes: Iterable[PastWrite], period: Period, window: CommitWindow) -> WeekOfLoss:

@@ -428,6 +428,66 @@ _RULES: Sequence[LintRule] = (
         source="delta-1.9, delta-6",
         seen=("plan", "lint"),
     ),
+    LintRule(
+        code="D001",
+        name="StatementNotVerified",
+        severity="note",
+        title="A statement is documented, not verified here",
+        breaks="Possibly the apply: the statement may fail, or do something else than documented.",
+        why="The statement follows the documentation of Databricks, and no test of tablectl has run one of its form "
+        "there. `tablectl/model/statement_forms.py` holds each form with its source.",
+        fix="Try the plan on a copy of the table first. `make test-workspace` runs the forms in a workspace of yours.",
+        source="docs.databricks.com, as cited for each form",
+        seen=("plan",),
+    ),
+    LintRule(
+        code="D002",
+        name="RuntimeTooOld",
+        severity="warning",
+        title="The engine's Databricks Runtime does not have what the policy needs",
+        breaks="A plan that has to make this change is refused.",
+        why="`engine.runtime` is older than the first runtime that has the statement, by the source in the message.",
+        fix="Run applies with a newer runtime and set `engine.runtime`, or leave the setting out. Where a table has "
+        "the value already, nothing has to be done.",
+        source="docs/databricks.md, and the source in the message",
+        seen=("validate", "lint"),
+    ),
+    LintRule(
+        code="D003",
+        name="RuntimeUnknown",
+        severity="note",
+        title="No source says which Databricks Runtime has what the policy needs",
+        breaks="Possibly the apply: an older runtime may reject the statement.",
+        why="The documentation that tablectl was made from names no runtime. tablectl refuses nothing because of "
+        "something unknown.",
+        fix="Try the statement on a copy of the table.",
+        source="docs/databricks.md",
+        seen=("validate", "lint"),
+    ),
+    LintRule(
+        code="D004",
+        name="LeftToPredictiveOptimization",
+        severity="note",
+        title="OPTIMIZE is left to predictive optimization",
+        breaks="Nothing: data is clustered later, by Databricks.",
+        why="The policy asks for OPTIMIZE, and predictive optimization is on for the table. It runs OPTIMIZE by "
+        "itself; a second one would cost without an effect.",
+        fix="Leave `optimize` out, or declare `predictive_optimization: disabled`.",
+        source="docs.databricks.com/aws/en/optimizations/predictive-optimization, seen on 2026-11-22",
+        seen=("plan", "lint"),
+    ),
+    LintRule(
+        code="D005",
+        name="WaitsForManagedTable",
+        severity="note",
+        title="A setting of managed tables waits for the next plan",
+        breaks="Nothing: the next plan has the change.",
+        why="`SET MANAGED` moves the table, so no statement of the run can follow it, and only managed tables have "
+        "predictive optimization and automatic clustering.",
+        fix="Apply, then plan again.",
+        source="docs.databricks.com/aws/en/tables/convert-external-managed, seen on 2026-11-22",
+        seen=("plan",),
+    ),
 )
 
 RULES: Mapping[str, LintRule] = MappingProxyType({rule.code: rule for rule in _RULES})

@@ -1,4 +1,6 @@
-"""A table whose newest commits are known to its catalog first: the catalog's answer, as plain values."""
+"""What a catalog says about a table, as plain values: its entry, and the state of a table whose newest commits are
+known to its catalog first.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,18 @@ from tablectl.delta.protocol import Protocol
 
 CATALOG_FEATURES = frozenset({"catalogManaged", "catalogOwned", "catalogOwned-preview"})
 """The table features with which a table's commits go through its catalog (Delta protocol, "Catalog-managed tables")."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogEntry:
+    """What a catalog says about a table besides its state. ``None`` and empty texts mean that it does not say."""
+
+    managed: bool | None = None
+    """Whether the catalog owns the table's storage: ``table_type`` is ``MANAGED``, and not ``EXTERNAL``."""
+    optimization: str = ""
+    """The table's own setting of predictive optimization: ``enabled``, ``disabled`` or ``inherit``."""
+    optimized: bool | None = None
+    """Whether predictive optimization is on for the table, inherited settings included."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,10 @@ Verb = Literal[
     "DROP FEATURE",
     "OVERWRITE",
     "UPGRADE UNIFORM",
+    "REPLACE PARTITIONED BY",
+    "PREDICTIVE OPTIMIZATION",
+    "SET MANAGED",
+    "UNSET MANAGED",
 ]
 """The kind of a statement."""
 
@@ -116,6 +120,10 @@ class CommitEffect:
     """Whether the rewrite clusters the data."""
     repartitions: bool = False
     """Whether the whole table is rewritten with other partition columns."""
+    in_catalog: bool = False
+    """Whether it changes the catalog's entry of the table, and makes no commit that a source names."""
+    moves: bool = False
+    """Whether the table's location is another one afterwards."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +166,8 @@ class Statement:
     """Why the statement runs in this phase."""
     only_if: Literal["", "vectors remain"] = ""
     """The condition on the live table when the statement is due to run; empty means that it always runs."""
+    evidence: Literal["", "documented, not verified here"] = ""
+    """Whether tests of tablectl run statements of this form on the product; empty if they do."""
     due: int | None = None
     """Milliseconds since the epoch. The statement is not sent before this time, because history must age first. 0 if
     the aging begins with this plan, ``None`` if the statement does not wait.
@@ -286,6 +296,8 @@ class Basis:
     """When history may be deleted, in milliseconds since the epoch; 0 if no known commit delays it."""
     options: TableOptions = NO_OPTIONS
     """The policy's options, as opposed to its attributes."""
+    runtime: str = ""
+    """The Databricks Runtime that the statements are for, as in ``engine.runtime``; empty if it is not stated."""
 
     @property
     def mapping(self) -> str:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Final, Literal
 
+from tablectl.delta.databricks_runtimes import for_form
 from tablectl.delta.dialects import OPEN_SOURCE
 
 _NAME = r"`(?:[^`]|``)+`"
@@ -24,8 +26,14 @@ _SLOTS = {
     "number": r"[0-9]+",
 }
 """Slot → the text that it may hold. Names and texts are always quoted."""
-_SQL = "https://docs.databricks.com/aws/en/sql/language-manual/"
+_DATABRICKS = "https://docs.databricks.com/aws/en/"
+_SQL = _DATABRICKS + "sql/language-manual/"
 _DELTA = "https://docs.delta.io/"
+
+
+NOWHERE: frozenset[str] = frozenset()
+"""No tests run the form."""
+UNVERIFIED: Final = "documented, not verified here"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +42,6 @@ class StatementForm:
 
     id: str
     template: str
-    since: str
-    """The first Databricks Runtime that has it, by its documentation; empty if every supported one."""
     source: str
     example: str
     run_on: frozenset[str] = frozenset({OPEN_SOURCE.name})
@@ -45,9 +51,14 @@ class StatementForm:
         """Whether a statement is an instance of the form."""
         return re.fullmatch(_pattern(self.template), sql.strip(), re.DOTALL) is not None
 
-    def evidence(self, dialect: str) -> str:
-        """What is known about the form in a dialect, for people."""
-        return "run by the tests of tablectl" if dialect in self.run_on else "documented, not verified here"
+    @property
+    def since(self) -> str:
+        """The first Databricks Runtime that has it (``databricks_runtimes``); empty if every supported one."""
+        return next((each.first for each in for_form(self.id)), "")
+
+    def evidence(self, dialect: str) -> Literal["", "documented, not verified here"]:
+        """Whether tests of this project run the form in a dialect; empty if they do."""
+        return "" if dialect in self.run_on else UNVERIFIED
 
 
 def _pattern(template: str) -> str:
@@ -67,70 +78,116 @@ FORMS: tuple[StatementForm, ...] = (
     StatementForm(
         id="set properties",
         template="ALTER TABLE {table} SET TBLPROPERTIES ({pairs})",
-        since="",
         source=_SQL + "sql-ref-syntax-ddl-tblproperties",
         example="ALTER TABLE `lake`.`sales`.`orders` SET TBLPROPERTIES ('delta.isolationLevel' = 'Serializable')",
     ),
     StatementForm(
         id="unset properties",
         template="ALTER TABLE {table} UNSET TBLPROPERTIES IF EXISTS ({keys})",
-        since="",
         source=_SQL + "sql-ref-syntax-ddl-tblproperties",
         example="ALTER TABLE `lake`.`sales`.`orders` UNSET TBLPROPERTIES IF EXISTS ('owner.team')",
     ),
     StatementForm(
         id="cluster by",
         template="ALTER TABLE {table} CLUSTER BY ({columns})",
-        since="15.4",
         source=_SQL + "sql-ref-syntax-ddl-cluster-by",
         example="ALTER TABLE `lake`.`sales`.`orders` CLUSTER BY (`customer_id`, `address`.`city`)",
     ),
     StatementForm(
         id="cluster by none",
         template="ALTER TABLE {table} CLUSTER BY NONE",
-        since="15.4",
         source=_SQL + "sql-ref-syntax-ddl-cluster-by",
         example="ALTER TABLE `lake`.`sales`.`orders` CLUSTER BY NONE",
     ),
     StatementForm(
+        id="cluster by auto",
+        template="ALTER TABLE {table} CLUSTER BY AUTO",
+        source=_SQL + "sql-ref-syntax-ddl-cluster-by",
+        example="ALTER TABLE `lake`.`sales`.`orders` CLUSTER BY AUTO",
+        run_on=NOWHERE,
+    ),
+    StatementForm(
+        id="replace partitions by columns",
+        template="ALTER TABLE {table} REPLACE PARTITIONED BY WITH CLUSTER BY ({columns})",
+        source=_DATABRICKS + "tables/clustering",
+        example="ALTER TABLE `lake`.`sales`.`orders` REPLACE PARTITIONED BY WITH CLUSTER BY (`day`, `id`)",
+        run_on=NOWHERE,
+    ),
+    StatementForm(
+        id="replace partitions by auto",
+        template="ALTER TABLE {table} REPLACE PARTITIONED BY WITH CLUSTER BY AUTO",
+        source=_DATABRICKS + "tables/clustering",
+        example="ALTER TABLE `lake`.`sales`.`orders` REPLACE PARTITIONED BY WITH CLUSTER BY AUTO",
+        run_on=NOWHERE,
+    ),
+    StatementForm(
+        id="enable predictive optimization",
+        template="ALTER TABLE {table} ENABLE PREDICTIVE OPTIMIZATION",
+        source=_DATABRICKS + "optimizations/predictive-optimization",
+        example="ALTER TABLE `lake`.`sales`.`orders` ENABLE PREDICTIVE OPTIMIZATION",
+        run_on=NOWHERE,
+    ),
+    StatementForm(
+        id="disable predictive optimization",
+        template="ALTER TABLE {table} DISABLE PREDICTIVE OPTIMIZATION",
+        source=_DATABRICKS + "optimizations/predictive-optimization",
+        example="ALTER TABLE `lake`.`sales`.`orders` DISABLE PREDICTIVE OPTIMIZATION",
+        run_on=NOWHERE,
+    ),
+    StatementForm(
+        id="inherit predictive optimization",
+        template="ALTER TABLE {table} INHERIT PREDICTIVE OPTIMIZATION",
+        source=_DATABRICKS + "optimizations/predictive-optimization",
+        example="ALTER TABLE `lake`.`sales`.`orders` INHERIT PREDICTIVE OPTIMIZATION",
+        run_on=NOWHERE,
+    ),
+    StatementForm(
+        id="set managed",
+        template="ALTER TABLE {table} SET MANAGED",
+        source=_DATABRICKS + "tables/convert-external-managed",
+        example="ALTER TABLE `lake`.`sales`.`orders` SET MANAGED",
+        run_on=NOWHERE,
+    ),
+    StatementForm(
+        id="unset managed",
+        template="ALTER TABLE {table} UNSET MANAGED",
+        source=_DATABRICKS + "tables/convert-external-managed",
+        example="ALTER TABLE `lake`.`sales`.`orders` UNSET MANAGED",
+        run_on=NOWHERE,
+    ),
+    StatementForm(
         id="purge",
         template="REORG TABLE {table} APPLY (PURGE)",
-        since="",
         source=_SQL + "delta-reorg-table",
         example="REORG TABLE `lake`.`sales`.`orders` APPLY (PURGE)",
     ),
     StatementForm(
         id="upgrade uniform",
         template="REORG TABLE {table} APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = {number}))",
-        since="",
         source=_SQL + "delta-reorg-table",
         example="REORG TABLE `lake`.`sales`.`orders` APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))",
     ),
     StatementForm(
         id="optimize",
         template="OPTIMIZE {table}",
-        since="",
         source=_SQL + "delta-optimize",
         example="OPTIMIZE `lake`.`sales`.`orders`",
     ),
     StatementForm(
         id="optimize full",
         template="OPTIMIZE {table} FULL",
-        since="16.0",
         source=_SQL + "delta-optimize",
         example="OPTIMIZE `lake`.`sales`.`orders` FULL",
     ),
     StatementForm(
         id="drop feature",
         template="ALTER TABLE {table} DROP FEATURE {feature}",
-        since="16.3",
         source=_DELTA + "delta-drop-feature/",
         example="ALTER TABLE `lake`.`sales`.`orders` DROP FEATURE `deletionVectors`",
     ),
     StatementForm(
         id="drop feature truncate history",
         template="ALTER TABLE {table} DROP FEATURE {feature} TRUNCATE HISTORY",
-        since="14.3",
         source=_DELTA + "delta-drop-feature/",
         example="ALTER TABLE `lake`.`sales`.`orders` DROP FEATURE `deletionVectors` TRUNCATE HISTORY",
     ),

@@ -15,6 +15,9 @@ FAMILIES: Mapping[str, str] = MappingProxyType(
 PREFIXES: Mapping[str, str] = MappingProxyType({"s3": "AWS_", "gs": "GOOGLE_", "az": "AZURE_"})
 """Store kind → prefix of its environment variables: the S3 option ``region`` is ``AWS_REGION`` in the environment."""
 
+NO_STORES: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+"""No options for any store kind."""
+
 CONNECTION = frozenset(
     {
         "allow_http",

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from tablectl.delta.names import ColumnPath, TableName
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.delta.schema import Schema
+from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.table_options import Optimize
 
 NOTHING_SET: Mapping[str, str] = MappingProxyType({})
@@ -172,6 +173,8 @@ class Depth:
     """Decides from the table with its history whether to read the commits of the last 30 days, up to 2,000 files."""
     losses: Callable[[LiveTable], bool] | None = None
     """The same, if ``writers`` does not read them: only to tell what statements are expected to cost the writers."""
+    entry: bool = False
+    """Whether to ask the table's catalog for its entry. The depth is then asked for again with the answer."""
 
 
 WITH_HISTORY = Depth(LOOK_BACK)
@@ -237,6 +240,8 @@ class LiveTable:
     """Read on request, for partitioned tables only."""
     catalog: CatalogFacts | None = None
     """Set only if the table's commits go through its catalog."""
+    entry: CatalogEntry | None = None
+    """What the catalog says about the table itself. Read on request; ``None`` if it was not read."""
 
     @property
     def known_commits(self) -> tuple[Commit, ...]:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-
-_DELTA = re.compile(r"delta-[0-9]{1,2}(?:\.[0-9]{1,2})*\Z", re.IGNORECASE)
-_DATABRICKS = re.compile(r"D([0-9]{1,3})\Z", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolTerm:
-    """One word, or a fact by its id."""
+    """One word."""
 
     name: str
     meaning: str
@@ -79,17 +75,8 @@ _BY_NAME = {name: word for word in _WORDS for name in (word.name, *word.also)}
 
 
 def find_tool_term(text: str) -> ToolTerm | None:
-    """A word in any letter case, or a fact: ``delta-2.2``, ``D37``."""
-    folded = " ".join(text.lower().split())
-    if folded in _BY_NAME:
-        return _BY_NAME[folded]
-    if _DELTA.match(text):
-        section = text.lower().removeprefix("delta-")
-        return ToolTerm(f"delta-{section}", f"Section {section} of the rules of Delta Lake.", "docs/reference/delta.md")
-    if found := _DATABRICKS.match(text):
-        fact = f"D{found[1]}"
-        return ToolTerm(fact, "A documented fact about Databricks.", f"docs/reference/databricks.md#{fact}")
-    return None
+    """A word in any letter case."""
+    return _BY_NAME.get(" ".join(text.lower().split()))
 
 
 def tool_terms() -> tuple[str, ...]:

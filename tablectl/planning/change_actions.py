@@ -11,11 +11,12 @@ from tablectl.attributes.policy import attribute
 from tablectl.model.plan import Basis, Change, Refusal
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
+from tablectl.planning.in_place import in_place
 
 
 def actions_for(changes: Sequence[Change], basis: Basis) -> tuple[Action, ...]:
-    """The action of each change. It depends only on the change and the basis."""
-    return tuple(attribute(change.attribute).act(change, basis) for change in changes)
+    """The action of each change. They depend only on the changes and the basis."""
+    return in_place(tuple(attribute(change.attribute).act(change, basis) for change in changes), basis)
 
 
 def refusals_for(

@@ -49,7 +49,7 @@ def conflict_report(
     options: TableOptions = NO_OPTIONS,
 ) -> ConflictReport:
     """The matrices of a table, for the clients of the assumption, otherwise for those that its history suggests."""
-    changes = diff(policy, live) if policy else ()
+    changes = diff(policy, live, dialect) if policy else ()
     basis = basis_of(live, options)
     refused = tuple(refusal.change for refusal in refusals_for(changes, live, dialect, options))
     expected = assumption.clients or [(client, None) for client in ExpectedWriters.of(basis, dialect).clients]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tablectl.attributes.policy import OWNED, OWNED_KEYS, attribute, why_refused
 from tablectl.conflicts.rules.delta_spark import RELEASES
 from tablectl.conflicts.statement_phases import PhaseVerdict, phase_of
+from tablectl.delta.databricks_runtimes import CAPABILITIES, Capability
 from tablectl.delta.dialects import DIALECTS
 from tablectl.delta.properties import canonical_key, find_anywhere, find_known, why_never_declared
 from tablectl.model.lint_rules import RULES
@@ -38,6 +39,8 @@ class PropertyExplanation:
     """The effect of setting and of unsetting it, on a plain table written by the newest Delta Spark."""
     codes: tuple[str, ...]
     """The codes of the findings about it."""
+    runtimes: tuple[Capability, ...] = ()
+    """What setting it needs on Databricks."""
 
 
 def explain_property(text: str, dialect: str) -> PropertyExplanation | None:
@@ -59,6 +62,7 @@ def explain_property(text: str, dialect: str) -> PropertyExplanation | None:
         feature=known.feature if known else "",
         changes=changes,
         codes=tuple(rule.code for rule in RULES.values() if key in rule.properties),
+        runtimes=tuple(each for each in CAPABILITIES if key in {name for name, _ in each.properties}),
     )
 
 

@@ -15,7 +15,7 @@ from tablectl.delta.names import TableName
 from tablectl.model.errors import ExitCode
 from tablectl.model.lint_rules import DEFAULT_SEVERITIES, RULES, Seen, Severities
 from tablectl.model.plan import Change, Finding, Refusal, TableFailure
-from tablectl.planning.lint_rules import clients, partitions, settings, writers
+from tablectl.planning.lint_rules import clients, partitions, runtimes, settings, writers
 from tablectl.planning.lint_rules.linted_state import LintedState, RuleFinding
 
 
@@ -68,6 +68,10 @@ CHECKS: Sequence[Rule] = (
     settings.indexed_count_ignored,
     settings.time_travel_shorter_than_log,
     settings.log_short_for_streams,
+    runtimes.runtime_too_old,
+    runtimes.runtime_unknown,
+    runtimes.left_to_optimization,
+    runtimes.waits_for_managed,
 )
 """Every rule, in the order of the codes."""
 

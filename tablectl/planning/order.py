@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from tablectl.attributes.base import Action, Step
 from tablectl.conflicts.stale_handles import stale_handles
@@ -18,6 +19,7 @@ from tablectl.delta.names import TableName
 from tablectl.model.commits import CommittedTransaction, Kind
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties, render
 from tablectl.model.plan import Basis, Phase, Statement, strictest
+from tablectl.model.statement_forms import form_of
 from tablectl.model.text import LONGEST_VALUE, is_cut
 
 
@@ -123,9 +125,10 @@ def _statement(group: list[_Unit], phase: Phase, basis: Basis, table: TableName,
         sql=render(operation, table),
         phase=phase,
         reason=verdict.reason + later,
+        evidence=_evidence(operation, table, dialect),
         only_if="vectors remain" if first.only_if_vectors else "",
         due=first.due,
-        serves=tuple(unit.change for unit in group),
+        serves=tuple(dict.fromkeys(name for unit in group for name in (unit.change, *unit.step.also))),
         effect=operation.effect(basis),
         fails=verdict.fails,
         commits=tuple(commit.kind for commit in commits for _ in range(batches.get(commit.kind, 1))),
@@ -138,6 +141,13 @@ def _statement(group: list[_Unit], phase: Phase, basis: Basis, table: TableName,
         undo=tuple(render(undo, table) for undo in _undo(group)),
         undo_note="; ".join(dict.fromkeys(note for unit in group for note in _notes(unit.step))),
     )
+
+
+def _evidence(operation: Operation, table: TableName, dialect: str) -> Literal["", "documented, not verified here"]:
+    """Whether tests of tablectl run such a statement. A DataFrame write has no form: it is refused where it is not
+    tested.
+    """
+    return "" if operation.partition_columns is not None else form_of(render(operation, table)).evidence(dialect)
 
 
 def _id(group: list[_Unit], phase: Phase, operation: Operation) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tablectl.attributes.features import added_features
 from tablectl.attributes.plan_basis import basis_of
 from tablectl.attributes.policy import Policy
+from tablectl.delta.databricks_runtimes import Runtime
 from tablectl.model.lint_rules import DEFAULT_SEVERITIES, Severities
 from tablectl.model.plan import ProtocolFact, Refusal, TablePlan
+from tablectl.model.statement_forms import UNVERIFIED
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.planning.catalog_managed import catalog_refusals
@@ -17,6 +21,7 @@ from tablectl.planning.lint import graded, lint, refused_by
 from tablectl.planning.lint_rules.linted_state import RuleFinding, table_subject
 from tablectl.planning.partition_writers import partition_findings, partition_refusals
 from tablectl.planning.protocol import protocol_findings, protocol_refusals
+from tablectl.planning.runtime_refusals import for_runtime
 from tablectl.planning.table_loss import table_loss
 
 
@@ -26,28 +31,30 @@ def plan_table(
     dialect: str,
     options: TableOptions = NO_OPTIONS,
     severities: Severities = DEFAULT_SEVERITIES,
+    runtime: Runtime | None = None,
 ) -> TablePlan | None:
-    """The changes that a policy requires on a live table; ``None`` if there are none.
+    """The changes that a policy requires on a live table; ``None`` if there are none. ``runtime`` is the Databricks
+    Runtime that makes them, if it is known.
 
     A table with a refusal keeps its changes, for the reviewer, but has no statements: it is left out as a whole.
     """
-    changes = diff(policy, live)
+    changes = diff(policy, live, dialect)
     if not changes:
         return None
-    basis = basis_of(live, options)
+    basis = basis_of(live, options, runtime.text if runtime else "")
     actions = actions_for(changes, basis)
     refusals = refusals_for(changes, live, dialect, options, actions)
     known = (changes, basis, live.name, dialect, actions)
     derived = refused_table(changes, basis, actions) if refusals else derive_table(*known)
     refusals += consent_refusals(derived, dialect)
-    subject = table_subject(policy, live, changes, dialect, options=options)
+    subject = table_subject(policy, live, changes, dialect, options=options, runtime=runtime)
     found = graded(derived_findings(derived), live.name, severities) + lint(subject, live.name, "plan", severities)
     refused = {refusal.change for refusal in refusals}
     findings = tuple(each for each in found if not each.about or each.about not in refused)
     refusals += refused_by(findings, changes)
     if refusals:
         derived = derived.refused()
-    return TablePlan(
+    planned = TablePlan(
         name=live.name.text,
         location=live.location,
         table_id=live.table_id,
@@ -62,6 +69,7 @@ def plan_table(
         undo=derived.undo(live.name) if derived.statements else (),
         loss=table_loss(derived, live, dialect),
     )
+    return for_runtime(planned, runtime)
 
 
 def consent_refusals(derived: DerivedTable, dialect: str) -> tuple[Refusal, ...]:
@@ -74,4 +82,12 @@ def consent_refusals(derived: DerivedTable, dialect: str) -> tuple[Refusal, ...]
 
 def derived_findings(derived: DerivedTable) -> tuple[RuleFinding, ...]:
     """The findings that follow from changes, statements and basis alone: those of ``DERIVED``."""
-    return (*protocol_findings(derived), *partition_findings(derived.changes, derived.basis))
+    found = (*protocol_findings(derived), *partition_findings(derived.changes, derived.basis))
+    return (*found, *_unverified(derived))
+
+
+def _unverified(derived: DerivedTable) -> Iterator[RuleFinding]:
+    """D001: forms of statements that no test of tablectl has run on the product."""
+    verbs = list(dict.fromkeys(each.verb for each in derived.statements if each.evidence))
+    if verbs:
+        yield RuleFinding("D001", f"{UNVERIFIED}: {', '.join(verbs)}")

@@ -24,7 +24,7 @@ from tablectl.model.plan import Basis, Change, Refusal, Statement
 from tablectl.planning.derive_statements import DerivedTable
 from tablectl.planning.lint_rules.linted_state import RuleFinding
 
-DERIVED = frozenset({"P001", "P002", "P003", "P004", "P005", "P006"})
+DERIVED = frozenset({"P001", "P002", "P003", "P004", "P005", "P006", "D001"})
 """The codes of findings that follow from a plan's statements and basis alone."""
 
 

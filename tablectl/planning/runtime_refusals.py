@@ -7,38 +7,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tablectl.delta import keys
-from tablectl.delta.databricks_runtimes import Capability, Runtime, can, capability
+from tablectl.delta.databricks_runtimes import Capability, Runtime, can, for_form, for_property
 from tablectl.model.plan import Refusal, Statement, TablePlan
-
-_BY_PROPERTY = {
-    (key.lower(), value): known
-    for (key, value), known in {
-        (keys.DELETION_VECTORS, "true"): ("deletion_vectors", "enable"),
-        (keys.ROW_TRACKING, "true"): ("row_tracking", "enable"),
-        (keys.COLUMN_MAPPING, "name"): ("column_mapping", "enable"),
-        ("delta.enableTypeWidening", "true"): ("type_widening", "enable"),
-        (keys.IN_COMMIT_TIMESTAMPS, "true"): ("in_commit_timestamps", "enable"),
-    }.items()
-}
+from tablectl.model.statement_forms import form_of
 
 
 def needed(statement: Statement) -> Iterator[Capability]:
     """The capabilities that a statement needs, as far as the table of capabilities has them."""
-    match statement.verb:
-        case "CLUSTER BY":
-            yield capability("clustering", "set")
-        case "OPTIMIZE" if statement.sql.endswith(" FULL"):
-            yield capability("clustering", "rewrite all data")
-        case "DROP FEATURE" if statement.effect.truncates_history:
-            yield capability("drop_feature", "with loss of history")
-        case "DROP FEATURE":
-            yield capability("drop_feature", "without loss of history")
-        case _:
-            pass
+    if statement.repartition is None:
+        yield from for_form(form_of(statement.sql).id)
     for key, value in statement.effect.sets:
-        if found := _BY_PROPERTY.get((key.lower(), value.lower())):
-            yield capability(*found)
+        yield from for_property(key, value)
 
 
 def for_runtime(table: TablePlan, runtime: Runtime | None) -> TablePlan:
@@ -68,11 +47,9 @@ def for_runtime(table: TablePlan, runtime: Runtime | None) -> TablePlan:
 
 
 def _refusal(change: str, known: Capability, runtime: Runtime) -> Refusal:
-    assert known.since is not None
-    since = ".".join(map(str, known.since))
+    other = "; or accept the loss of history with `truncate_history: true`" * ("drop feature" in known.forms)
     return Refusal(
         change=change,
-        reason=f"Databricks Runtime {runtime.text} cannot run it: {known.form} needs {since} "
-        f"({known.evidence}, {known.source})",
-        fix=f"run it with runtime {since} or newer (`engine.runtime`), or leave the setting out",
+        reason=f"Databricks Runtime {runtime.text} cannot run it: {known.form} needs {known.first} ({known.cited})",
+        fix=f"run it with runtime {known.first} or newer (`engine.runtime`), or leave the setting out{other}",
     )

@@ -21,7 +21,7 @@ def writers_matter(
     """Whether the plan of a table depends on who else writes it: a phase could be another one, or writers that name the
     partition columns could exist. ``refused`` asks for refusals alone.
     """
-    changes = diff(policy, live)
+    changes = diff(policy, live, dialect)
     return bool(changes) and changes_depend_on_writers(changes, live, dialect, options, refused=refused)
 
 

@@ -9,8 +9,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
+from urllib.parse import urlsplit
 
+from tablectl.delta.credentials import find_credentials
 from tablectl.delta.databricks_runtimes import Runtime, parse_runtime
 from tablectl.delta.dialects import DEFAULT_DIALECT, DIALECTS
 from tablectl.delta.names import DEFAULT_CATALOG, is_absolute, is_environment
@@ -35,6 +37,7 @@ from tablectl.policies.fields import (
     duration,
     environment_variables,
     flag,
+    number,
     whole,
 )
 from tablectl.policies.find_files import shown_path
@@ -93,6 +96,8 @@ class WindowConfig:
     """Seconds after which a command is stopped and counts as failed."""
     together: tuple[str, ...] = ()
     """Names (globs) and tags of tables that share one window."""
+    quiet: float = 0.1
+    """The expected number of failed writes below which a moment is quiet, for ``--when quiet``."""
     allow: tuple[Rule, ...] = ()
     deny: tuple[Rule, ...] = ()
 
@@ -123,6 +128,23 @@ class ReportsConfig:
 
     mask: tuple[str, ...] = ()
     """Globs over property keys whose values are hidden in reports."""
+
+
+NotifyEvent = Literal["applied", "failed", "drift", "refused"]
+NOTIFY_EVENTS: tuple[NotifyEvent, ...] = get_args(NotifyEvent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotifyConfig:
+    """One receiver of notifications. Either ``webhook`` or ``command`` is set."""
+
+    events: tuple[NotifyEvent, ...] = NOTIFY_EVENTS
+    """The events that it gets."""
+    webhook: str = ""
+    """An address in which ``${NAME}`` stands for an environment variable. Never shown: it is a secret."""
+    command: tuple[str, ...] = ()
+    timeout: int = 10
+    """Seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +184,8 @@ class Config:
     """The directory of what earlier commands read of tables; empty for the user's cache directory."""
     stores: StoresConfig = field(default_factory=StoresConfig)
     reports: ReportsConfig = field(default_factory=ReportsConfig)
+    notify: tuple[NotifyConfig, ...] = ()
+    """The receivers of messages about applies and drift."""
     signatures: SignaturesConfig = field(default_factory=SignaturesConfig)
     install: InstallConfig = field(default_factory=InstallConfig)
     lint: Mapping[str, LintSetting] = field(default_factory=dict)
@@ -194,6 +218,8 @@ def _remote(given: str) -> str:
 def _place(given: str) -> str:
     if not is_absolute(_clean(given)):
         raise ValueError("needs an absolute path or a URI, such as s3://lake/tablectl")
+    if find_credentials(given):
+        raise ValueError("needs a place without credentials, which belong in the environment")
     return given
 
 
@@ -249,6 +275,49 @@ _LINT = Section(
 )
 
 
+def _no_receiver(made: NotifyConfig) -> str:
+    """Called with a whole entry, because an error in a single value would show the value, which is a secret here."""
+    if bool(made.webhook) == bool(made.command):
+        return "needs either `webhook` or `command`"
+    if made.webhook and not made.webhook.startswith("${") and why_no_webhook(made.webhook):
+        return f"has a `webhook` that {why_no_webhook(made.webhook)}"
+    return ""
+
+
+def why_no_webhook(address: str) -> str:
+    """What is wrong with the address of a webhook, without the address; empty if it can be used.
+
+    Plain HTTP is for this machine alone: the address is a password, and HTTP sends it in clear text.
+    """
+    try:
+        split = urlsplit(address)
+        host, _ = split.hostname, split.port
+    except ValueError:
+        return "is no address"
+    if not host or "@" in split.netloc:
+        return "needs a host and no user name"
+    if split.scheme == "https" or (split.scheme == "http" and host in _THIS_MACHINE):
+        return ""
+    return "needs https:// (http:// is for localhost alone)"
+
+
+_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
+_NOTIFY = Section(
+    make=NotifyConfig,
+    keys={
+        "events": ListOf(
+            of=Word(words=NOTIFY_EVENTS), description="What to report: applied, failed, drift, refused; default: all."
+        ),
+        "webhook": Text(
+            parse=_clean, description="An https:// address that takes Slack's JSON; ${NAME} is an environment variable."
+        ),
+        "command": Command(description="A command that gets the event as JSON on its standard input."),
+        "timeout": whole(1, 120, "Seconds after which it is given up; default: 10."),
+    },
+    check=_no_receiver,
+)
+
+
 def _why_no_environment(name: str) -> str:
     return "" if is_environment(name) else "is not an environment name: letters, digits, '_', '.' and '-'"
 
@@ -285,6 +354,11 @@ _WINDOW = Section(
         "after": ListOf(of=Command(), description="Commands that run when the gate is open again."),
         "hook_timeout": whole(1, 3600, "Seconds after which a command is stopped and counts as failed."),
         "together": _globs("Names (globs) and tags of tables that share one window."),
+        "quiet": number(
+            0.001,
+            1_000_000,
+            "The expected number of failed writes below which a moment is quiet, for `--when quiet`.",
+        ),
         "allow": ListOf(of=_RULE, description="Periods in which a window may open; default: always."),
         "deny": ListOf(of=_RULE, description="Periods in which no window may open."),
     },
@@ -331,6 +405,9 @@ _KEYS: Mapping[str, Field] = {
         make=ReportsConfig,
         keys={"mask": _globs("Globs of property keys whose values reports hide.")},
         description="What reports show.",
+    ),
+    "notify": ListOf(
+        of=_NOTIFY, description="Receivers of messages about applies and drift. An unmerged branch cannot set it."
     ),
     "lint": MapOf(
         of=_LINT, why_not=_why_no_code, names={"enum": [*RULES]}, description="The severity of findings, by code."

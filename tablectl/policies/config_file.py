@@ -25,6 +25,10 @@ Places = dict[Keys, SourceFile]
 _WRONG = object()
 
 
+_DECIMAL = ("window", "quiet")
+"""The setting that is a number with decimals. Elsewhere such a value is a version that lost its zeros."""
+
+
 def read_values(path: Path, problems: list[Problem]) -> tuple[dict[str, Any], Places]:
     """The values in the file and their positions; empty if the file is missing or empty. Types are not checked yet."""
     data, file = read_bytes(path, problems, missing=b""), shown_path(path)
@@ -93,6 +97,8 @@ def _plain(node: Node, path: Keys, places: Places, reading: ValueReader) -> Any:
             return [item for item in items if item is not _WRONG]
         case Scalar(is_null=True):
             return None
+        case Scalar(tag="float") if path[-2:] == _DECIMAL:
+            return node.text
         case Scalar():
             scalar = reading.scalar(node, key_text(path), "")
             return _WRONG if scalar is None else scalar.text

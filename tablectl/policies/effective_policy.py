@@ -28,12 +28,13 @@ class Explanation:
     """Its own entry and the patterns that match it, the highest precedence first."""
     resolved: tuple[ResolvedValue, ...]
     """The effective and the cancelled values, in the order of plans."""
+    dialect: str = DEFAULT_DIALECT
 
     @property
     def silent(self) -> tuple[str, ...]:
-        """The attributes that no policy names. They are not managed."""
+        """The attributes of the dialect that no policy names. They are not managed."""
         named = {each.key.partition(".")[0] for each in self.resolved}
-        return tuple(name for name in VALUE_TYPES if name not in named)
+        return tuple(name for name, each in VALUE_TYPES.items() if name not in named and self.dialect in each.dialects)
 
 
 def explain(specs: Specs, text: str, catalog: str = DEFAULT_CATALOG, dialect: str = DEFAULT_DIALECT) -> Explanation:
@@ -51,7 +52,7 @@ def explain(specs: Specs, text: str, catalog: str = DEFAULT_CATALOG, dialect: st
     resolve([(name, declarations)], problems)
     if problems:
         raise InputError(tuple(problems))
-    return Explanation(name, declarations, merge(rank(declarations)))
+    return Explanation(name, declarations, merge(rank(declarations)), dialect)
 
 
 def spec_for(specs: Specs, name: TableName) -> TableSpec | None:

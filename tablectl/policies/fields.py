@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
+from tablectl.delta.credentials import find_credentials
 from tablectl.policies.config_file import Keys, key_text
 from tablectl.policies.suggestions import did_you_mean, nearest, shown
 from tablectl.policies.value_reader import ValueReader
@@ -24,7 +25,7 @@ from tablectl.policies.yaml_nodes import Entry, ListNode, MapNode, Node, Scalar,
 Schema = dict[str, Any]
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
-_PASSWORD = re.compile(r"//[^/@]*:[^/@]*@")
+_NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _DURATION = re.compile(r"(?:(?P<days>[0-9]{1,4})d)? ?(?:(?P<hours>[0-9]{1,4})h)? ?(?:(?P<minutes>[0-9]{1,5})m)?")
 _FLAG = ("true", "false")
 
@@ -312,8 +313,9 @@ class LibraryOptions(Field):
     def _why_not(self, entry: Entry) -> tuple[str, str] | None:
         if entry.key in self.secrets:
             return "is a secret", f"put it into the environment, as {self.secrets[entry.key]}"
-        if isinstance(entry.value, Scalar) and _PASSWORD.search(entry.value.text):
-            return "holds a password", "put it into the environment"  # the message must not contain it
+        found = find_credentials(entry.value.text) if isinstance(entry.value, Scalar) else ""
+        if found:
+            return f"holds {found}", "put it into the environment"  # the message must not contain it
         if entry.key not in self.known:
             hint = f"known are {', '.join(sorted(self.known))}"
             meant = nearest(entry.key, self.known)
@@ -411,6 +413,21 @@ def whole(least: int, most: int, description: str = "") -> Text:
 
     values: Schema = {"type": "integer", "minimum": least, "maximum": most}
     return Text(parse=parse, kind="a whole number", values=values, description=description)
+
+
+def number(least: float, most: float, description: str = "") -> Text:
+    """A number within inclusive bounds, with or without decimals."""
+
+    def parse(given: str) -> float:
+        if _NUMBER.fullmatch(given) is None:
+            raise ValueError("needs a number")
+        found = float(given)
+        if not least <= found <= most:
+            raise ValueError(f"needs a number from {least:g} to {most:g}")
+        return found
+
+    values: Schema = {"type": "number", "minimum": least, "maximum": most}
+    return Text(parse=parse, kind="a number", values=values, description=description)
 
 
 def duration(most: timedelta, description: str = "") -> Text:

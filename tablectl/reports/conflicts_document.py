@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from tablectl.conflicts.fixes import BY_APPLY, fixes_for
 from tablectl.conflicts.matrix import CellVerdict, Matrix, MatrixCell
@@ -10,14 +12,17 @@ from tablectl.conflicts.operations import OperationGroup, TableOperation
 from tablectl.conflicts.row_level import row_levels
 from tablectl.model.text import value_text
 from tablectl.planning.conflict_report import ConflictReport, ContextComparison
+from tablectl.reports.conflicts_json import conflicts_json
 from tablectl.reports.document import (
     Block,
     Card,
     Cell,
     ChangeRow,
     Changes,
+    CommentEnd,
     Document,
     Facts,
+    ForPrograms,
     Grid,
     Heading,
     Row,
@@ -38,6 +43,13 @@ _WORDS = {
     CellVerdict.UNKNOWN: "unknown",
     CellVerdict.FAILS: "fails",
 }
+
+
+def document_of_conflicts(report: ConflictReport) -> Document:
+    """The document with its JSON. On a terminal, ``conflicts`` has a layout of its own."""
+    programs = ForPrograms(data=lambda: json.dumps(conflicts_json(report), indent=2) + "\n")
+    end = CommentEnd("<!-- tablectl conflicts -->", "<code>tablectl conflicts</code> prints all of it.")
+    return replace(conflicts_document(report), programs=programs, comment=lambda: end)
 
 
 def conflicts_document(report: ConflictReport) -> Document:

@@ -50,6 +50,10 @@ class Context:
     pending_fails: bool = False
     """Whether pending changes count as failures."""
 
+    seconds: float | None = None
+    """How long reading and comparing the tables took, if known."""
+    began: int = 0
+    """When that began, in milliseconds since the epoch; 0 if unknown."""
     refused: str = ""
     """Why the plan as a whole may be neither saved nor run."""
 

@@ -6,11 +6,12 @@ No renderer splits text into lines.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
 from tablectl.model.code_block import Code
+from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.timeline import Timeline
 from tablectl.reports.wording import Kind, PlanVerdict
 
@@ -155,11 +156,99 @@ class Card:
     """One character for text."""
     noun: str = "table"
     effects: tuple[Cell, ...] = ()
-    """What it does to others, as clauses; the worst first."""
+    """What it does to others, as clauses; the worst first. If there are lasting ones, these are the passing ones."""
+    lasting: tuple[Cell, ...] = ()
+    """What it does to others for good, as clauses; the worst first."""
+    every_name: bool = False
+    """Whether text names each of its tables, up to a limit."""
     brief: tuple[Block, ...] = ()
     """What everybody reads."""
     details: tuple[Block, ...] = ()
     """What is folded."""
+
+
+Level = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A refusal, a failure or a finding, for tools that annotate lines."""
+
+    rule: str
+    """The id of a rule, such as ``refused`` or ``L004``."""
+    table: str
+    change: str
+    """The id of the change; empty if the result is about the whole table."""
+    message: str
+    level: Level | None = None
+    """Overrides the level of the rule."""
+    source: SourceFile | None = None
+    """The line, if it is known without looking up the declaration."""
+    ignored: str = ""
+    """Why the repository ignores it; empty if it does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One table as a test case."""
+
+    name: str
+    result: Literal["passed", "failure", "error", "skipped"] = "passed"
+    kind: str = ""
+    message: str = ""
+    body: tuple[str, ...] = ()
+    """Lines: why it did not pass, or the output of a passing test case."""
+    card: Card | None = None
+    """The part of the table in full, in place of ``body``."""
+    seconds: float | None = None
+    """How long it took; ``None`` if that is not known of a single table."""
+    source: SourceFile | None = None
+    """The line, if it is known without looking up the declaration."""
+
+
+def _no_results() -> Iterable[Result]:
+    return ()
+
+
+def _no_cases() -> Iterable[Case]:
+    return ()
+
+
+def _no_data() -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class ForPrograms:
+    """What formats for programs need beyond the parts that people read. Made when such a format is rendered."""
+
+    data: Callable[[], str] = _no_data
+    """The result as JSON."""
+    results: Callable[[], Iterable[Result]] = _no_results
+    """What SARIF holds."""
+    cases: Callable[[], Iterable[Case]] = _no_cases
+    """What JUnit holds."""
+    failed: bool = False
+    """Whether the command could not do all of its work."""
+    seconds: float | None = None
+    """How long the work took, if known."""
+    at: int = 0
+    """When it began, in milliseconds since the epoch; 0 if unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommentEnd:
+    """The end of a comment on a pull request. All of it is HTML."""
+
+    foot: str = ""
+    where: str = ""
+    """Where the rest can be read if something is left out."""
+    reserved: int = 0
+    """Bytes to leave free for what a CI job adds."""
+
+
+def _no_end() -> CommentEnd:
+    return CommentEnd()
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,18 +259,30 @@ class Document:
     """``Plan``, ``Status`` …"""
     verdict: PlanVerdict
     env: str = ""
-    grave: bool = False
-    """Whether something in it deserves a second look, although nothing failed."""
+    counts: tuple[Cell, ...] = ()
+    """How many tables are in which state, the worst first: a number, a word, and its colour. Takes the place of the
+    verdict's parts where there is room for it.
+    """
     notes: tuple[str, ...] = ()
     """Sentences below the verdict."""
     facts: tuple[tuple[str, Cell], ...] = ()
     """Where the report comes from."""
     overview: Grid | None = None
+    refusal: str = ""
+    """Why all of it is refused, whatever the counts say."""
+    head: tuple[Names, ...] = ()
+    """Names that no reader of a comment may miss; they come right after the overview. Pages have them in the cards."""
     cards: tuple[Card, ...] = ()
     tail: tuple[Block, ...] = ()
     """What comes after the cards, such as tables without changes."""
     summary: tuple[Cell, ...] = field(default=())
     """The entries of the last line of text; without any, the verdict is the last line."""
+    hint: str = ""
+    """How text says where the folded details are."""
+    in_full: Callable[[], Document] | None = None
+    """The same with a part for each table, for ``--verbose``; without it, the parts are the same."""
+    programs: ForPrograms = field(default_factory=ForPrograms)
+    comment: Callable[[], CommentEnd] = _no_end
 
 
 def listings(document: Document) -> Iterator[Listing]:

@@ -41,19 +41,24 @@ _LONGEST_ROW = 6_000
 _NOTICE = 600
 """Bytes for the notice of what is left out."""
 _MOST_ROWS = 50
+_OPEN_NAMES = 30
+"""More names are folded."""
+_NAMES = 9_000
+"""The maximum size of names that no reader may miss, in bytes."""
 _MOST_NAMES = 300
 _LONGEST = 1_000
 """The maximum length of one text in the table of groups."""
 
 
-def document_markdown(document: Document, foot: str, where: str, limit: int = LIMIT) -> str:
-    """A comment of at most ``limit`` bytes.
-
-    ``foot`` and ``where`` are HTML; ``where`` says where the rest can be read.
-    """
+def document_markdown(document: Document, limit: int = LIMIT) -> str:
+    """A comment of at most ``limit`` bytes, some of which the document's ``comment`` may reserve."""
+    end = document.comment()
+    foot, where = end.foot, end.where
+    limit -= end.reserved
     head = [_verdict(document), *(f"<p>{words(note)}</p>" for note in document.notes)]
     if document.overview:
         head.append(_overview(document.overview, where))
+    head += [_every_name(each, where) for each in document.head]
     room = limit - _size("\n\n".join([*head, foot])) - _NOTICE - _size(where)
     kept: list[str] = []
     for block in _details(document):
@@ -76,8 +81,38 @@ def _details(document: Document) -> Iterator[str]:
 def _verdict(document: Document) -> str:
     verdict = document.verdict
     subject = words(titled(document.subject, document.env))
-    mark = _TONES["bad"] if document.grave and verdict.kind == "pending" else _MARKS[verdict.kind]
-    return f"**{mark} {subject}: {words(verdict.title)}** · {'; '.join(map(words, verdict.parts))}"
+    if not document.counts:
+        return f"**{_MARKS[verdict.kind]} {subject}: {words(verdict.title)}** · {'; '.join(map(words, verdict.parts))}"
+    parts = [*([words(document.refusal)] if document.refusal else []), *map(_count, document.counts)]
+    worst = _mark(_state(document.counts[0].text), document.counts[0])
+    mark = worst if verdict.kind == "pending" else _MARKS[verdict.kind]
+    return f"**{mark} {subject}: {words(verdict.title)}** · {' · '.join(parts)}"
+
+
+def _count(cell: Cell) -> str:
+    """``🟠 25 irreversible``."""
+    mark = _mark(_state(cell.text), cell) if cell.badge else ""
+    return f"{mark} <b>{words(cell.text)}</b>" if mark else words(cell.text)
+
+
+def _state(count: str) -> str:
+    return count.partition(" ")[2]
+
+
+def _every_name(names: Names, where: str) -> str:
+    """As many names as have room; a few without a fold."""
+    kept, size = [], 0
+    for each in map(code, names.names):
+        size += _size(each) + 2
+        if size > _NAMES:
+            break
+        kept.append(each)
+    left = len(names.names) - len(kept)
+    more = f" and {left:,} more. {where}" if left else ""
+    shown = f"<p>{', '.join(kept)}{more}</p>"
+    if len(kept) <= _OPEN_NAMES:
+        return f"<p>🟠 <b>{escape(names.title)}</b>: {', '.join(kept)}{more}</p>"
+    return details(f"🟠 <b>{escape(names.title)}</b>", shown)
 
 
 def _overview(grid: Grid, where: str) -> str:

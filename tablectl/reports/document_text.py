@@ -21,6 +21,7 @@ from tablectl.reports.document import (
     Names,
     Paragraph,
     Picture,
+    Row,
     Tone,
 )
 from tablectl.reports.style import Style
@@ -28,15 +29,21 @@ from tablectl.reports.wording import titled
 
 _COLOURS = {"good": "green", "pending": "yellow", "bad": "red", "quiet": "dim", "": ""}
 _FEW_NAMES = 5
-_HINTS = {
-    "Plan": "`--verbose` shows each table, with its SQL, reasons and rollback.",
-    "Apply": "`--verbose` shows each table, with its SQL and events.",
-    "Drift": "`--verbose` shows each table, with the history of its differences.",
-}
+_EVERY_NAME = 20
+_LABEL = 9
+"""Characters of the longest label of effects."""
+_FEW_COLUMNS = 3
+"""Tables with more columns are shown as a list if they are too wide. Those with fewer are cut."""
 
 
 def document_text(document: Document, style: Style, *, verbose: bool = False) -> str:
-    """The cards, then what comes after them, then the summary. Folded details only with ``verbose``."""
+    """The cards, then what comes after them, then the summary. Folded details only with ``verbose``.
+
+    A plan of one table is always shown in full.
+    """
+    verbose = verbose or (document.subject == "Plan" and [len(card.names) for card in document.cards] == [1])
+    if verbose and document.in_full:
+        document = document.in_full()
     lines: list[str] = []
     for card in document.cards:
         lines += [*card_lines(card, style, verbose=verbose), ""]
@@ -47,7 +54,7 @@ def document_text(document: Document, style: Style, *, verbose: bool = False) ->
     if document.subject == "Apply":
         lines += [line for note in document.notes for line in style.prose("", note, 0, 0)]
     folded = not verbose and any(card.details for card in document.cards)
-    hint = [style.paint(_HINTS[document.subject], "dim")] if folded and document.subject in _HINTS else []
+    hint = [style.paint(document.hint, "dim")] if folded and document.hint else []
     return "\n".join([*lines, *hint, *_summary(document, style)]) + "\n"
 
 
@@ -58,12 +65,14 @@ def card_lines(card: Card, style: Style, *, verbose: bool) -> list[str]:
     state = style.paint(card.state.upper(), colour, "bold") if card.effects else style.paint(card.state, colour)
     lines = [f"{style.paint(card.mark, colour, 'bold')} {style.paint(name, 'bold')}  {state}".rstrip()]
     if len(card.names) > 1:
-        lines += style.prose("", _some(card.names), 1, 0)
+        lines += style.prose("", _some(card.names, _EVERY_NAME if card.every_name else _FEW_NAMES), 1, 0)
     for block in card.brief:
         if not (isinstance(block, Paragraph) and len(card.names) > 1):
             lines += _block(block, style, 4 if not isinstance(block, Paragraph) else 2, verbose=False)
-    for each in card.effects:
-        lines += _clause(each, style)
+    if card.lasting:
+        lines += [*_labelled("stays", card.lasting, style), *_labelled("passing", card.effects, style)]
+    else:
+        lines += [line for each in card.effects for line in _clause(each, style)]
     if verbose:
         for block in card.details:
             lines += _block(block, style, 4, verbose=True)
@@ -72,9 +81,20 @@ def card_lines(card: Card, style: Style, *, verbose: bool) -> list[str]:
     return [line for index, line in enumerate(lines) if line or lines[index - 1]]
 
 
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_FEW_NAMES])
-    return f"{shown} and {len(names) - _FEW_NAMES:,} more" if len(names) > _FEW_NAMES else shown
+def _some(names: Sequence[str], most: int) -> str:
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown
+
+
+def _labelled(label: str, cells: Sequence[Cell], style: Style) -> list[str]:
+    """Clauses below each other, the first next to the label."""
+    lines = []
+    for cell in cells:
+        colour = _COLOURS[cell.tone]
+        text = style.prose(label, cell.text, 2, _LABEL)
+        lines += [style.paint(line, *([colour] if colour not in {"", "green"} else [])) for line in text]
+        label = ""
+    return lines
 
 
 def _clause(cell: Cell, style: Style) -> list[str]:
@@ -184,15 +204,33 @@ def _undo(codes: Sequence[Code], indent: int, pad: int) -> Iterator[str]:
 
 
 def _grid(grid: Grid, style: Style, indent: int) -> list[str]:
-    """Columns as wide as their texts. The last one is cut where the width ends."""
+    """Columns as wide as their texts. If they do not fit, each row takes several lines."""
     texts = [tuple("; ".join(printable(cell.text) for cell in lines) for lines in row.cells) for row in grid.rows]
     widths = [max([len(head), *(len(row[index]) for row in texts)]) for index, head in enumerate(grid.head)]
+    if indent + sum(widths) + 2 * (len(widths) - 1) > style.width and len(widths) > _FEW_COLUMNS:
+        return [line for row in grid.rows for line in _stacked(row, grid.head, style, indent)]
     lines = [style.paint(_columns(grid.head, widths, style, indent), "dim")]
     for row, cells in zip(grid.rows, texts, strict=True):
         line = _columns(cells, widths, style, indent)
         tone = next((cell.tone for lines_ in row.cells for cell in lines_ if cell.tone), "")
         lines.append(style.paint(line, _COLOURS[tone]) if tone in {"bad", "pending"} else line)
     return lines
+
+
+def _stacked(row: Row, head: Sequence[str], style: Style, indent: int) -> Iterator[str]:
+    """The first two cells on one line, and each other one that has a text below it, with the name of its column."""
+    name, state, *others = row.cells
+    title = "; ".join(printable(cell.text) for cell in name[:1])
+    badge = "; ".join(cell.text for cell in state)
+    tone = next((cell.tone for cell in state), "")
+    yield f"{'':{indent}}{style.paint(title, 'bold')}  {style.paint(badge, _COLOURS[tone])}"
+    pad = max(len(each) for each in head[2:])
+    for label, cells in [(head[0], name[1:]), *zip(head[2:], others, strict=True)]:
+        if cells:
+            text = "; ".join(cell.text for cell in cells)
+            lines = style.prose("policy" if label == head[0] else label.lower(), text, indent + 4, pad)
+            bad = any(cell.tone == "bad" for cell in cells)
+            yield from (style.paint(line, "red") for line in lines) if bad else lines
 
 
 def _columns(cells: Sequence[str], widths: Sequence[int], style: Style, indent: int) -> str:

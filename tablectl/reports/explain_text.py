@@ -4,18 +4,56 @@ overrides.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
+from tablectl.delta.databricks_runtimes import Capability, Runtime, can
 from tablectl.model.text import printable, value_text
 from tablectl.policies.effective_policy import Explanation
 from tablectl.policies.precedence import DeclaredValue, ResolvedValue
 from tablectl.policies.yaml_nodes import SourceFile
+from tablectl.reports.conflicts_text import wrapped
 from tablectl.reports.style import Style
 
 _WIDEST_VALUE = 32
 
 
-def explain_text(explanation: Explanation, style: Style) -> str:
+@dataclass(frozen=True, slots=True)
+class RuntimeNeed:
+    """What a value needs of the Databricks Runtime, if the table does not have the value yet."""
+
+    capability: Capability
+    fulfilled: bool | None
+    """Whether the engine's runtime has it; ``None`` if that is unknown, or if the engine's runtime is not stated."""
+
+    @classmethod
+    def of(cls, known: Capability, runtime: Runtime | None) -> RuntimeNeed:
+        """What an engine with a runtime, or one whose runtime is not stated, says about a capability."""
+        return cls(known, can(runtime, known) if runtime else None)
+
+    def text(self) -> str:
+        """For people."""
+        known = self.capability
+        if known.since is None:
+            return f"no source says which Databricks Runtime has {known.form} ({known.cited})"
+        lacks = ", which `engine.runtime` is not" if self.fulfilled is False else ""
+        return f"{known.form} needs Databricks Runtime {known.first} or newer{lacks} ({known.cited})"
+
+    def more(self) -> list[str]:
+        """What else is known about it."""
+        known = self.capability
+        said = (("needs", known.needs), ("excludes", known.forbids), ("fails", known.fails))
+        return [f"{label}: {text}" for label, text in said if text]
+
+
+_Needs = Mapping[str, Sequence[RuntimeNeed]]
+"""By the key of a value."""
+_NO_NEEDS: _Needs = MappingProxyType({})
+
+
+def explain_text(explanation: Explanation, style: Style, needs: _Needs = _NO_NEEDS) -> str:
     """The places that apply to the table, then one line per value and one per overridden value."""
     lines = [style.paint(printable(explanation.table.text), "bold")]
     for declaration in explanation.declarations:
@@ -27,6 +65,9 @@ def explain_text(explanation: Explanation, style: Style) -> str:
         lines.append("")
     for each in explanation.resolved:
         lines += _heard(each, names, values, style)
+        for need in needs.get(each.key, ()):
+            for text in (need.text(), *need.more()):
+                lines += [style.paint(line, "dim") for line in wrapped(printable(text), names + 4, style)]
     if explanation.silent:
         lines += ["", *style.prose("not managed, since no policy names it:", ", ".join(explanation.silent), 2)]
     return "\n".join(lines) + "\n"
@@ -54,7 +95,7 @@ def _place(source: SourceFile) -> str:
     return f"{printable(source.file)}:{source.line}"
 
 
-def explain_json(explanation: Explanation) -> dict[str, Any]:
+def explain_json(explanation: Explanation, needs: _Needs = _NO_NEEDS) -> dict[str, Any]:
     """The same as plain values."""
     return {
         "table": explanation.table.text,
@@ -63,11 +104,29 @@ def explain_json(explanation: Explanation) -> dict[str, Any]:
             {
                 "name": each.key,
                 **_declared_value(each.won),
+                **({"runtime": [_need_json(need) for need in needs[each.key]]} if needs.get(each.key) else {}),
                 "over": [_declared_value(declared_value) for declared_value in each.over],
             }
             for each in explanation.resolved
         ],
         "not_named": list(explanation.silent),
+    }
+
+
+def _need_json(need: RuntimeNeed) -> dict[str, Any]:
+    known = need.capability
+    return {
+        "id": known.id,
+        "since": known.first or None,
+        "fulfilled": need.fulfilled,
+        "sql": known.form,
+        "needs": known.needs,
+        "forbids": known.forbids,
+        "protocol": known.protocol,
+        "fails": known.fails,
+        "evidence": known.evidence,
+        "source": known.source,
+        "seen": known.date,
     }
 
 

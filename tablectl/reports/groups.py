@@ -7,7 +7,7 @@ the table, with the same impact. Sizes do not count: they are added up.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
@@ -25,6 +25,7 @@ from tablectl.model.plan import (
     TablePlan,
     strictest,
 )
+from tablectl.model.table_options import Consent
 from tablectl.model.text import natural_key, size_text
 from tablectl.reports.style import plural
 from tablectl.reports.wording import PHASE_EFFECTS, Kind, features_text, shown_findings
@@ -37,6 +38,7 @@ _NEEDS = ("P001", "P002")
 _RISKS = ("P003", "P005")
 _BREAKS = "P006"
 """The code of the finding that a writer which names partition columns fails on every run."""
+_NEEDS_CONSENT: Mapping[Consent, str] = {"lockout": LOCKOUT, "partition_writers": _BREAKS}
 _TABLE = "\0table\0"
 _AMOUNT = re.compile(r"\b[0-9][0-9.,]*(?= ?(?:B|kB|MB|GB|TB|PB|%|bytes?|files?|vectors?|rows?|deletion|commits?)\b)")
 _PATH = re.compile(r"\S*/\S*")
@@ -80,6 +82,18 @@ class Effect:
     text: str
     """A clause that may contain code in backticks."""
     kind: Kind
+    lasting: bool = False
+    """Whether it is still so after the apply."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyConsent:
+    """An option of the policy that permits an effect of the changes."""
+
+    key: str
+    """Its key in the policy, such as ``allow``."""
+    text: str
+    """Key and value as in the policy: ``allow: [lockout]``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +104,8 @@ class Group:
     """At least one, in natural order of their names."""
     weight: Weight
     effects: tuple[Effect, ...]
+    consents: tuple[PolicyConsent, ...] = ()
+    """The options of the policy that permit what the changes do."""
 
     @property
     def first(self) -> TablePlan:
@@ -105,6 +121,11 @@ class Group:
     def changes(self) -> tuple[Change, ...]:
         """The changes of each table."""
         return self.first.changes
+
+    @property
+    def lost(self) -> str:
+        """What cannot be undone on each table; empty if everything can."""
+        return "" if self.weight is Weight.REFUSED else _lost(self.first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +170,7 @@ def _key(table: TablePlan) -> Hashable:
         tuple((each.change, _plain(without(each.reason)), _plain(each.fix)) for each in table.refusals),
         tuple((each.code, each.severity, _plain(without(each.message))) for each in shown_findings(table)),
         table.features,
+        consents(table),
     )
 
 
@@ -198,7 +220,25 @@ def _plain(text: str) -> str:
 def _group(tables: Sequence[TablePlan]) -> Group:
     first = tables[0]
     effects = _refused(first) if first.refusals else sorted(_effects(tables), key=lambda each: _KINDS.index(each.kind))
-    return Group(tuple(tables), _weight(first), tuple(effects))
+    return Group(tuple(tables), _weight(first), tuple(effects), consents(first))
+
+
+def consents(table: TablePlan) -> tuple[PolicyConsent, ...]:
+    """The options of the policy without which a table's changes would be refused."""
+    if table.refusals:
+        return ()
+    options, found = table.basis.options, []
+    if any(each.rewrite and each.rewrite.everything for each in table.statements):
+        found.append(PolicyConsent("rewrite", f"rewrite: {options.rewrite}"))
+        if options.max_bytes is not None:
+            found.append(PolicyConsent("max_bytes", f"max_bytes: {size_text(options.max_bytes)}"))
+    if _truncates(table.statements):
+        found.append(PolicyConsent("truncate_history", f"truncate_history: {str(options.truncate_history).lower()}"))
+    codes = {each.code for each in table.findings}
+    used = [each for each in options.allow if _NEEDS_CONSENT[each] in codes]
+    if used:
+        found.append(PolicyConsent("allow", f"allow: [{', '.join(used)}]"))
+    return tuple(found)
 
 
 def _weight(table: TablePlan) -> Weight:
@@ -251,18 +291,17 @@ def _effects(tables: Sequence[TablePlan]) -> list[Effect]:
     first = tables[0]
     findings = shown_findings(first)
     found = _rewrite_effects(tables)
-    found += [Effect(f"locks out a writer: {each.message}", "bad") for each in findings if each.code == LOCKOUT]
-    found += [
-        Effect(f"breaks a writer: {each.message} ({_BREAKS})", "bad") for each in findings if each.code == _BREAKS
-    ]
+    found += [_lasting(f"locks out a writer: {each.message}", "bad") for each in findings if each.code == LOCKOUT]
+    broken = [each.message for each in findings if each.code == _BREAKS]
+    found += [_lasting(f"breaks a writer: {message} ({_BREAKS})", "bad") for message in broken]
     if any("every" in each.readers for each in first.statements):
         found.append(Effect("every stream that reads the table stops and must be started again", "bad"))
     found.append(_undo(first))
-    found += [Effect(each.message, "pending") for each in findings if each.code in _NEEDS]
+    found += [_lasting(each.message, "pending") for each in findings if each.code in _NEEDS]
     codes = {each.code for each in findings}
     if codes.intersection(_NEEDS) and not codes.intersection((LOCKOUT, "P003")):
-        found.append(Effect(_writers(first), "good"))
-    found += [Effect(f"{each.code}: {each.message}", "pending") for each in findings if each.code in _RISKS]
+        found.append(_lasting(_writers(first), "good"))
+    found += [_lasting(f"{each.code}: {each.message}", "pending") for each in findings if each.code in _RISKS]
     phase = _phase(first.statements)
     found.append(Effect(PHASE_EFFECTS[phase], "good" if phase is Phase.FREE else "pending"))
     if streams := _streams(first):
@@ -275,10 +314,14 @@ def _effects(tables: Sequence[TablePlan]) -> list[Effect]:
 def _undo(table: TablePlan) -> Effect:
     """Whether a rollback restores the table."""
     if lost := _lost(table):
-        return Effect(f"cannot be undone: {lost}", "pending")
+        return _lasting(f"cannot be undone: {lost}", "pending")
     if any(each.rewrite and each.rewrite.everything for each in table.statements):
-        return Effect("can be undone by another rewrite of all data", "pending")
-    return Effect("can be undone", "good")
+        return _lasting("can be undone by another rewrite of all data", "pending")
+    return _lasting("can be undone", "good")
+
+
+def _lasting(text: str, kind: Kind) -> Effect:
+    return Effect(text, kind, lasting=True)
 
 
 def _writers(table: TablePlan) -> str:

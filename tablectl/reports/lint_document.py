@@ -37,12 +37,15 @@ def lint_document(linted: Linted, context: Context) -> Document:
     for index, (card, group) in enumerate(zip(cards[len(failures) :], groups, strict=True)):
         said = tuple(Cell(f"{each.code}: {each.message}", tone=_TONES[each.severity]) for each in _shown(group[0]))
         rows.append(Row((name_lines(card.names, card.state, card.tone), said), len(failures) + index, card.names))
+    verdict = _verdict(linted)
     return Document(
         subject="Lint",
-        verdict=_verdict(linted),
+        verdict=verdict,
+        summary=tuple(map(Cell, verdict.parts)),
         overview=Grid("All findings, the most severe first", ("Tables", "Findings"), tuple(rows)) if rows else None,
         cards=cards,
         tail=tuple(_tail(linted)),
+        hint=f"`tablectl explain {_shown(groups[0][0])[0].code}` says why and how to fix it." if groups else "",
     )
 
 

@@ -5,25 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from tablectl.model.expected_loss import ExpectedLoss, WeekOfLoss, hour_of_week, quietest_hour, summed
+from tablectl.model.expected_loss import WeekOfLoss, hour_of_week, hour_text, quietest_hour, summed
 from tablectl.model.plan import Statement, TablePlan
 
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_LONG = 7200
 _NOTHING = 0.05
 """Fewer failed writes are written as 0.0."""
-
-
-def hour_text(hour: int) -> str:
-    """``Sunday 04:00–05:00 UTC``."""
-    day, start = divmod(hour, 24)
-    return f"{_DAYS[day % 7]} {start:02}:00–{(start + 1) % 24:02}:00 UTC"
-
-
-def loss_text(loss: ExpectedLoss) -> str:
-    """``3.1 failed writes, 210 s of work``."""
-    work = f"{loss.seconds:,.0f} s" if loss.seconds < _LONG else f"{loss.seconds / 3600:,.1f} h"
-    return f"{loss.failed:,.1f} failed writes, {work} of work"
 
 
 def statement_loss(table: TablePlan, statement: Statement, now: datetime | None) -> str:
@@ -49,15 +35,15 @@ def _week_text(week: WeekOfLoss, now: datetime | None, *, observed: bool) -> str
     if not week:
         return ""
     hour = None if now is None else hour_of_week(now.timestamp())
-    said = [f"now ({hour_text(hour)}): {loss_text(week[hour])}"] if hour is not None else []
+    said = [f"now ({hour_text(hour)}): {week[hour].text()}"] if hour is not None else []
     if not observed:
         worst = max(week, key=lambda each: each.failed)
-        said = said or [f"up to {loss_text(worst)}"]
+        said = said or [f"up to {worst.text()}"]
         return f"{said[0]}; the quietest hour is unknown, because the commits cover less than a day"
     quiet = quietest_hour(week, hour or 0)
     if hour is not None and week[hour].failed - week[quiet].failed < _NOTHING:
         return f"{said[0]}; no hour is quieter"
     if hour is None:
         busiest = max(range(len(week)), key=lambda each: week[each].failed)
-        said = [f"busiest: {hour_text(busiest)}, {loss_text(week[busiest])}"]
+        said = [f"busiest: {hour_text(busiest)}, {week[busiest].text()}"]
     return f"{said[0]}; quietest: {hour_text(quiet)}, {week[quiet].failed:,.1f}"

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from tablectl.model.code_block import read_code
-from tablectl.model.plan import Change, Phase, Plan, Statement, TablePlan
-from tablectl.model.text import value_text
+from tablectl.model.plan import Phase, Plan, Statement, TablePlan
+from tablectl.model.text import natural_key, value_text
 from tablectl.reports.context import Context
 from tablectl.reports.document import (
     Block,
@@ -27,7 +27,7 @@ from tablectl.reports.document import (
     Row,
     Tone,
 )
-from tablectl.reports.groups import FailureGroup, Group, Weight, failure_groups, plan_groups
+from tablectl.reports.groups import FailureGroup, Group, PolicyConsent, Weight, failure_groups, plan_groups
 from tablectl.reports.loss_text import statement_loss, tables_loss
 from tablectl.reports.style import plural
 from tablectl.reports.wording import (
@@ -45,6 +45,8 @@ from tablectl.reports.wording import (
 )
 
 _MOST_PLACES = 3
+_LASTING = "What stays"
+_PASSING = "During the apply"
 _SHORT = 12
 """Hexadecimal digits of a digest that are shown to people."""
 
@@ -65,18 +67,21 @@ def plan_document(
     rows = [_failure_row(group, index) for index, group in enumerate(failures)]
     rows += [_row(group, context, len(failures) + index) for index, group in enumerate(groups)]
     said = forecast(plan)
-    notes = [f"{text[:1].upper()}{text[1:]}." for text in [_weights(groups), "; ".join(said)] if text]
     parts = plan_parts(plan)
+    todo = [part.text for part in parts[:1] if any(table.applies for table in plan.tables)]
+    notes = [f"{text[:1].upper()}{text[1:]}." for text in [*todo, "; ".join(said)] if text]
     return Document(
         subject="Plan",
         verdict=plan_verdict(plan, context.refused),
         env=plan.env,
-        grave=any(group.weight in {Weight.REWRITE, Weight.LOCKOUT} for group in groups),
+        counts=tuple(_counts(plan, groups)),
+        refusal=context.refused,
         notes=tuple(notes),
         facts=tuple(_facts(plan, context)),
-        overview=Grid("All changes, the most important first", ("Tables", "Change", "Impact"), tuple(rows))
+        overview=Grid("All changes, the most important first", ("Tables", "Change", _LASTING, _PASSING), tuple(rows))
         if rows
         else None,
+        head=tuple(_irreversible(groups)),
         cards=cards,
         tail=tuple(_tail(plan)),
         summary=tuple(Cell(part.text, tone="bad" if part.bad else "") for part in parts)
@@ -84,21 +89,36 @@ def plan_document(
     )
 
 
-def _weights(groups: Sequence[Group]) -> str:
-    """``1 full rewrite, 2 blocking``: the tables by their worst effect; empty if all are equal."""
-    counts = {weight: sum(len(each.tables) for each in groups if each.weight is weight) for weight in Weight}
-    said = [f"{count} {weight.word}" for weight, count in counts.items() if count]
-    return (
-        f"tables by their worst effect: {', '.join(said)}"
-        if len(said) > 1 or (groups and groups[0].weight <= Weight.LOCKOUT)
-        else ""
-    )
+def _counts(plan: Plan, groups: Sequence[Group]) -> Iterator[Cell]:
+    """``2 refused``, ``1 full rewrite``: the tables by their worst effect, the worst first; nothing without changes."""
+    if not groups and not plan.failures:
+        return
+    if plan.failures:
+        yield Cell(f"{len(plan.failures):,} not readable", tone="bad", badge=True)
+    for weight in Weight:
+        count = sum(len(each.tables) for each in groups if each.weight is weight)
+        if count:
+            yield Cell(f"{count:,} {weight.word}", tone=weight.kind, badge=True)
+    if plan.unchanged:
+        yield Cell(f"{len(plan.unchanged):,} unchanged", tone="quiet")
+
+
+def _irreversible(groups: Sequence[Group]) -> Iterator[Names]:
+    names = sorted((name for each in groups if each.lost for name in each.names), key=natural_key)
+    if names:
+        yield Names(f"{plural(len(names), 'table')} cannot be restored by a rollback", tuple(names))
 
 
 def _separate(group: Group) -> list[Group]:
     if len(group.tables) == 1:
         return [group]
     return [one for table in group.tables for one in plan_groups_of(table)]
+
+
+def table_plan_card(table: TablePlan) -> Card:
+    """The part of one table."""
+    (group,) = plan_groups_of(table)
+    return _card(group, Context())
 
 
 def plan_groups_of(table: TablePlan) -> tuple[Group, ...]:
@@ -139,7 +159,7 @@ def failure_card(group: FailureGroup) -> Card:
 
 def _failure_row(group: FailureGroup, index: int) -> Row:
     return Row(
-        (name_lines(group.names, "not readable", "bad"), (), (Cell(group.failure.message, tone="bad"),)),
+        (name_lines(group.names, "not readable", "bad"), (Cell(group.failure.message, tone="bad"),), (), ()),
         index,
         group.names,
     )
@@ -153,26 +173,39 @@ def name_lines(names: Sequence[str], state: str, tone: Tone) -> Lines:
 
 
 def _row(group: Group, context: Context, index: int) -> Row:
-    changes = tuple(_change_line(change) for change in group.changes)
-    places = _places(group, context)
-    impact = (*(Cell(each.text, tone=each.kind) for each in group.effects), *_loss(group, context))
-    return Row(
-        (name_lines(group.names, group.weight.word, group.weight.kind), (*changes, *places), impact), index, group.names
-    )
+    stays, passes = _effects(group, context)
+    names = name_lines(group.names, group.weight.word, group.weight.kind)
+    changes = tuple(_change_lines(group, context))
+    if not stays:  # refused: nothing changes, and the reasons are what is to be read
+        return Row((names, (*changes, *passes), (), ()), index, group.names)
+    return Row((names, changes, stays, passes), index, group.names)
 
 
-def _change_line(change: Change) -> Cell:
-    return Cell(f"{change.id}: {value_text(change.before)} → {value_text(change.after)}", code=True)
+def _effects(group: Group, context: Context) -> tuple[Lines, Lines]:
+    """The lasting and the passing effects."""
+    cells = [(each.lasting, Cell(each.text, tone=each.kind)) for each in group.effects]
+    passing = (cell for lasting, cell in cells if not lasting)
+    return tuple(cell for lasting, cell in cells if lasting), (*passing, *_loss(group, context))
 
 
-def _places(group: Group, context: Context, change: str = "") -> Lines:
-    """The lines of the policies that declare a change of the tables of a group."""
+def _change_lines(group: Group, context: Context) -> Iterator[Cell]:
+    """Each change with the line of the policy that declares it, then the consents with theirs."""
+    asked = [(each.id, f"{each.id}: {value_text(each.before)} → {value_text(each.after)}") for each in group.changes]
+    permitted = [(each.key, each.text) for each in group.consents]
+    found = [(text, _places(group, context, key), key in dict(permitted)) for key, text in [*asked, *permitted]]
+    for index, (text, places, consent) in enumerate(found):
+        yield Cell(f"consent `{text}`") if consent else Cell(text, code=True)
+        if index + 1 == len(found) or found[index + 1][1] != places:  # once for several of one line
+            yield from places
+
+
+def _places(group: Group, context: Context, change: str) -> Lines:
+    """The lines of the policies that declare a change of the tables of a group, or an option."""
     found: dict[str, str] = {}
-    for table in group.tables:
-        for each in [change] if change else [each.id for each in group.changes]:
-            place = context.place(table.name, each)
-            if place:
-                found[place] = context.link(table.name, each)
+    for table in group.tables if context.sources else ():
+        place = context.place(table.name, change)
+        if place and place not in found:
+            found[place] = context.link(table.name, change)
     shown = [Cell(place, code=True, href=href) for place, href in list(found.items())[:_MOST_PLACES]]
     more = len(found) - _MOST_PLACES
     return (*shown, *([Cell(f"and {more} more")] if more > 0 else []))
@@ -186,6 +219,8 @@ def _card(group: Group, context: Context) -> Card:
     )
     about = facts_text(table) if alone else f"{plural(len(group.tables), 'table')} with equal changes"
     refused = group.weight is Weight.REFUSED
+    stays, passes = _effects(group, context)
+    permitted = tuple(("consent", _consent(each, group, context)) for each in group.consents)
     details: list[Block] = [] if alone else [*_every_table(group)]
     details += [] if refused else _statements(table, context, alone=alone)
     return Card(
@@ -193,10 +228,18 @@ def _card(group: Group, context: Context) -> Card:
         state=group.weight.word,
         tone=group.weight.kind,
         mark="!" if refused else "~",
-        effects=(*(Cell(each.text, tone=each.kind) for each in group.effects), *_loss(group, context)),
-        brief=(Paragraph(about, "quiet"), Changes(rows)),
+        effects=passes,
+        lasting=stays,
+        every_name=bool(group.lost),
+        brief=(Paragraph(about, "quiet"), Changes(rows), *((Facts(permitted),) if permitted else ())),
         details=(*details, *_after(table, alone=alone)),
     )
+
+
+def _consent(consent: PolicyConsent, group: Group, context: Context) -> str:
+    """``allow: [lockout]`` and the line of the policy."""
+    places = ", ".join(f"`{cell.text}`" if cell.code else cell.text for cell in _places(group, context, consent.key))
+    return f"`{consent.text}`{f' ({places})' if places else ''}"
 
 
 def _every_name(names: tuple[str, ...]) -> tuple[Block, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tablectl.delta.databricks_runtimes import Capability
 from tablectl.delta.dialects import dialect_of
 from tablectl.model.text import printable
 from tablectl.planning.explain_property import PropertyExplanation
@@ -33,15 +34,23 @@ def _facts(about: PropertyExplanation) -> list[str]:
         reason, hint = about.refused
         return [f"No policy can name it: {reason}.", *([f"How to fix: {hint}."] if hint else [])]
     if about.attribute:
-        return [f"Declared by the attribute `{about.attribute}:`. {about.description}"]
+        declared = f"Declared by the attribute `{about.attribute}:`. {about.description}"
+        return [declared, *map(_runtime, about.runtimes)]
     facts = [f"Declared under `properties:`. {about.description}"]
     if len(about.dialects) == 1:
         facts.append(f"Only {dialect_of(about.dialects[0]).title} knows it.")
     if about.default is not None:
         facts.append(f"Where it is not set, every engine takes {about.default}.")
+    facts += map(_runtime, about.runtimes)
     if about.feature:
         facts.append(f"It brings the protocol feature {about.feature}, which stays when it is unset.")
     return facts
+
+
+def _runtime(known: Capability) -> str:
+    if known.since is None:
+        return f"No source says which Databricks Runtime has {known.form} ({known.cited})."
+    return f"On Databricks: {known.form}, since Runtime {known.first} ({known.cited})."
 
 
 def about_key_json(about: PropertyExplanation) -> dict[str, Any]:
@@ -59,4 +68,8 @@ def about_key_json(about: PropertyExplanation) -> dict[str, Any]:
             for what, verdict in about.changes
         },
         "findings": list(about.codes),
+        "runtimes": [
+            {"sql": each.form, "since": each.first or None, "evidence": each.evidence, "source": each.source}
+            for each in about.runtimes
+        ],
     }

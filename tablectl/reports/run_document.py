@@ -64,6 +64,7 @@ def run_document(report: RunReport, context: Context, *, each_table: bool = Fals
         facts=(
             ("Run", Cell(report.run, code=True)),
             ("Plan", Cell(report.plan[:12], code=True)),
+            *((("Took", Cell(span_text(report.took_ms))),) if report.took_ms else ()),
             ("Exit code", Cell(str(int(report.exit_code)))),
         ),
         overview=Grid("All tables of the run", ("Tables", "Result"), tuple(rows)) if rows else None,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from tablectl.applying.run_report import TableRun
+from tablectl.applying.run_report import QuietStart, TableRun
+from tablectl.model.expected_loss import ExpectedLoss
+from tablectl.reports.style import plural
 from tablectl.reports.wording import late_text, risk_text, silent_text
 
 Facts = list[tuple[str, str]]
@@ -12,7 +14,7 @@ Facts = list[tuple[str, str]]
 
 def remarks(run: TableRun) -> Facts:
     """Which writers may have failed, which came back, and what else people must know."""
-    facts: Facts = []
+    facts: Facts = [("quiet moment", _quiet_text(run.quiet))] if run.quiet else []
     for (reason, fails), group in groupby(run.casualties, key=lambda each: (each.reason, each.fails)):
         facts.append(("risk", risk_text(", ".join(each.writer for each in group), reason, fails)))
     if run.watched and run.writers:
@@ -24,3 +26,17 @@ def remarks(run: TableRun) -> Facts:
     facts += [("note", note) for note in run.notes]
     facts += [("note", f"{each} was applied and verified, then changed by others") for each in run.later]
     return facts
+
+
+def _quiet_text(start: QuietStart) -> str:
+    """``expected 0.0 failed writes, 0 s of work; actual: none; waited 132 min``."""
+    if start.failed is None or start.seconds is None:
+        expected = f"cannot tell: {start.unknown}; it started because nothing was written for ten minutes"
+    else:
+        expected = f"expected {ExpectedLoss(start.failed, start.seconds).text()}"
+    actual = ""
+    if start.actual is not None:
+        hit = plural(start.actual, "failed write")
+        actual = f"; actual: at most {hit}" if start.actual else "; actual: no failed write"
+    waited = f"; waited {start.waited_ms / 60_000:.0f} min" if start.waited_ms >= 60_000 else ""
+    return expected + actual + waited

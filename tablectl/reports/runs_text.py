@@ -11,8 +11,8 @@ from tablectl.model.plan import Value
 from tablectl.model.table import Commit
 from tablectl.model.text import printable, time_text, value_text
 from tablectl.planning.undo import TableUndo, ValueUndo
+from tablectl.reports.findings_text import failure_lines
 from tablectl.reports.mask import Mask
-from tablectl.reports.plan_text import failure_lines
 from tablectl.reports.style import Style, plural
 
 _NAMED = 8

@@ -1,4 +1,4 @@
-"""A plan or a run as SARIF 2.1.0: annotations on the lines of the policies. No schema is needed to write it.
+"""A document as SARIF 2.1.0: annotations on the lines of the policies. No schema is needed to write it.
 
 The most severe results come first, because viewers show a limited number (GitHub shows 5,000 and accepts 25,000).
 """
@@ -8,27 +8,23 @@ from __future__ import annotations
 import hashlib
 import json
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote
 
-from tablectl.applying.run_report import RunOutcome, RunReport, TableRun
-from tablectl.model.errors import ExitCode, Problem
+from tablectl.model.errors import Problem
 from tablectl.model.lint_rules import RULES as CODES
 from tablectl.model.lint_rules import LintRule
-from tablectl.model.plan import Finding, Plan, TableFailure, TablePlan
-from tablectl.model.text import printable, value_text
-from tablectl.planning.drift import Drift
+from tablectl.model.text import printable
 from tablectl.planning.lint import Linted
 from tablectl.policies.config import FILE
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
-from tablectl.reports.drift_document import catalog_text, origin_facts
-from tablectl.reports.wording import GOOD, late_text, outcome_text, risk_text
+from tablectl.reports.document import Document, Level, Result
+from tablectl.reports.results import lint_results, problem_results
 from tablectl.version import __version__
 
-Level = Literal["error", "warning", "note"]
 MOST = 25_000
 """The maximum number of results in one file."""
 _PARAGRAPH = "\n\n"
@@ -133,37 +129,6 @@ RULES: Mapping[str, SarifRule] = {
 } | {code: SarifRule.of(rule) for code, rule in CODES.items()}
 """Every kind of result by id. Ids are stable."""
 
-_OF_OUTCOMES = {
-    RunOutcome.STALE: "stale",
-    RunOutcome.REFUSED: "refused",
-    RunOutcome.HELD: "window",
-    RunOutcome.NOT_DRAINED: "window",
-    RunOutcome.HOOK_FAILED: "window",
-    RunOutcome.OUTSIDE: "window",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class SarifResult:
-    """One result about a line."""
-
-    rule: str
-    table: str
-    change: str
-    """The id of the change; empty if the result is about the whole table."""
-    message: str
-    level: Level | None = None
-    """Overrides the level of the rule."""
-    source: SourceFile | None = None
-    """The line, if it is known without looking up the declaration."""
-    ignored: str = ""
-    """Why the repository ignores it; empty if it does not."""
-
-    @property
-    def rank(self) -> int:
-        """Lower is worse."""
-        return _LEVELS.index(self.level or rule_of(self.rule).level)
-
 
 def rule_of(id: str) -> SarifRule:  # noqa: A002
     """The rule with an id. A plan of another tablectl version may contain findings unknown to this one."""
@@ -171,104 +136,20 @@ def rule_of(id: str) -> SarifRule:  # noqa: A002
     return RULES.get(id) or SarifRule(printable(id), "Finding", "note", "A finding of another version", help_text)
 
 
-def plan_sarif(plan: Plan, context: Context) -> str:
-    """Refusals, tables that cannot be read, and findings. Pending changes are wanted, so they are no results."""
-    return _log(_of_plan(plan, context.refused), context, _category("plan", plan.env), failed=bool(plan.failures))
+def document_sarif(document: Document, context: Context) -> str:
+    """The refusals, failures and findings of a document. Changes that are only pending are no results."""
+    category = _category(document.subject.lower(), document.env)
+    return _log(document.programs.results(), context, category, failed=document.programs.failed)
 
 
-def run_sarif(report: RunReport, context: Context) -> str:
-    """What was not applied, which writers may have failed, and what others reverted."""
-    return _log(_of_run(report), context, _category("apply", report.env), failed=report.exit_code is not ExitCode.DONE)
+def findings_sarif(linted: Linted, context: Context, verb: str) -> str:
+    """The findings of a command that has no other report."""
+    return _log(lint_results(linted), context, _category(verb), failed=bool(linted.failures))
 
 
-def problems_sarif(problems: Iterable[Problem], context: Context) -> str:
+def problems_sarif(problems: Sequence[Problem], context: Context) -> str:
     """Problems in policies and configuration; a file without results if there are none."""
-    found = [
-        SarifResult(
-            "invalid", "", "", _with_hint(each.message, each.hint), source=SourceFile(each.file, each.line, each.column)
-        )
-        for each in problems
-    ]
-    return _log(found, context, _category("validate"), failed=bool(found))
-
-
-def drift_sarif(drift: Drift, context: Context) -> str:
-    """The differences, at the lines that declare the values."""
-    declared = {
-        table.spec.name.text: {"": table.spec.declared, **{each.change.id: each.source for each in table.differences}}
-        for table in drift.tables
-    }
-    context = replace(context, sources={**context.sources, **declared})
-    return _log(_of_drift(drift), context, _category("drift", drift.env), failed=drift.exit_code is ExitCode.ERROR)
-
-
-def lint_sarif(linted: Linted, context: Context, verb: str = "lint") -> str:
-    """Lint findings at the lines that declare them. Findings that the repository ignores are marked as suppressed."""
-    found = [*map(_of_failure, linted.failures)]
-    found += [_of_finding(each, table.name) for table in linted.tables for each in table.findings]
-    return _log(found, context, verb, failed=bool(linted.failures))
-
-
-def _of_drift(drift: Drift) -> Iterator[SarifResult]:
-    yield from map(_of_failure, drift.failures)
-    for table in drift.tables:
-        for each in table.differences:
-            said = "".join(f"; {label} {text}" for label, text in origin_facts(each.origin, table))
-            declared, found = value_text(each.change.after), value_text(each.change.before)
-            message = f"{each.change.id}: declared {declared}, found {found}{said}"
-            yield SarifResult("drift", table.spec.name.text, each.change.id, message)
-        for one in table.catalog:
-            yield SarifResult("drift", table.spec.name.text, "", f"the catalog {catalog_text(one)}")
-
-
-def _of_plan(plan: Plan, refused: str) -> Iterator[SarifResult]:
-    if refused:
-        yield SarifResult("refused", "", "", refused)
-    yield from map(_of_failure, plan.failures)
-    for table in plan.tables:
-        yield from _of_table(table)
-
-
-def _of_table(table: TablePlan) -> Iterator[SarifResult]:
-    for refusal in table.refusals:
-        if refusal.condition in CODES:  # its finding says the same
-            continue
-        message = _with_hint(f"{refusal.change}: {refusal.reason}", refusal.fix)
-        yield SarifResult("refused", table.name, refusal.change, message)
-    yield from (_of_finding(each, table.name) for each in table.findings)
-
-
-def _of_finding(finding: Finding, table: str) -> SarifResult:
-    if finding.severity == "ignored":
-        return SarifResult(finding.code, table, finding.about, finding.message, "note", ignored=finding.reason)
-    return SarifResult(finding.code, table, finding.about, finding.message, finding.severity)
-
-
-def _of_run(report: RunReport) -> Iterator[SarifResult]:
-    yield from map(_of_failure, report.failures)
-    for run in report.tables:
-        yield from _of_table_run(run)
-
-
-def _of_table_run(run: TableRun) -> Iterator[SarifResult]:
-    if run.outcome not in GOOD:
-        said = f"{outcome_text(run)}: {run.message}" if run.message else outcome_text(run)
-        yield SarifResult(_OF_OUTCOMES.get(run.outcome, "failed"), run.name, "", _with_hint(said, run.hint))
-    for change in run.later:
-        yield SarifResult("undone", run.name, change, f"{change} was applied and verified, then changed by others")
-    for each in run.casualties:
-        yield SarifResult("casualty", run.name, "", risk_text(each.writer, each.reason, each.fails))
-    for commit in run.foreign:
-        if commit.run:
-            yield SarifResult("undone", run.name, "", f"version {commit.version}{late_text(commit, run)}")
-
-
-def _of_failure(failure: TableFailure) -> SarifResult:
-    return SarifResult("unreadable", failure.name, "", _with_hint(failure.message, failure.hint))
-
-
-def _with_hint(message: str, hint: str) -> str:
-    return f"{message}\nFix: {hint}" if hint else message
+    return _log(problem_results(problems), context, _category("validate"), failed=bool(problems))
 
 
 def _category(verb: str, env: str = "") -> str:
@@ -276,8 +157,13 @@ def _category(verb: str, env: str = "") -> str:
     return f"tablectl/{verb}/{env}/" if env else f"tablectl/{verb}/"
 
 
-def _log(results: Iterable[SarifResult], context: Context, category: str, *, failed: bool) -> str:
-    ranked = sorted(results, key=lambda each: each.rank)
+def _rank(result: Result) -> int:
+    """Lower is worse."""
+    return _LEVELS.index(result.level or rule_of(result.rule).level)
+
+
+def _log(results: Iterable[Result], context: Context, category: str, *, failed: bool) -> str:
+    ranked = sorted(results, key=_rank)
     shown = ranked[:MOST]
     used = list(dict.fromkeys(result.rule for result in shown))
     invocation: dict[str, Any] = {"executionSuccessful": not failed}
@@ -311,7 +197,7 @@ def _rule(rule: SarifRule) -> dict[str, Any]:
     }
 
 
-def _result(result: SarifResult, index: int, context: Context) -> dict[str, Any]:
+def _result(result: Result, index: int, context: Context) -> dict[str, Any]:
     about = (result.rule, result.table, result.change) if result.table else (result.rule, result.message)
     identity = "\0".join(about).encode(errors="backslashreplace")
     ignored = {"suppressions": [{"kind": "external", "justification": printable(result.ignored)}]}
@@ -333,7 +219,7 @@ def _message(text: str) -> str:
     return shown.replace("{", "{{").replace("}", "}}").replace("](", "] (")
 
 
-def _location(result: SarifResult, context: Context) -> dict[str, Any]:
+def _location(result: Result, context: Context) -> dict[str, Any]:
     """The line that declares the change. GitHub rejects results without a file, so there always is one."""
     source = result.source or context.source(result.table, result.change) or SourceFile(FILE, 1, 1)
     physical: dict[str, Any] = {"artifactLocation": _artifact(source.file, context.root)}

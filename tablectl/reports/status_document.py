@@ -47,11 +47,21 @@ def status_document(status: LakeStatus) -> Document:
         subject="Status",
         verdict=verdict,
         env=status.env,
+        counts=tuple(_counts(status)),
         facts=(("Read", Cell(time_text(status.at))),),
         overview=Grid("All tables, those that need attention first", _HEAD, rows, sortable=True) if rows else None,
         tail=tuple(_tail(status)),
         summary=tuple(map(Cell, parts)),
     )
+
+
+def _counts(status: LakeStatus) -> Iterator[Cell]:
+    """``3 changed by others``: the tables by their state, those that need attention first."""
+    for state in STATES:
+        if count := status.count(state):
+            yield Cell(f"{count:,} {state}", tone=_TONES[state], badge=True)
+    if status.tables:
+        yield Cell(f"{status.managed:,} of {plural(len(status.tables), 'table')} have a policy", tone="quiet")
 
 
 def _tail(status: LakeStatus) -> Iterator[Block]:

@@ -48,6 +48,7 @@ _OUTCOMES = {
     RunOutcome.NOT_DRAINED: "writers did not finish in time, not changed",
     RunOutcome.HOOK_FAILED: "a hook failed, not changed",
     RunOutcome.OUTSIDE: "outside the calendar, not changed",
+    RunOutcome.NOT_QUIET: "no quiet moment, not changed",
     RunOutcome.FAILED: "failed",
     RunOutcome.UNVERIFIED: "not verified",
     RunOutcome.ELSEWHERE: "a statement changed another table",
@@ -218,19 +219,20 @@ def forecast(plan: Plan) -> list[str]:
     tables = [table for table in plan.tables if table.applies]
     said = []
     if closed := sum(_conflicts(table, Phase.CLOSED) for table in tables):
-        said.append(f"{plural(closed, 'table')}: unguarded concurrent writes fail once")
+        said.append(f"{plural(closed, 'table')}: concurrent writes fail once")
     rewrites = [each for table in tables if (each := _rewrites(table))]
     if rewrites:
         parts = [part for each in rewrites for part in each]
         sizes = [part.bytes_at_most for part in parts if part.bytes_at_most is not None]
         most = f" (at most {size_text(sum(sizes))})" if len(sizes) == len(parts) else ""
-        also = ", and unguarded concurrent UPDATE/DELETE/MERGE fail once"
+        also = ", and concurrent UPDATE/DELETE/MERGE fail once"
         fails = also * any(_conflicts(table, Phase.REWRITE) for table in tables)
         verb = "rewrites" if len(rewrites) == 1 else "rewrite"
         said.append(f"{plural(len(rewrites), 'table')} {verb} data{most}{fails}")
     if tables and not said:
         said.append("concurrent writes continue")
-    return said
+    guarded = ["writers with a guard (`tablectl.guard`) wait and do not fail"]
+    return [*said, *(guarded if any("fail once" in each for each in said) else [])]
 
 
 def _conflicts(table: TablePlan, phase: Phase) -> bool:
@@ -347,6 +349,7 @@ def statement_facts(statement: Statement) -> list[tuple[str, str]]:
         ("why", statement.reason),
         ("implies", ", ".join(statement.implies)),
         ("impact", statement.fails),
+        ("evidence", statement.evidence),
         ("stale handles", statement.stale_handles),
         ("commits", commits_text(statement.commits) if len(statement.commits) > 1 else ""),
         ("cost", rewrite_text(statement.rewrite) if statement.rewrite else ""),

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:  # writers do without it: only catalogs make such records
-    from tablectl.model.managed_table import ManagedTable
+    from tablectl.model.managed_table import CatalogEntry, ManagedTable
 
 
 Provider = Callable[[], Any]
@@ -41,6 +41,13 @@ class StorageAccess(Protocol):
 
     def managed(self, location: str) -> ManagedTable | None:
         """The newest answer about a table whose commits go through its catalog; ``None`` for every other table.
+
+        Raises ``LiveError`` if the catalog does not answer.
+        """
+        ...
+
+    def entry(self, location: str) -> CatalogEntry | None:
+        """What the catalog says about a table besides its state; ``None`` for a table without a configured catalog.
 
         Raises ``LiveError`` if the catalog does not answer.
         """

@@ -33,7 +33,7 @@ from tablectl.storage.table_log import DENIED, LINE_BYTES, PAGE, TableLog, Vanis
 if TYPE_CHECKING:  # writers do without the records that only catalogs make; obstore has these types for checkers alone
     from obstore import GetOptions, ObjectMeta
 
-    from tablectl.model.managed_table import ManagedTable
+    from tablectl.model.managed_table import CatalogEntry, ManagedTable
 
 _CHUNK = 1 << 20
 _FEW = 8
@@ -98,6 +98,10 @@ class Stores:
     def managed(self, location: str) -> ManagedTable | None:
         """The catalog's newest answer about a table whose commits go through it. Raises ``LiveError``."""
         return self._options.access.managed(location) if self._options.access else None
+
+    def entry(self, location: str) -> CatalogEntry | None:
+        """What the table's catalog says about it besides its state. Raises ``LiveError``."""
+        return self._options.access.entry(location) if self._options.access else None
 
     def _bucket(self, scheme: str, authority: str, place: str) -> LogBucket:
         root, provider = f"{scheme}://{authority}", None

@@ -15,7 +15,17 @@ from tablectl.delta.protocol import Client, Protocol
 from tablectl.delta.schema import Field, Schema
 from tablectl.engine.port import MaySend, always
 from tablectl.model.errors import EngineError, LiveError
-from tablectl.model.table import WITH_HISTORY, ClusteringState, Commit, Depth, FileGroup, HistoryTruncation, LiveTable
+from tablectl.model.managed_table import CatalogEntry
+from tablectl.model.table import (
+    WITH_HISTORY,
+    ClusteringState,
+    Commit,
+    Depth,
+    FileGroup,
+    HistoryTruncation,
+    LiveTable,
+    WriteHistory,
+)
 from tests.look_back import with_look_back
 
 # A parser of the statements
@@ -33,6 +43,8 @@ class Sql:
     feature: str = ""
     truncates: bool = False
     full: bool = False
+    automatic: bool = False
+    """Whether clustering is AUTO."""
 
 
 _TOKEN = re.compile(
@@ -96,6 +108,9 @@ class _Tokens:
         return key, self.text()
 
 
+_DATABRICKS = frozenset({"OPTIMIZATION", "MANAGED", "REPLACE PARTITIONS"})
+
+
 def parse_sql(sql: str) -> Sql:
     """A statement as Spark would read it; anything but the four forms fails the test."""
     tokens = _Tokens(sql)
@@ -133,11 +148,26 @@ def _reorganised(tokens: _Tokens, parsed: Sql) -> Sql:
 
 
 def _altered(tokens: _Tokens, table: tuple[str, ...]) -> Sql:
+    for word in ("ENABLE", "DISABLE", "INHERIT"):
+        if tokens.next_is(word):
+            tokens.words(f"{word} PREDICTIVE OPTIMIZATION")
+            return Sql("OPTIMIZATION", table, feature=word)
+    if tokens.next_is("REPLACE"):
+        tokens.words("REPLACE PARTITIONED BY WITH")
+        return replace(_clustered(tokens, table), verb="REPLACE PARTITIONS")
     if tokens.next_is("SET"):
-        tokens.words("SET TBLPROPERTIES")
+        tokens.words("SET")
+        if tokens.next_is("MANAGED"):
+            tokens.words("MANAGED")
+            return Sql("MANAGED", table, full=True)
+        tokens.words("TBLPROPERTIES")
         return Sql("SET", table, values=tokens.listed(tokens.pair))
     if tokens.next_is("UNSET"):
-        tokens.words("UNSET TBLPROPERTIES IF EXISTS")
+        tokens.words("UNSET")
+        if tokens.next_is("MANAGED"):
+            tokens.words("MANAGED")
+            return Sql("MANAGED", table)
+        tokens.words("TBLPROPERTIES IF EXISTS")
         return Sql("UNSET", table, keys=tokens.listed(tokens.text))
     if tokens.next_is("DROP"):
         tokens.words("DROP FEATURE")
@@ -146,10 +176,17 @@ def _altered(tokens: _Tokens, table: tuple[str, ...]) -> Sql:
         if truncates:
             tokens.words("TRUNCATE HISTORY")
         return Sql("DROP FEATURE", table, feature=feature, truncates=truncates)
+    return _clustered(tokens, table)
+
+
+def _clustered(tokens: _Tokens, table: tuple[str, ...]) -> Sql:
     tokens.words("CLUSTER BY")
     if tokens.next_is("NONE"):
         tokens.words("NONE")
         return Sql("CLUSTER", table)
+    if tokens.next_is("AUTO"):
+        tokens.words("AUTO")
+        return Sql("CLUSTER", table, automatic=True)
     return Sql("CLUSTER", table, columns=tokens.listed(tokens.name))
 
 
@@ -309,11 +346,16 @@ class FakeLake:
             known = depth.counts or table.checksums or not live.protocol.has("deletionVectors")
             live = live if known else replace(live, vectors=None)
             live = replace(live, marks=live.marks if depth.marks else None, optimize=depth.marks or "never")
+            if depth.losses and depth.losses(live):
+                live = replace(live, past=WriteHistory(tuple(reversed(table.history))))
             return replace(live, truncation=table.truncation(live) if depth.truncation else None)
 
     @staticmethod
     def _at(table: FakeTable, version: int) -> LiveTable:
         return next(state for state in table.states if state.version == version)
+
+    def entry(self, location: str) -> CatalogEntry | None:
+        return self.tables[location].live.entry
 
     def free(self, location: str) -> int | None:
         return self.disk
@@ -360,10 +402,15 @@ class FakeEngine:
     interrupted: list[tuple[str, str]] = field(default_factory=list)
     tags: list[str] = field(default_factory=list)
     stores: dict[str, str] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
+    """Schemes that it has no file system for."""
     loses: int = 0
     """Rows that an overwrite does not write again."""
     empty_texts: int = 0
     asked: list[str] = field(default_factory=list)
+
+    def opens(self, scheme: str) -> bool | None:
+        return scheme not in self.unknown
 
     def log_store(self, scheme: str) -> str:
         return self.stores.get(scheme, "")
@@ -388,7 +435,8 @@ class FakeEngine:
         with self.lake.lock:
             self.sent.append(sql)
             self.before(table, sql)
-            self._run(table, parsed)
+            effect = self._on_databricks if parsed.verb in _DATABRICKS or parsed.automatic else self._run
+            effect(table, parsed)
             self.after(table, sql)
 
     def overwrite(
@@ -437,6 +485,22 @@ class FakeEngine:
             if parts == (table.name.parts if table.name.is_path else (table.name.catalog, *table.name.parts)):
                 return table
         raise LiveError(f"{'.'.join(parts)} does not exist")
+
+    def _on_databricks(self, table: FakeTable, sql: Sql) -> None:
+        """What the documentation of Databricks says; no source says which commits there are."""
+        entry = table.live.entry or CatalogEntry()
+        if sql.verb == "OPTIMIZATION":
+            words = {"ENABLE": "enabled", "DISABLE": "disabled", "INHERIT": "inherit"}
+            table.states[-1] = replace(table.live, entry=replace(entry, optimization=words[sql.feature]))
+        elif sql.verb == "MANAGED":
+            table.states[-1] = replace(table.live, entry=replace(entry, managed=sql.full))
+            table.moved_to, table.broken = "/managed/place", "the table is at another place now"
+        else:
+            auto = {"clusterByAuto": "true"} if sql.automatic else {}
+            properties = {**table.live.properties, **auto}
+            protocol = table.live.protocol.raised(frozenset({"clustering", "domainMetadata"}))
+            facts = {"clustering": sql.columns, "properties": properties, "protocol": protocol, "partition_columns": ()}
+            self._commit(table, "CLUSTER BY", **facts)
 
     def _run(self, table: FakeTable, sql: Sql) -> None:
         live = table.live

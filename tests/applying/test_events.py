@@ -2,21 +2,54 @@
 
 from __future__ import annotations
 
-from tablectl.applying.events import PROGRESS, Progress, RunEvent, Tally, progress_text
+import pytest
+
+from tablectl.applying.events import (
+    DONE,
+    PROGRESS,
+    Progress,
+    RunEvent,
+    Tally,
+    progress_text,
+    seconds_left,
+    standing_of,
+)
 from tests.applying.lake_run import Run
+
+
+def said(progress: Progress, waits: dict[str, int], elapsed: float = 0.0) -> str:
+    standing = standing_of(progress, waits)
+    return progress_text(standing, seconds_left(standing, elapsed)) if standing else ""
 
 
 def test_the_text_counts_what_is_waited_for() -> None:
     progress = Progress(done=12, running=4, waiting=2, queued=22)
-    words = progress_text(progress, {"for a lease": 2, "for writers": 1})
+    words = said(progress, {"for a lease": 2, "for writers": 1})
     assert words == "12 of 40 tables done, 3 running, 3 waiting (2 for a lease, 1 for writers)"
-    assert progress_text(Progress(1, 0, 0, 1), {}) == "1 of 2 tables done"
-    assert progress_text(Progress(0, 1, 0, 0), {}) == ""
+    assert said(Progress(1, 0, 0, 1), {}) == "1 of 2 tables done"
+    assert said(Progress(0, 1, 0, 0), {}) == ""
+    assert said(Progress(9_999, 1, 0, 0), {}) == "9,999 of 10,000 tables done, 1 running"
+
+
+@pytest.mark.parametrize(
+    ("done", "elapsed", "left"),
+    [
+        (2, 60.0, ""),  # too few to tell
+        (10, 3.0, ""),  # too soon
+        (10, 100.0, ", about 5 min left"),
+        (39, 100.0, ", less than a minute left"),
+        (4, 3_600.0, ", about 9 h left"),
+        (40, 100.0, ""),
+    ],
+)
+def test_the_time_left_follows_from_the_tables_that_are_done(done: int, elapsed: float, left: str) -> None:
+    words = said(Progress(done=done, running=0, waiting=0, queued=40 - done), {}, elapsed)
+    assert words == f"{done} of 40 tables done{left}"
 
 
 def test_an_event_that_is_no_wait_ends_the_wait() -> None:
     told: list[RunEvent] = []
-    tally = Tally(told.append)
+    tally = Tally(told.append, lambda: 0.0)
     tally.tell(Progress(0, 2, 0, 0))
     tally(RunEvent("a", "draining", "waiting for etl", 1.0))
     tally(RunEvent("a", "draining", "waiting for etl", 2.0))
@@ -39,3 +72,11 @@ def test_a_run_tells_who_is_waited_for_and_how_far_it_is() -> None:
     assert words[-1] == "3 of 3 tables done"
     held = [event for event in run.told if event.step == "held"]
     assert held[0].words.startswith("held by ben on ben-laptop (pid 7), run run-of-ben")
+
+
+def test_the_last_event_of_each_table_is_its_outcome() -> None:
+    run = Run(parallel=1).tables("ab")
+    run.hold("b")
+    run.apply()
+    done = {event.table: event.words for event in run.told if event.step == DONE}
+    assert done == {"delta.`/lake/a`": "applied"}  # b was left when nothing else was to be done

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tablectl.applying.context import StopTableError, WindowSettings
-from tablectl.applying.preflight import check_commits
+from tablectl.applying.preflight import check_commits, check_scheme
 from tablectl.applying.run import ON_DISK
 from tablectl.applying.run_report import RunOutcome
 from tablectl.applying.stamp import Stamp
@@ -121,3 +121,18 @@ def test_an_engine_that_does_not_tell_fails_the_table() -> None:
     run.engine.log_store = no  # type: ignore[method-assign]
     report = run.apply()
     assert (outcomes(report), only(report, "a").message) == ({"a": "failed"}, "the session is gone")
+
+
+def test_a_scheme_that_the_engine_cannot_open_is_refused_before_anything_is_written() -> None:
+    spark = engine(s3a=DYNAMO)
+    spark.unknown = ("s3", "az")
+    check_scheme(spark, "s3a://lake/orders")
+    check_scheme(spark, "/lake/orders")
+    with pytest.raises(StopTableError) as caught:
+        check_scheme(spark, "S3://lake/orders")
+    assert caught.value.outcome is RunOutcome.REFUSED
+    assert caught.value.message == "the engine has no file system for s3:// locations"
+    assert "stores: {s3:" in caught.value.hint
+    with pytest.raises(StopTableError, match="no file system for az://") as caught:
+        check_scheme(spark, "az://lake/orders")
+    assert "engine.conf" in caught.value.hint

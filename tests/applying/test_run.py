@@ -37,6 +37,23 @@ def test_all_tables_are_applied_and_all_leases_given_back() -> None:
     assert [run.kinds(name) for name in "abc"] == [["release", "ann"]] * 3
 
 
+def test_the_report_says_when_the_run_began_and_how_long_each_table_took() -> None:
+    run = Run(parallel=1).tables("ab")
+    run.notify = lambda event: run.clock.sleep(7) if event.step == "fresh" and "/b" in event.table else None
+    report = run.apply()
+    assert (only(report, "a").took_ms, only(report, "b").took_ms, report.took_ms) == (0, 7_000, 7_000)
+    assert report.at == 1000 * round(run.clock.utc().timestamp() - 7)
+
+
+def test_the_time_of_a_table_includes_its_wait_for_a_lease() -> None:
+    run = Run().tables("a")
+    ben = run.hold("a")
+    run.clock.on_sleep = lambda: None
+    run.clock.later(1.5, ben.release)
+    report = run.apply()
+    assert only(report, "a").took_ms >= 1_500
+
+
 def test_one_worker_takes_the_tables_in_the_order_of_their_places() -> None:
     run = Run(parallel=1).tables("ecbad")
     run.apply()
@@ -399,6 +416,7 @@ ALONE = {
     RunOutcome.NOT_DRAINED: 4,
     RunOutcome.HOOK_FAILED: 4,
     RunOutcome.OUTSIDE: 4,
+    RunOutcome.NOT_QUIET: 4,
     RunOutcome.FAILED: 1,
     RunOutcome.UNVERIFIED: 5,
     RunOutcome.ELSEWHERE: 5,

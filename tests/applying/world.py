@@ -13,6 +13,7 @@ from tablectl.applying.run_report import TableRun
 from tablectl.applying.run_table import run_table
 from tablectl.applying.stamp import Stamp
 from tablectl.attributes.policy import Policy
+from tablectl.delta.databricks_runtimes import parse_runtime
 from tablectl.delta.protocol import Protocol
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.lease import Lease
@@ -47,6 +48,8 @@ class World:
     proceed: str = ""
     terms: WindowSettings = field(default_factory=WindowSettings)
     options: TableOptions = NO_OPTIONS
+    dialect: str = "oss"
+    runtime: str = ""
     engine: type[FakeEngine] = FakeEngine
     loses: int = 0
     """Rows that an overwrite does not write again."""
@@ -67,7 +70,8 @@ class World:
         return table
 
     def plan(self, **policy: Any) -> TablePlan:
-        plan = plan_table(Policy(**policy), self.live(), "oss", self.options)
+        runtime = parse_runtime(self.runtime) if self.runtime else None
+        plan = plan_table(Policy(**policy), self.live(), self.dialect, self.options, runtime=runtime)
         assert plan is not None
         assert not plan.refusals
         return plan
@@ -81,7 +85,8 @@ class World:
 
     def run(self, plan: TablePlan, run: str = "ann", lease: Lease | None = None) -> TableRun:
         lease = lease or self.lease(run)
-        engine = self.engine(self.lake, Stamp(run, DIGEST, self.proceed), before=self._before, after=self._after)
+        stamp = Stamp(run, DIGEST, self.proceed)
+        engine = self.engine(self.lake, stamp, self.dialect, before=self._before, after=self._after)
         engine.sent, engine.asked = self.sent, self.asked
         engine.loses, engine.empty_texts = self.loses, self.empty_texts
         engine.midway = lambda _table: self._told("midway")

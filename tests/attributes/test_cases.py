@@ -4,8 +4,10 @@
 ``properties``, ``protocol`` (reader, writer, features), ``partitions``, ``clustering``, ``vectors``, ``clients``,
 ``columns`` (how many columns of type long there are instead), ``overwrites``, ``truncation`` (when history is due),
 ``schema`` (its fields, as Delta writes them),
+``entry`` (what its catalog says about it: ``managed``, ``optimization``, ``optimized``),
 ``marks`` (columns, files and bytes of data clustered alike), ``older`` (files and bytes of what is loose and as old as
-the columns), ``optimize`` as the policy has it. Expected is one of ``problems`` (parts of what specs report),
+the columns), ``optimize`` as the policy has it. ``runtime`` is ``engine.runtime``. Expected is one of
+``problems`` (parts of what specs report),
 ``nothing: true``, ``refusals``, or ``changes`` and ``statements``, exactly.
 """
 
@@ -20,10 +22,12 @@ import pytest
 import yaml
 
 from tablectl.attributes.policy import ATTRIBUTES
+from tablectl.delta.databricks_runtimes import parse_runtime
 from tablectl.delta.names import parse_column
 from tablectl.delta.protocol import READER_FEATURES, Client, Protocol
 from tablectl.delta.schema import Field, Schema, parse_schema
 from tablectl.model.errors import InputError
+from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.plan import Change, Refusal, Statement
 from tablectl.model.table import ClusteringState, FileGroup, HistoryTruncation, LiveTable
 from tablectl.planning.plan_table import plan_table
@@ -55,7 +59,9 @@ def outcome(case: dict[str, Any], live: Callable[..., LiveTable]) -> dict[str, A
     except InputError as error:
         return {"problems": _matched(case["expect"].get("problems", []), [str(each) for each in error.problems])}
     (spec,) = specs.tables
-    found = plan_table(spec.policy, live(**_facts(case.get("live", {}))), dialect, spec.options)
+    runtime = parse_runtime(case["runtime"]) if "runtime" in case else None
+    table = live(**_facts(case.get("live", {})))
+    found = plan_table(spec.policy, table, dialect, spec.options, runtime=runtime)
     if found is None:
         return {"nothing": True}
     if found.refusals:
@@ -91,6 +97,8 @@ def _facts(given: dict[str, Any]) -> dict[str, Any]:
     if "clients" in given:
         named = (text.partition(" ") for text in given["clients"])
         facts["clients"] = tuple(Client(name, tuple(map(int, v.split("."))) if v else ()) for name, _, v in named)
+    if "entry" in given:
+        facts["entry"] = CatalogEntry(**given["entry"])
     if "marks" in given:
         parts = [FileGroup(columns=each[0] and tuple(each[0]), files=each[1], bytes=each[2]) for each in given["marks"]]
         files, size = facts.pop("older", (0, 0))

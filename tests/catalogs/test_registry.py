@@ -14,6 +14,7 @@ from tablectl.catalogs.registry import Catalogs
 from tablectl.catalogs.spark import SparkCatalog
 from tablectl.delta.names import TableName, parse_table
 from tablectl.model.errors import EngineError, LiveError, TablectlError
+from tablectl.model.managed_table import CatalogEntry
 from tablectl.storage.access import TemporaryCredentials
 
 START = datetime(2026, 11, 22, 8, tzinfo=UTC)
@@ -43,6 +44,9 @@ class Vending:
         if name != ORDERS:
             raise LiveError(f"{name.text} does not exist")
         return CatalogTable(name, self.place)
+
+    def entry(self, name: TableName) -> CatalogEntry:
+        return CatalogEntry(managed=True)
 
     def credentials(self, table: CatalogTable, operation: Operation) -> TemporaryCredentials:
         self.asked.append(operation)

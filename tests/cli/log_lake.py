@@ -150,6 +150,9 @@ class LogEngine:
     address: str = ""
     bound: float | None = 0
 
+    def opens(self, _scheme: str) -> bool | None:
+        return None
+
     def log_store(self, _scheme: str) -> str:
         return ""
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from tablectl.applying.events import RunEvent
+from tablectl.applying.events import RunEvent, Standing
 from tablectl.cli.display import Lines, Screen, screen
 from tablectl.cli.output import Output
 
@@ -75,12 +75,62 @@ def test_each_table_waits_for_itself() -> None:
     assert log.said == ["a: waiting", "b: waiting"]
 
 
+def progress(done: int, total: int, left: float | None = None, waits: tuple[tuple[str, int], ...] = ()) -> RunEvent:
+    waiting = sum(count for _, count in waits)
+    standing = Standing(done, total, 2, waiting, waits)
+    return RunEvent("", "progress", "", standing=standing, left=left)
+
+
 def test_how_far_a_run_is_is_a_line_every_half_minute() -> None:
     log = Log()
     for second in range(95):
         log.now = float(second)
-        log.lines(RunEvent("", "progress", f"{second} of 100 tables done"))
-    assert log.said == ["30 of 100 tables done", "60 of 100 tables done", "90 of 100 tables done"]
+        log.lines(progress(second, 100, left=200.0 - 2 * second))
+    assert log.said == [
+        "30 of 100 tables done, 2 running, about 3 min left",
+        "60 of 100 tables done, 2 running, about 2 min left",
+        "90 of 100 tables done, 2 running, less than a minute left",
+    ]
+
+
+def test_a_run_of_many_tables_has_a_line_for_each_that_is_done_and_says_who_waits_for_whom() -> None:
+    log = Log()
+    log.lines(progress(0, 200, waits=(("for a lease", 1), ("for writers", 1))))
+    log.now = 5.0
+    for number in range(4):
+        log.lines(RunEvent(f"t{number}", "before x", "SET TBLPROPERTIES"))
+    log.lines(RunEvent("t0", "released"))
+    log.lines(RunEvent("t0", "done", "applied"))
+    for second in range(5, 45):
+        log.now = float(second)
+        log.lines(RunEvent("held", "held", "held by ben on laptop", second - 5.0))
+        log.lines(RunEvent("drained", "draining", "waiting for nightly load (any)", second - 5.0))
+    log.lines(RunEvent("t1", "note", "beware"))
+    assert log.said == [
+        "t0: applied",
+        (
+            "0 of 200 tables done, 2 running, 2 waiting (1 for a lease, 1 for writers)\n"
+            "  held: held by ben on laptop (25 s)\n"
+            "  drained: waiting for nightly load (any) (25 s)\n"
+            "  t1: SET TBLPROPERTIES (25 s)\n"
+            "  t2: SET TBLPROPERTIES (25 s)\n"
+            "  t3: SET TBLPROPERTIES (25 s)"
+        ),
+        "t1: beware",
+    ]
+
+
+def test_a_long_statement_without_events_is_told_too() -> None:
+    log = Log()
+    log.lines(progress(3, 30, left=90.0))
+    log.lines(RunEvent("t", "before x", "REORG"))
+    for second in range(0, 61, 5):
+        log.now = float(second)
+        log.lines.remind()
+    assert log.said == [
+        "3 of 30 tables done, 2 running, less than a minute left\n  t: REORG (30 s)",
+        "3 of 30 tables done, 2 running, less than a minute left\n  t: REORG (1 min 00 s)",
+    ]
 
 
 # The screen
@@ -124,19 +174,24 @@ def test_no_row_is_wider_than_the_terminal(width: int) -> None:
     assert "long`" in found[0]
 
 
-def test_how_far_a_run_is_is_the_last_row_and_many_tables_do_not_fill_the_screen() -> None:
-    now, on = [0.0], console()
+@pytest.mark.parametrize("width", [60, 120])
+def test_how_far_a_run_is_comes_last_and_many_tables_do_not_fill_the_screen(width: int) -> None:
+    now, on = [0.0], console(width)
     shown = Screen(on, lambda: now[0])
     for number in range(50):
         now[0] += 1
         shown(RunEvent(f"sales.t{number:02}", "held", "held by ben", 0.0))
-    shown(RunEvent("", "progress", "9 of 100 tables done, 50 waiting (50 for a lease)"))
+    shown(progress(9, 100, left=500.0, waits=(("for a lease", 50),)))
+    now[0] += 60
     found = rows(shown, on)
     shown.stop()
-    assert len(found) == 21
     assert [line.split()[0] for line in (found[0], found[19])] == ["sales.t30", "sales.t49"]
-    assert "and 30 more" in found[-1]
-    assert "9 of 100 tables done, 50 waiting (50 for a lease)" in found[-1]
+    assert [line.rstrip() for line in found[20:]] == [
+        "and 30 more",
+        "━───────────────────  9 of 100 tables done, about 8 min left",
+        "2 running, 50 waiting (50 for a lease)",
+    ]
+    assert all(len(line) <= width for line in found)
 
 
 def test_a_table_that_is_done_leaves() -> None:

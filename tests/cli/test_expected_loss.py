@@ -12,8 +12,8 @@ from tests.cli.conftest import Cli, FakeSpark, Repository
 from tests.cli.log_lake import append
 
 HOUR = 3_600_000
-MONDAY = 1_793_577_600_000
-"""2 November 2026, 00:00 UTC."""
+MONDAY = 1_791_158_400_000
+"""5 October 2026, 00:00 UTC."""
 
 
 def merged(path: Path, at: int, took: int) -> None:
@@ -81,3 +81,41 @@ def test_an_apply_takes_a_plan_with_a_loss(cli: Cli, nightly: Repository, fake_s
     cli("plan", "--out", "p.json")
     assert cli("apply", "p.json").code == 0
     assert cli("plan", "--detailed-exitcode").code == 0
+
+
+# Waiting
+
+
+def test_an_apply_that_waits_for_a_quiet_moment_starts_on_a_quiet_table(
+    cli: Cli, nightly: Repository, fake_spark: FakeSpark
+) -> None:
+    result = cli("apply", "--yes", "--when", "quiet", "--within", "90m", "--report", "run.json")
+    assert (result.code, "applied and verified" in result.out) == (0, True)
+    (table,) = json.loads((nightly.root / "run.json").read_text())["tables"]
+    assert table["quiet"]["limit"] == 0.1
+    assert "quiet moment" in result.out
+
+
+def test_the_limit_is_in_the_configuration(cli: Cli, nightly: Repository, fake_spark: FakeSpark) -> None:
+    (nightly.root / "tablectl.yaml").write_text("window: {quiet: 2.5}\n")
+    cli("apply", "--yes", "--when", "quiet", "--report", "run.json")
+    (table,) = json.loads((nightly.root / "run.json").read_text())["tables"]
+    assert table["quiet"]["limit"] == 2.5
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--within", "6h"], "--within is for --when quiet"),
+        (["--when", "night"], "--when night: there is only `quiet`"),
+        (["--when", "quiet", "--within", "soon"], "--within soon needs a duration, such as 2h30m or 1d"),
+        (["--when", "quiet", "--within", "8d"], "--within 8d needs a duration of at most 7d"),
+        (["--when", "quiet", "--within", "0m"], "--within 0m needs a duration longer than nothing"),
+    ],
+)
+def test_wrong_options_are_said_before_anything_is_read(
+    cli: Cli, repo: Repository, options: list[str], message: str
+) -> None:
+    result = cli("apply", *options)
+    assert result.code == 64
+    assert message in result.err

@@ -30,10 +30,11 @@ def test_all_tables_are_looked_at_whether_they_change_or_not(cli: Cli, settled: 
     result = cli("lint")
     assert result.code == 0
     assert result.out == (
-        f"{settled.name('a')}\n"
-        "  L006     warning: deleted files are kept 1 day only\n"
+        f"~ {settled.name('a')}  WARNING\n"
+        "  - L006: deleted files are kept 1 day only (`policies/lake.yaml:3`)\n"
         "\n"
-        "1 warning; 2 tables checked. `tablectl explain L006` says why and how to fix it.\n"
+        "`tablectl explain L006` says why and how to fix it.\n"
+        "Lint: 1 warning; 2 tables checked.\n"
     )
     assert cli("lint", "--select", "*/b`").out == "Nothing found: 1 table checked.\n"
 
@@ -45,7 +46,7 @@ def test_an_error_exits_with_3_and_what_cannot_be_read_with_1(cli: Cli, settled:
     result = cli("lint")
     assert result.code == 1
     assert "gone" in result.out
-    assert "2 tables checked, 1 not readable" in result.out
+    assert "2 tables checked; 1 not readable" in result.out
 
 
 def test_as_json_and_sarif(cli: Cli, settled: Repository) -> None:

@@ -287,6 +287,16 @@ def test_two_names_of_one_table_are_an_error_of_both(cli: Cli, repo: Repository,
     assert "the policies name this table twice" in result.out
 
 
+def test_the_token_of_a_remote_is_not_shown(cli: Cli, repo: Repository, fake_spark: FakeSpark) -> None:
+    remote = "sc://ann:hunter2@host:15002/;token=hunter2;user_id=ann"
+    repo.policies("version: 1\ntables:\n  lake.sales.orders: {isolation: default}\n")
+    for args in (["plan", "--remote", remote], ["doctor", "--engine", "--remote", remote]):
+        ran = cli(*args)
+        assert "hunter2" not in ran.out + ran.err
+        assert "host:15002" in ran.out + ran.err
+    assert fake_spark.options[0].remote == remote
+
+
 def test_remote_and_configuration_reach_the_engine(cli: Cli, repo: Repository, fake_spark: FakeSpark) -> None:
     repo.policies("version: 1\ntables:\n  sales.orders: {isolation: Serializable}\n")
     (repo.root / "tablectl.yaml").write_text("engine: {conf: {spark.x: y}}\n")

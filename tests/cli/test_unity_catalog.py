@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -163,7 +164,7 @@ def test_a_plan_shows_what_another_dialect_would_mean(repo: Repository, cli: Cli
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ("{type: hive}", "`catalogs.lake.type` needs"),
+        ("{type: hive}", "is not a value of `catalogs.lake.type`"),
         ("{type: unity}", "needs `url`"),
         ("{type: unity, url: 'https://u:p@x'}", "user or a password"),
         ("{type: unity, url: 'https://x', token: abc}", "unknown key"),
@@ -178,3 +179,107 @@ def test_wrong_entries_name_their_line(repo: Repository, cli: Cli, entry: str, m
     done = cli("plan")
     assert done.code in {1, 64}
     assert message in done.err
+
+
+@pytest.fixture
+def databricks(repo: Repository, unity: UnityServer) -> UnityServer:
+    """A managed table of Databricks: its entry has more than that of the open-source server."""
+    unity.tables["sales.man"] |= {
+        "enable_predictive_optimization": "INHERIT",
+        "effective_predictive_optimization_flag": {"value": "ENABLE", "inherited_from_type": "CATALOG"},
+    }
+    unity.tables["sales.ext"] |= {"enable_predictive_optimization": "INHERIT"}
+    with (repo.root / "tablectl.yaml").open("a") as file:
+        file.write("\n")
+    text = (repo.root / "tablectl.yaml").read_text()
+    (repo.root / "tablectl.yaml").write_text(
+        text.replace("{catalog: lake}", '{catalog: lake, dialect: databricks, runtime: "18.1"}')
+    )
+    return unity
+
+
+def planned(cli: Cli, *more: str) -> Any:
+    done = cli("plan", "--format", "json", *more)
+    return json.loads(done.out)
+
+
+def test_settings_of_the_catalog_are_planned_from_its_answers(
+    repo: Repository, cli: Cli, databricks: UnityServer
+) -> None:
+    policies(repo, "  sales.man: {predictive_optimization: disabled, managed: true, clustering: auto}\n")
+    (table,) = planned(cli)["tables"]
+    assert [each["reason"] for each in table["refusals"]] == []
+    assert [each["sql"] for each in table["statements"]] == [
+        "ALTER TABLE `lake`.`sales`.`man`\nDISABLE PREDICTIVE OPTIMIZATION",
+        "ALTER TABLE `lake`.`sales`.`man`\nCLUSTER BY AUTO",
+    ]
+    assert {each["phase"] for each in table["statements"]} == {"closed"}
+    assert {each["evidence"] for each in table["statements"]} == {"documented, not verified here"}
+    assert databricks.asked.count("GET /api/2.1/unity-catalog/tables/lake.sales.man") == 1
+
+
+def test_every_report_marks_statements_that_were_never_run(
+    repo: Repository, cli: Cli, databricks: UnityServer, tmp_path: Path
+) -> None:
+    policies(repo, "  sales.man: {predictive_optimization: disabled}\n")
+    for form in ("text", "markdown", "junit", "sarif", "html", "json"):
+        assert "documented, not verified here" in " ".join(cli("plan", "--format", form).out.split()), form
+    assert cli("plan", "--out", str(tmp_path / "p.json")).code == 0
+    assert "documented, not verified here" in " ".join(cli("show", str(tmp_path / "p.json")).out.split())
+
+
+def test_an_external_table_becomes_a_managed_one_first(repo: Repository, cli: Cli, databricks: UnityServer) -> None:
+    path = repo.table("orders")
+    databricks.add_external("web.orders", str(path), enable_predictive_optimization="INHERIT")
+    policies(repo, "  web.orders: {predictive_optimization: enabled, managed: true}\n")
+    (table,) = planned(cli)["tables"]
+    assert [each["verb"] for each in table["statements"]] == ["SET MANAGED"]
+    assert "D005" in {each["code"] for each in table["findings"]}
+
+
+def test_the_open_source_catalog_does_not_tell_predictive_optimization(
+    repo: Repository, cli: Cli, databricks: UnityServer
+) -> None:
+    del databricks.tables["sales.man"]["enable_predictive_optimization"]
+    del databricks.tables["sales.man"]["effective_predictive_optimization_flag"]
+    policies(repo, "  sales.man: {predictive_optimization: enabled}\n")
+    (table,) = planned(cli)["tables"]
+    assert [each["reason"] for each in table["refusals"]] == ["no catalog tells whether predictive optimization is on"]
+
+
+def test_drift_of_a_setting_of_the_catalog_is_drift(repo: Repository, cli: Cli, databricks: UnityServer) -> None:
+    policies(repo, "  sales.man: {predictive_optimization: enabled}\n")
+    (table,) = json.loads(cli("drift", "--format", "json").out)["tables"]
+    assert [(each["attribute"], each["found"]) for each in table["differences"]] == [
+        ("predictive_optimization", "inherit")
+    ]
+
+
+def test_a_runtime_that_is_too_old_is_told_by_validate_explain_and_plan(
+    repo: Repository, cli: Cli, databricks: UnityServer
+) -> None:
+    config = repo.root / "tablectl.yaml"
+    config.write_text(config.read_text().replace("18.1", "14.3"))
+    policies(repo, "  sales.man: {clustering: auto}\n")
+    validated = json.loads(cli("validate", "--format", "json").out)
+    assert [each["code"] for each in validated["findings"]] == ["D002"]
+    (value,) = json.loads(cli("explain", "lake.sales.man", "--format", "json").out)["values"]
+    assert [(each["since"], each["fulfilled"], each["evidence"]) for each in value["runtime"]] == [
+        ("15.4", False, "documented")
+    ]
+    said = " ".join(cli("explain", "lake.sales.man").out.split())
+    assert "CLUSTER BY AUTO needs Databricks Runtime 15.4 or newer, which `engine.runtime` is not" in said
+    assert "https://docs.databricks.com/aws/en/sql/language-manual/sql-ref-syntax-ddl-cluster-by" in said
+    (table,) = planned(cli)["tables"]
+    assert "Databricks Runtime 14.3 cannot run it" in table["refusals"][0]["reason"]
+    assert "fail" in " ".join(cli("explain", "lake.sales.man").out.split())
+
+
+def test_a_plan_as_databricks_has_no_safe_phase(repo: Repository, cli: Cli, unity: UnityServer) -> None:
+    path = repo.table("orders")
+    unity.add_external("web.orders", str(path))
+    policies(repo, "  web.orders: {deletion_vectors: enabled}\n")
+    (mine,) = planned(cli)["tables"]
+    assert "free" in {each["phase"] for each in mine["statements"]}
+    (theirs,) = planned(cli, "--as", "databricks")["tables"]
+    assert {each["phase"] for each in theirs["statements"]} == {"closed"}

@@ -28,6 +28,19 @@ def test_the_python_of_every_page_is_python(block: Block) -> None:
     compile(block.text, str(block), "exec")
 
 
+_INNER = re.compile(r"(?m)^\s*(?:from|import)\s+(tablectl\.[\w.]+)|\b(tablectl\.[a-z_]+\.[A-Za-z_]\w*)")
+
+
+def test_no_page_imports_from_a_package_inside() -> None:
+    """What is inside may move with any version."""
+    written = ["README.md", "packages/tablectl-guard/README.md"]
+    pages = [*(ROOT / "docs").rglob("*.md"), *(ROOT / each for each in written)]
+    code = {page: "\n".join(re.findall(r"(?s)```python\n(.*?)```", page.read_text(encoding="utf-8"))) for page in pages}
+    found = {page.name: _INNER.findall(text) for page, text in code.items() if _INNER.search(text)}
+    assert found == {}
+    assert sum("import tablectl" in text for text in code.values()) >= 2
+
+
 def arguments_of(function: Callable[..., object]) -> set[str]:
     """The names of a function's arguments, and of the options that its ``TypedDict`` lists."""
     hints = get_type_hints(function)
@@ -42,6 +55,7 @@ def test_functions_and_arguments_of_the_table_exist() -> None:
         "plan",
         "apply",
         "drift",
+        "status",
         "lint",
         "import_tables",
         "explain",
@@ -50,7 +64,7 @@ def test_functions_and_arguments_of_the_table_exist() -> None:
     for name, arguments in named:
         known = arguments_of(getattr(tablectl, name))
         assert {each.partition("=")[0] for each in re.findall(r"[a-z_]+(?:=None)?", arguments)} <= set(known), name
-    assert set(re.findall(r"tablectl\.([a-z_]+)[`(]", page)) <= {*tablectl.__all__, "yaml"}
+    assert set(re.findall(r"tablectl\.(\w+)[`(]", page)) <= {*tablectl.__all__, "yaml"}
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tablectl.engine.connect import any_running, shown
+from tablectl.delta.credentials import server_text
+from tablectl.engine.connect import any_running
 from tablectl.log.reader import read_commits
 
 SLOW = "INSERT INTO {table} SELECT id FROM range(1) WHERE java_method('java.lang.Thread', 'sleep', 20000L) IS NULL"
@@ -161,7 +162,7 @@ def test_a_server_that_does_not_answer_is_given_up_soon(
     [("sc://host:15002/;token=secret", "sc://host:15002"), ("sc://host", "sc://host"), ("odd", "odd")],
 )
 def test_an_address_is_shown_without_its_token(url: str, text: str) -> None:
-    assert shown(url) == text
+    assert server_text(url) == text
 
 
 class Server:

@@ -25,13 +25,13 @@ from tablectl.model.plan import Plan
 from tablectl.reports.context import Context
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.mask import Mask
-from tablectl.reports.render import render_plan
 from tablectl.reports.style import Style
 from tests.fuzz.hostile import hostile_text
 from tests.fuzz.subject import Subject
 from tests.output_commands import obeyed
 from tests.reports import chromium
 from tests.reports.conftest import _plan
+from tests.reports.rendered import render_plan
 from tests.reports.test_plan_markdown import OURS, hostile_plan
 
 _CMARK = shutil.which("cmark-gfm")

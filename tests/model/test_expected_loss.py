@@ -18,6 +18,7 @@ from tablectl.model.expected_loss import (
     PastWrite,
     Period,
     hour_of_week,
+    hour_text,
     quietest_hour,
     summed,
     week_of_loss,
@@ -38,6 +39,10 @@ def test_hour_0_is_monday_midnight_in_utc() -> None:
     assert hour_of_week(MONDAY) == 0
     assert hour_of_week(MONDAY - 1) == HOURS - 1
     assert hour_of_week(datetime(2026, 11, 22, 4, 30, tzinfo=UTC).timestamp()) == 6 * 24 + 4
+
+
+def test_the_last_hour_of_a_day_ends_at_midnight() -> None:
+    assert (hour_text(148), hour_text(167)) == ("Sunday 04:00–05:00 UTC", "Sunday 23:00–00:00 UTC")
 
 
 def test_a_job_of_half_an_hour_is_in_flight_half_of_its_hour() -> None:

@@ -37,7 +37,7 @@ def test_clients_come_from_the_history_and_those_that_fare_alike_share_a_view(
     assert not found.declared
 
 
-def test_a_history_that_names_nobody_is_the_strictest_client(look: Callable[..., ConflictReport]) -> None:
+def test_a_history_without_clients_counts_as_the_strictest_client(look: Callable[..., ConflictReport]) -> None:
     (view,) = look(None, clients=()).views
     assert view.clients == (Client("unknown"),)
     assert view.live.cell("insert", "vectors-on").verdict is not CellVerdict.COMMITS

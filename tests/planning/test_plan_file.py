@@ -38,7 +38,7 @@ def _refused(data: bytes, *, to_apply: bool = True) -> str:
     return caught.value.message
 
 
-def test_a_plan_survives_its_file(rich: Plan) -> None:
+def test_a_plan_is_the_same_after_writing_and_reading_it(rich: Plan) -> None:
     data = dump_plan(rich)
     assert load_plan(data, "p.json") == rich
     assert dump_plan(load_plan(data, "p.json")) == data

@@ -19,6 +19,8 @@ Wrong = Callable[..., list[str]]
         ("isolation: ${LEVEL}", "isolation", "Serializable"),
         ("deletion_vectors: purged", "deletion_vectors", "purged"),
         ("clustering: none", "clustering", "none"),
+        ("clustering: auto", "clustering", "auto"),
+        ("managed: true", "managed", "true"),
         ("clustering: [a, B.c, '`d.e`', \"`f`\"]", "clustering", ("a", "B.c", "`d.e`", "f")),
         ('clustering: [42, true, "no"]', "clustering", ("42", "true", "no")),
         ('clustering: ["${LEVEL}", "s.${DOTTED}"]', "clustering", ("Serializable", "`s`.`x.y``z`")),
@@ -48,13 +50,6 @@ def test_what_is_taken(read: Read, entry: str, name: str, value: object) -> None
             ),
         ),
         (
-            "clustering: auto",
-            (
-                "3:21: `clustering: auto` is not supported yet\n"
-                "  hint: for now `clustering` takes a list of columns or `none`"
-            ),
-        ),
-        (
             "isolation: [Serializable]",
             (
                 "3:20: `isolation` takes one of Serializable, WriteSerializable, default, "
@@ -74,13 +69,16 @@ def test_what_is_taken(read: Read, entry: str, name: str, value: object) -> None
         ),
         (
             "clustering: id",
-            ('3:21: `clustering` takes a list of columns or `none`, and "id" is neither\n  hint: did you mean [id]?'),
+            (
+                '3:21: `clustering` takes a list of columns or `none` or `auto`, and "id" is neither\n'
+                "  hint: did you mean [id]?"
+            ),
         ),
         ("clustering: None", '3:21: "None" is not a value of `clustering`\n  hint: did you mean `none`?'),
         (
             "clustering: {a: b}",
             (
-                "3:21: `clustering` takes a list of columns or `none`, not a map\n"
+                "3:21: `clustering` takes a list of columns or `none` or `auto`, not a map\n"
                 "  hint: for example `clustering: [customer_id, order_date]`"
             ),
         ),

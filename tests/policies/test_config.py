@@ -332,7 +332,21 @@ def test_what_is_wrong_in_any_environment_is_told_once_in_all(root: Path, env: s
         ),
         (
             "stores: {s3: {proxy_url: http://me:hunter2@proxy}}",
-            "1:15: `stores.s3.proxy_url` holds a password\n  hint: put it into the environment",
+            (
+                "1:15: `stores.s3.proxy_url` holds a user name or a password before its host\n"
+                "  hint: put it into the environment"
+            ),
+        ),
+        (
+            "stores: {s3: {endpoint: 'https://s3.example?X-Amz-Signature=hunter2'}}",
+            "1:15: `stores.s3.endpoint` holds the credential `X-Amz-Signature=`\n  hint: put it into the environment",
+        ),
+        (
+            "state: s3://KEY:hunter2@lake/leases",
+            (
+                "1:1: `state` needs a place without credentials, which belong in the environment, not "
+                '"s3://…@lake/leases"'
+            ),
         ),
         ("policies: a\npolicies: b", '2:1: the key "policies" occurs twice: first on line 1\n  hint: keep one of them'),
         ("[a]", "1:1: the configuration is a map, not a list\n  hint: for example `engine: {dialect: oss}`"),
@@ -398,3 +412,16 @@ def test_a_key_of_the_top_level_in_an_environment_is_told_its_place(root: Path, 
     assert problem.message == f'unknown key "env.prod.{key}"'
     meant = "install" if key == "install" else "signatures"
     assert problem.hint == f"`{meant}:` goes at the top level of the file: it is one for all environments"
+
+
+@pytest.mark.parametrize("text", ["0.1", "2", '"0.5"', "1000000"])
+def test_the_limit_of_a_quiet_moment_is_a_number(tmp_path: Path, text: str) -> None:
+    (tmp_path / "tablectl.yaml").write_text(f"window: {{quiet: {text}}}\n")
+    assert load_config(tmp_path, {}).window.quiet == float(text.strip('"'))
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "1e3", ".nan", "much", "1.0.0", "0.0001"])
+def test_another_limit_is_an_error_at_its_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "tablectl.yaml").write_text(f"window:\n  quiet: {text}\n")
+    with pytest.raises(InputError, match=r"tablectl\.yaml:2"):
+        load_config(tmp_path, {})

@@ -194,6 +194,7 @@ def _run() -> RunReport:
                     WriterRun(name="STREAMING UPDATE of 4f1c", commits=3, last=1_795_000_000_000, back=False),
                 ),
                 watched=True,
+                took_ms=301_250,
             ),
             TableRun(name="lake.sales.ledger", outcome=RunOutcome.ALREADY),
             TableRun(
@@ -236,6 +237,13 @@ def _run() -> RunReport:
                 commits=(_commit(7, "CLUSTER BY"),),
             ),
             TableRun(
+                name="lake.sales.clicks",
+                outcome=RunOutcome.NOT_QUIET,
+                message="no quiet moment within 6 h: now it would cost 3.1 failed writes, 210 s of work, and the limit "
+                "is 0.1 failed writes",
+                hint="run again in the quietest hour, Sunday 04:00–05:00 UTC (0.0)",
+            ),
+            TableRun(
                 name="lake.sales.swapped",
                 outcome=RunOutcome.ELSEWHERE,
                 message="SET TBLPROPERTIES went to ANOTHER TABLE: it is version 3 of s3://lake/green",
@@ -273,6 +281,8 @@ def _run() -> RunReport:
         failures=(TableFailure(name="lake.sales.gone", message="not a Delta table", hint="check the location"),),
         proceed="the load hangs since Monday",
         override="hotfix for the close of the year",
+        at=_START - 1_000,
+        took_ms=302_500,
     )
 
 

@@ -25,10 +25,10 @@ from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
 from tablectl.reports.drift_json import adoption_fact
 from tablectl.reports.formats import ReportFormat
-from tablectl.reports.render import render_drift
 from tablectl.reports.schema import drift_schema
 from tablectl.reports.style import Style
 from tests.reports.hostile import EVIL
+from tests.reports.rendered import render_drift
 from tests.reports.test_html import Read
 from tests.reports.test_junit import cases, results
 from tests.reports.test_plan_markdown import OURS, Page

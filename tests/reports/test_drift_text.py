@@ -17,8 +17,8 @@ from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.drift_json import drift_json
-from tablectl.reports.drift_text import drift_text
 from tablectl.reports.style import Style
+from tests.reports.rendered import drift_text
 
 
 def drift(commit: Commit | None, **more: object) -> Drift:

@@ -11,14 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablectl.model.plan import Plan, Rewrite, TableFailure, TablePlan
+from tablectl.delta.protocol import Client
+from tablectl.model.plan import Finding, Plan, Rewrite, TableFailure, TablePlan
+from tablectl.model.table_options import TableOptions
 from tablectl.model.text import natural_key
+from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
 from tablectl.reports.groups import Weight, failure_groups, plan_groups
-from tablectl.reports.plan_markdown import plan_markdown
-from tablectl.reports.plan_text import plan_text
+from tablectl.reports.markdown import LIMIT
 from tablectl.reports.style import Style
 from tests.reports.fleet import fleet, renamed
+from tests.reports.rendered import plan_markdown, plan_text
 
 Golden = Callable[[str, str], None]
 Planned = Callable[..., TablePlan]
@@ -77,6 +80,65 @@ def test_sizes_are_added_up(table_planned: Planned) -> None:
     assert group.effects[0].text == "rewrites all data of 2 tables: 7 files, 1.5 kB"
     (unknown,) = plan_groups(of(rewriting(3, 1_000), rewriting(4, None)))
     assert unknown.effects[0].text.endswith("7 files, 1.0 kB and what 1 table of unknown size holds")
+
+
+def cells(comment: str, name: str) -> list[str]:
+    """The cells of the row of a table in a comment."""
+    (row,) = (line for line in comment.splitlines() if line.startswith("<tr><td>") and name in line)
+    return re.findall("<td>(.*?)</td>", row)
+
+
+def test_what_stays_is_apart_from_what_fails_during_the_apply(plan: Plan) -> None:
+    _, _, stays, passing = cells(plan_markdown(plan, Context()), "lake.sales.orders")
+    assert "cannot be undone: clustering can never be dropped" in stays
+    assert "readers need protocol 3" in stays
+    assert passing.startswith("all concurrent writes fail once")
+    assert "concurrent writes" not in stays
+
+
+def test_every_irreversible_table_is_named_though_their_group_is_one_row(table_planned: Planned) -> None:
+    table = table_planned("lake.sales.model", {}, {"clustering": ("customer_id",)})
+    comment = plan_markdown(of(*(renamed(table, number) for number in range(1, 26))), Context())
+    (line,) = (each for each in comment.splitlines() if "25 tables cannot be restored" in each)
+    assert [f"<code>lake.sales.t{number}</code>" in line for number in range(1, 26)] == [True] * 25
+    many = plan_markdown(of(*(renamed(table, number) for number in range(10_000))), Context())
+    assert re.search(r"<code>lake.sales.t299</code> and 9,\d{3} more|and 9,\d{3} more", many)
+    assert len(many) <= LIMIT
+
+
+def test_a_consent_is_shown_with_its_line_in_the_policy(table_planned: Planned) -> None:
+    old = Client("delta-rs", (0, 15, 0))
+    table = table_planned("lake.sales.model", {"clients": (old,)}, {"clustering": ("customer_id",)})
+    consented = replace(table, basis=replace(table.basis, options=TableOptions(allow=("lockout",))), refusals=())
+    finding = Finding(code="P004", severity="warning", message="delta-rs 0.15.0 wrote it", about="clustering")
+    consented = replace(consented, findings=(finding,))
+    sources = {"lake.sales.model": {"allow": SourceFile("policies/sales.yaml", 9, 5)}}
+    context = Context(sources=sources, blob="https://github.com/acme/lake/blob/1f")
+    _, change, _, _ = cells(plan_markdown(of(consented), context), "lake.sales.model")
+    assert "consent <code>allow: [lockout]</code><br>" in change
+    assert '<a href="https://github.com/acme/lake/blob/1f/policies/sales.yaml#L9">' in change
+    without = replace(consented, basis=replace(consented.basis, options=TableOptions()))
+    assert len(plan_groups(of(consented, renamed(without, 2)))) == 2
+
+
+def test_each_setting_has_its_own_line(table_planned: Planned) -> None:
+    table = table_planned("lake.sales.model", {}, {"isolation": "Serializable", "properties": {"a": "2"}})
+    sources = {
+        "lake.sales.model": {
+            "isolation": SourceFile("p.yaml", 4, 5),
+            "properties.a": SourceFile("p.yaml", 7, 5),
+        }
+    }
+    context = Context(sources=sources, blob="https://github.com/acme/lake/blob/1f")
+    _, change, _, _ = cells(plan_markdown(of(table), context), "lake.sales.model")
+    links = re.findall(r"<code>([^<]*)</code><br><a href=\"\S+#L(\d+)\"", change)
+    assert links == [("isolation: default → Serializable", "4"), ("properties.a: not set → 2", "7")]
+
+
+def test_a_comment_of_any_number_of_tables_has_room_for_what_the_job_adds(table_planned: Planned) -> None:
+    for count, distinct in ((1, 1), (2_000, 2_000), (10_000, 40)):
+        text = plan_markdown(fleet(table_planned, count, distinct), Context())
+        assert len(text.encode()) <= LIMIT - 3_000
 
 
 def test_groups_are_ordered_by_weight(plan: Plan) -> None:

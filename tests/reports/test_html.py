@@ -16,8 +16,8 @@ from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport, Table
 from tablectl.model.plan import Plan
 from tablectl.model.text import printable
 from tablectl.reports.context import Context
-from tablectl.reports.html import plan_html, run_html
 from tests.reports.hostile import EVIL
+from tests.reports.rendered import plan_html, run_html
 from tests.reports.test_plan_markdown import hostile_plan, many
 
 _VOID = {"meta", "input", "line", "circle"}
@@ -116,9 +116,11 @@ def test_it_can_be_read_out(pages: dict[str, str], kind: str) -> None:
 def test_a_plan_has_everything(pages: dict[str, str], plan: Plan) -> None:
     said = " ".join(" ".join(Read(pages["plan"]).text).split())
     assert (
-        "Not all tables can be read 3 tables to change, 9 statements (2 safe, 1 rewrite, 6 blocking); 1 refused" in said
-    )
-    assert "3 tables: unguarded concurrent writes fail once; 1 table rewrites data" in said
+        "Not all tables can be read 1 not readable 1 refused 1 irreversible 2 blocking 2 unchanged "
+        "3 tables to change, 9 statements (2 safe, 1 rewrite, 6 blocking)."
+    ) in said
+    assert "3 tables: concurrent writes fail once; 1 table rewrites data" in said
+    assert "writers with a guard ( tablectl.guard ) wait and do not fail" in said
     assert "isolation default Serializable" in said
     code = "".join("".join(Read(pages["plan"]).text).split())
     assert "CLUSTERBY(`customer_id`,`address`.`city`);" in code

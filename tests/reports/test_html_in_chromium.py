@@ -17,10 +17,10 @@ from tablectl.applying.run_report import RunReport
 from tablectl.model.plan import Plan
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
-from tablectl.reports.html import plan_html, run_html
 from tests.reports import chromium
 from tests.reports.chromium import Browser, Page
 from tests.reports.hostile import EVIL
+from tests.reports.rendered import plan_html, run_html
 from tests.reports.test_plan_markdown import hostile_plan
 
 pytestmark = pytest.mark.skipif(

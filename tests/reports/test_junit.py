@@ -15,8 +15,8 @@ from tablectl.applying.run_report import RunOutcome, RunReport, TableRun
 from tablectl.model.plan import Plan
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
-from tablectl.reports.junit import plan_junit, run_junit
 from tests.reports.hostile import EVIL, TEXTS
+from tests.reports.rendered import plan_junit, run_junit
 from tests.reports.test_plan_markdown import hostile_plan, many
 
 Golden = Callable[[str, str], None]
@@ -47,11 +47,28 @@ def results(xml: str) -> dict[str, str]:
 
 def test_a_plan(plan: Plan, golden: Golden) -> None:
     sources = {"lake.sales.orders": {"": SourceFile("policies/sales.yaml", 7, 3)}}
-    golden("plan.junit.xml", plan_junit(replace(plan, unmatched=("lake.old.*",)), Context(sources=sources)))
+    context = Context(sources=sources, seconds=2.5, began=1_795_000_000_000)
+    golden("plan.junit.xml", plan_junit(replace(plan, unmatched=("lake.old.*",)), context))
 
 
 def test_a_run(run_report: RunReport, golden: Golden) -> None:
     golden("run.junit.xml", run_junit(run_report, Context()))
+
+
+def test_times_are_those_of_the_tables_and_of_the_whole_run(run_report: RunReport) -> None:
+    suite = ET.fromstring(run_junit(run_report, Context()).encode()).find("testsuite")
+    assert suite is not None
+    assert (suite.attrib["time"], suite.attrib["timestamp"]) == ("302.500", "2026-11-18T11:06:39+00:00")
+    times = {case.attrib["name"]: case.attrib["time"] for case in suite.iter("testcase")}
+    assert times["lake.sales.orders"] == "301.250"
+    assert times["lake.sales.sessions"] == "0.000"  # refused: never started
+
+
+def test_a_plan_has_the_time_of_planning(plan: Plan) -> None:
+    suite = ET.fromstring(plan_junit(plan, Context(seconds=2.5)).encode()).find("testsuite")
+    assert suite is not None
+    assert suite.attrib["time"] == "2.500"
+    assert "timestamp" not in suite.attrib
 
 
 def test_what_becomes_of_a_planned_table(plan: Plan) -> None:

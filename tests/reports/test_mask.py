@@ -21,8 +21,8 @@ from tablectl.planning.plan_file import dump_plan, load_plan
 from tablectl.reports.context import Context
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.mask import Mask
-from tablectl.reports.render import render_plan, render_run
 from tablectl.reports.style import Style
+from tests.reports.rendered import render_plan, render_run
 
 OLD, NEW = "hunter2-old", "it's \\ hunter2-new"
 MASK = Mask(("*password*", "owner.?ey"))
@@ -74,7 +74,7 @@ def test_no_report_of_a_run_shows_them(secret_run: RunReport, form: ReportFormat
     assert "isolation was default" in text
 
 
-def test_that_nothing_is_set_is_seen(secret: Plan) -> None:
+def test_a_masked_property_that_is_not_set_is_shown_as_not_set(secret: Plan) -> None:
     text = render_plan(secret, ReportFormat.TEXT, Style(), MASK, Context())
     assert f"properties.owner.key    {HIDDEN} → not set" in text
     assert f"properties.db.Password  {HIDDEN} → {HIDDEN}" in text
@@ -99,7 +99,7 @@ def test_what_no_pattern_matches_is_the_plan_file(secret: Plan) -> None:
 
 
 @given(st.text(max_size=20), st.text(max_size=20), st.text(max_size=20))
-def test_any_statement(table: str, key: str, value: str) -> None:
+def test_masked_values_are_hidden_in_every_statement(table: str, key: str, value: str) -> None:
     def sql(shown: str) -> str:
         pair = f"{quote_text(key)} = {shown}"
         return f"ALTER TABLE {quote_name(table)} SET TBLPROPERTIES ({pair}, 'other' = 'x') {quote_name(pair)}"

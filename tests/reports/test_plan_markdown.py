@@ -18,8 +18,8 @@ from tablectl.model.text import printable
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
 from tablectl.reports.markdown import LIMIT, fence, words
-from tablectl.reports.plan_markdown import plan_markdown
 from tests.reports.hostile import EVIL, TEXTS
+from tests.reports.rendered import plan_markdown
 
 Golden = Callable[[str, str], None]
 OURS = frozenset(
@@ -89,11 +89,12 @@ def test_the_verdict_is_the_first_line(plan: Plan) -> None:
 
     pending = replace(plan, tables=(plan.tables[0],), failures=())
     refused = replace(plan, tables=(plan.tables[2],), failures=())
-    assert first(plan).startswith("**⛔ Plan: Not all tables can be read** · 3 tables to change, 9 statements")
-    assert first(pending).startswith(
-        "**🟡 Plan: Changes pending** · 1 table to change, 4 statements (2 safe, 2 blocking)"
+    assert first(plan) == (
+        "**⛔ Plan: Not all tables can be read** · ⛔ <b>1 not readable</b> · ⛔ <b>1 refused</b> · "
+        "🟠 <b>1 irreversible</b> · 🟡 <b>2 blocking</b> · 2 unchanged"
     )
-    assert first(refused) == "**⛔ Plan: Refused** · 1 refused; 2 unchanged"
+    assert first(pending) == "**🟠 Plan: Changes pending** · 🟠 <b>1 irreversible</b> · 2 unchanged"
+    assert first(refused) == "**⛔ Plan: Refused** · ⛔ <b>1 refused</b> · 2 unchanged"
     assert first(replace(plan, tables=(), failures=())) == "**✅ Plan: No changes** · 2 tables match their policies"
 
 

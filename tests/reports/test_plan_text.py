@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from tablectl.model.plan import Backfill, Plan, Rewrite, TablePlan
-from tablectl.reports.plan_text import plan_text
 from tablectl.reports.style import Style
 from tablectl.reports.wording import backfill_text, commits_text, rewrite_text
+from tests.reports.rendered import plan_text
 
 Golden = Callable[[str, str], None]
 _LABELS = ("skipped", "why", "impact", "cost", "not undone", "error", "fix", "hint", "protocol", "P001", "P002")

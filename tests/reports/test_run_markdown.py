@@ -10,8 +10,8 @@ import pytest
 from tablectl.applying.run_report import Casualty, CommitRun, RunOutcome, RunReport, StatementRun, TableRun
 from tablectl.reports.context import Context
 from tablectl.reports.markdown import LIMIT
-from tablectl.reports.run_markdown import run_markdown
 from tests.reports.hostile import EVIL
+from tests.reports.rendered import run_markdown
 from tests.reports.test_plan_markdown import OURS, Page
 
 Golden = Callable[[str, str], None]

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from tablectl.applying.run_report import CommitRun, RunOutcome, RunReport, TableRun
-from tablectl.reports.run_text import run_text
 from tablectl.reports.style import Style
 from tablectl.reports.wording import commit_text, late_text
+from tests.reports.rendered import run_text
 
 Golden = Callable[[str, str], None]
 

@@ -19,8 +19,9 @@ from tablectl.model.lint_rules import RULES as CODES
 from tablectl.model.plan import Finding, Plan, Refusal
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.context import Context
-from tablectl.reports.sarif import MOST, RULES, plan_sarif, problems_sarif, run_sarif
+from tablectl.reports.sarif import MOST, RULES, problems_sarif
 from tests.reports.hostile import EVIL, TEXTS
+from tests.reports.rendered import plan_sarif, run_sarif
 from tests.reports.test_plan_markdown import hostile_plan, many
 
 Golden = Callable[[str, str], None]

@@ -14,9 +14,9 @@ from tablectl.model.plan import Plan
 from tablectl.reports.context import Context
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.mask import Mask
-from tablectl.reports.render import render_plan, render_run
 from tablectl.reports.schema import plan_schema, run_schema
 from tablectl.reports.style import Style
+from tests.reports.rendered import render_plan, render_run
 
 Golden = Callable[[str, str], None]
 

@@ -356,7 +356,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize("modes", PAIRS)
-def test_no_interleaving_harms_a_writer_and_nobody_waits_for_ever(modes: tuple[GuardMode, GuardMode]) -> None:
+def test_in_no_interleaving_a_writer_fails_or_waits_forever(modes: tuple[GuardMode, GuardMode]) -> None:
     """Not for a dead one, and no two for each other."""
     rules = Rules()
     explored = explore(rules, modes, lambda state: unprotected(state) or stuck(rules, state))

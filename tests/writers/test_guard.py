@@ -155,7 +155,7 @@ def test_the_timeout_says_whom_to_ask(place: Place) -> None:
     assert place.guards == {}
 
 
-def test_a_dead_apply_holds_nobody_up(place: Place) -> None:
+def test_a_dead_apply_stops_no_writer(place: Place) -> None:
     place.apply(ttl=0.2).gate(Gate.CLOSED)
     with tablectl.guard(None, str(place), timeout=60):
         assert len(place.guards) == 1

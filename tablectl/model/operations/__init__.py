@@ -13,7 +13,11 @@ from tablectl.model.operations.optimize_data import OptimizeData
 from tablectl.model.operations.purge import Purge
 from tablectl.model.operations.remove_mapping import RemoveMapping
 from tablectl.model.operations.repartition import Repartition
+from tablectl.model.operations.replace_partitions import ReplacePartitions
+from tablectl.model.operations.set_managed import SetManaged
+from tablectl.model.operations.set_optimization import SetOptimization
 from tablectl.model.operations.set_properties import SetProperties
+from tablectl.model.operations.unset_managed import UnsetManaged
 from tablectl.model.operations.unset_properties import UnsetProperties
 from tablectl.model.operations.upgrade_uniform import UpgradeUniform
 
@@ -27,8 +31,12 @@ __all__ = [
     "Purge",
     "RemoveMapping",
     "Repartition",
+    "ReplacePartitions",
+    "SetManaged",
+    "SetOptimization",
     "SetProperties",
     "TableState",
+    "UnsetManaged",
     "UnsetProperties",
     "UpgradeUniform",
     "render",
@@ -45,6 +53,10 @@ OPERATIONS: tuple[type[Operation], ...] = (
     DropFeature,
     OptimizeData,
     Repartition,
+    ReplacePartitions,
+    SetOptimization,
+    SetManaged,
+    UnsetManaged,
 )
 """Every operation."""
 

@@ -56,7 +56,8 @@ class Operation(ABC):
     """The word for the ids of statements."""
     turn: ClassVar[int] = 1
     """The run order within a phase: partitions are 0, operations that rewrite column names or formats 2, dropped
-    features 3.
+    features 3,
+    statements that move the table 5.
     """
 
     @abstractmethod

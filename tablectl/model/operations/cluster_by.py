@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from tablectl.delta import keys
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.names import ColumnPath, TableName, column_sql
 from tablectl.model.code_block import Code
@@ -21,24 +22,28 @@ class ClusterBy(Operation):
     """Writes the clustering domain; data files stay. No columns means ``CLUSTER BY NONE``."""
 
     columns: tuple[ColumnPath, ...]
+    automatic: bool = False
+    """``CLUSTER BY AUTO``: Databricks chooses the columns, and changes them by itself."""
     verb: ClassVar[Verb] = "CLUSTER BY"
     word: ClassVar[str] = "cluster"
 
     def code(self, table: TableName) -> Code:
         """The columns in backticks where they need them."""
-        columns = ", ".join(column_sql(column) for column in self.columns)
-        return alter(table, f"CLUSTER BY ({columns})" if columns else "CLUSTER BY NONE")
+        return alter(table, f"CLUSTER BY {clustering_sql(self.columns, automatic=self.automatic) or 'NONE'}")
 
     def effect(self, basis: Basis) -> CommitEffect:
         """The domain, and the features of the first clustering."""
-        return CommitEffect(features=self._features(basis), domains=(CLUSTERING_DOMAIN,))
+        return CommitEffect(features=new_features(basis), domains=(CLUSTERING_DOMAIN,))
 
     def commits(self, basis: Basis) -> tuple[CommittedTransaction, ...]:
-        """One commit. With new features, Delta writes the metadata again, even though nothing in it differs."""
-        features = self._features(basis)
+        """One commit. With new features, Delta writes the metadata again, even though nothing in it differs. The mode
+        AUTO is a table property.
+        """
+        features = new_features(basis)
+        modes = ((keys.CLUSTER_BY_AUTO, "true"),) if self.automatic else ()
         made = CommittedTransaction(
             kind=Kind.CLUSTER_BY,
-            metadata=MetadataChange() if features else None,
+            metadata=MetadataChange(sets=modes) if features or modes else None,
             protocol=ProtocolChange(adds=features) if features else None,
             domains=(CLUSTERING_DOMAIN,),
             blind=True,
@@ -53,7 +58,7 @@ class ClusterBy(Operation):
         return replace(
             state,
             clustered=True,
-            partitioned=state.partitioned and not self.columns,
+            partitioned=state.partitioned and not (self.columns or self.automatic),
             protocol=state.protocol.raised(frozenset(_FEATURES)),
         )
 
@@ -62,6 +67,14 @@ class ClusterBy(Operation):
         """The domain."""
         return (CLUSTERING_DOMAIN,)
 
-    def _features(self, basis: Basis) -> tuple[str, ...]:
-        protocol = basis.protocol.protocol()
-        return tuple(feature for feature in _FEATURES if not protocol.has(feature))
+
+def clustering_sql(columns: tuple[ColumnPath, ...], *, automatic: bool) -> str:
+    """The columns of ``CLUSTER BY``, or ``AUTO``; empty if there are none."""
+    names = ", ".join(column_sql(column) for column in columns)
+    return "AUTO" if automatic else f"({names})" if names else ""
+
+
+def new_features(basis: Basis) -> tuple[str, ...]:
+    """The features that the first clustering of a table adds."""
+    protocol = basis.protocol.protocol()
+    return tuple(feature for feature in _FEATURES if not protocol.has(feature))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tablectl.attributes.clustering import Clustering
 from tablectl.attributes.policy import Policy, planned_properties
+from tablectl.delta.databricks_runtimes import Runtime
 from tablectl.delta.names import ColumnPath, NameSyntaxError, parse_column
 from tablectl.delta.properties import find_anywhere
 from tablectl.model.plan import Change, Value
@@ -45,9 +46,15 @@ class LintedState:
     """The policy's option for OPTIMIZE after a change of the clustering columns."""
     clients: tuple[str, ...] = ()
     """The clients that the policy names."""
+    runtime: Runtime | None = None
+    """The Databricks Runtime of the engine; ``None`` if there is none, or if it is not stated."""
+    truncates: bool = False
+    """Whether the policy accepts the loss of history."""
 
     @classmethod
-    def of_policy(cls, policy: Policy, dialect: str) -> LintedState:
+    def of_policy(
+        cls, policy: Policy, dialect: str, runtime: Runtime | None = None, *, truncates: bool = False
+    ) -> LintedState:
         """The state of a policy alone."""
         return cls(
             dialect=dialect,
@@ -55,6 +62,8 @@ class LintedState:
             properties=planned_properties(policy),
             clustering=policy.clustering,
             partitioning=policy.partitioning,
+            runtime=runtime,
+            truncates=truncates,
         )
 
     @property
@@ -114,6 +123,7 @@ def table_subject(
     dialect: str,
     *,
     options: TableOptions = NO_OPTIONS,
+    runtime: Runtime | None = None,
 ) -> LintedState:
     """A live table as a plan would leave it."""
     properties: dict[str, str | None] = {key.lower(): value for key, value in live.properties.items() if _is_delta(key)}
@@ -128,4 +138,6 @@ def table_subject(
         changed=frozenset(change.id for change in changes),
         optimize=options.optimize,
         clients=tuple(name for name, _ in options.clients),
+        runtime=runtime,
+        truncates=options.truncate_history,
     )

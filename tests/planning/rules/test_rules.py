@@ -11,10 +11,12 @@ import pytest
 
 from tablectl.attributes.policy import Policy
 from tablectl.delta.clients import find_client
+from tablectl.delta.databricks_runtimes import parse_runtime
 from tablectl.delta.names import parse_table
 from tablectl.delta.protocol import Client
 from tablectl.delta.schema import Field, Schema
 from tablectl.model.lint_rules import RULES, LintSetting, Seen, Severities
+from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.table import AppTransaction, Commit, LiveTable, PartitionLayout
 from tablectl.model.table_options import TableOptions
 from tablectl.planning.diff import diff
@@ -74,7 +76,7 @@ def test_nothing_is_found_on_a_plain_table(live: Live) -> None:
 
 def test_every_code_has_a_rule_but_those_of_the_protocol() -> None:
     named = {rule.__doc__[:4] for rule in CHECKS if rule.__doc__}
-    assert named == {code for code in RULES if code.startswith("L")}
+    assert named == {code for code in RULES if not code.startswith("P")} - {"D001"}
 
 
 @pytest.mark.parametrize(
@@ -292,6 +294,55 @@ def test_a_policy_alone() -> None:
     # The other one is not known, so nothing is known.
     assert alone(properties={_LOG: "interval 1 day"}) == {}
     assert alone(properties={_TOMBSTONES: "interval 1 day"}).keys() == {"L006"}
+
+
+def on_databricks(live: LiveTable, seen: Seen = "plan", runtime: str = "", **policy: Any) -> dict[str, str]:
+    """What is found on a table of Databricks: message by code."""
+    options = TableOptions(optimize=policy.pop("optimize", "never"))
+    declared = Policy(**policy)
+    changes = diff(declared, live, "databricks")
+    known = parse_runtime(runtime) if runtime else None
+    subject = table_subject(declared, live, changes, "databricks", options=options, runtime=known)
+    return {each.code: each.message for each in lint(subject, _NAME, seen) if each.code.startswith("D")}
+
+
+def test_a_policy_that_the_runtime_cannot_reach_is_told_before_any_plan() -> None:
+    policy = Policy(clustering="auto", deletion_vectors="dropped", properties={"delta.enableTypeWidening": "true"})
+    state = LintedState.of_policy(policy, "databricks", parse_runtime("14.3"))
+    told = [(each.code, each.about) for each in lint(state, _NAME, "validate")]
+    assert told == [
+        ("D002", "deletion_vectors"),
+        ("D002", "clustering"),
+        ("D002", "properties.delta.enableTypeWidening"),
+    ]
+    truncates = LintedState.of_policy(policy, "databricks", parse_runtime("15.4"), truncates=True)
+    assert lint(truncates, _NAME, "validate") == ()
+    assert lint(LintedState.of_policy(policy, "databricks"), _NAME, "validate") == ()
+
+
+def test_unknown_is_told_on_databricks_and_nowhere_else(live: Live) -> None:
+    properties = {"delta.enableInCommitTimestamps": "true"}
+    told = on_databricks(live(), "lint", "9.1", properties=properties)["D003"]
+    assert told.startswith("no source says which Databricks Runtime has ALTER TABLE t SET TBLPROPERTIES")
+    assert "D003" not in found(live(), {"properties": properties})
+
+
+def test_optimize_is_left_to_predictive_optimization(live: Live) -> None:
+    on = CatalogEntry(managed=True, optimization="inherit", optimized=True)
+    asked: dict[str, Any] = {"clustering": ("id",), "optimize": "full"}
+    assert "D004" in on_databricks(live(entry=on), **asked)
+    assert "D004" in on_databricks(live(entry=CatalogEntry(True)), **asked, predictive_optimization="enabled")
+    assert "D004" not in on_databricks(live(entry=on), **asked, predictive_optimization="disabled")
+    assert "D004" not in on_databricks(live(entry=on), clustering=("id",))
+    assert "D004" not in on_databricks(live(), **asked)
+
+
+def test_what_waits_for_a_managed_table_is_told(live: Live) -> None:
+    external = live(entry=CatalogEntry(managed=False, optimization="inherit"))
+    policy: dict[str, Any] = {"managed": "true", "clustering": "auto", "predictive_optimization": "enabled"}
+    message = "after the table has moved, the next plan makes the change of predictive_optimization and clustering"
+    assert on_databricks(external, **policy) == {"D005": message}
+    assert on_databricks(external, managed="true") == {}
 
 
 def test_how_grave_it_is_the_repository_says(live: Live) -> None:

@@ -1,4 +1,4 @@
-"""Drift as text, and the changes that ``drift --adopt`` makes to policy files."""
+"""The changes that ``drift --adopt`` makes to policy files, as text."""
 
 from __future__ import annotations
 
@@ -6,23 +6,9 @@ from collections.abc import Mapping
 from difflib import unified_diff
 
 from tablectl.model.text import printable
-from tablectl.planning.drift import Drift, TableDrift
 from tablectl.policies.adopt import Adoption
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.reports.context import Context
-from tablectl.reports.document_text import card_lines, document_text
-from tablectl.reports.drift_document import drift_document, table_drift_card
 from tablectl.reports.style import Style
-
-
-def drift_text(drift: Drift, style: Style, *, verbose: bool = False) -> str:
-    """Every group of equal differences, followed by the summary; with ``verbose``, every table."""
-    return document_text(drift_document(drift, Context(), each_table=verbose), style, verbose=verbose)
-
-
-def table_drift_text(table: TableDrift, style: Style) -> str:
-    """The drift of one table, in full."""
-    return "\n".join(card_lines(table_drift_card(table), style, verbose=True)) + "\n"
 
 
 def adoption_text(adoption: Adoption, before: Mapping[str, str], style: Style) -> str:

@@ -1,0 +1,90 @@
+"""``managed``: whether Unity Catalog owns the storage of a table on Databricks.
+
+``SET MANAGED`` moves the table to the storage of its catalog; the data at the old location stays. Its readers and
+writers must use its name, and Databricks Runtime 15.4 or newer. A table without an answer of a catalog reads
+``unknown``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Literal, get_args
+
+from tablectl.attributes.base import Action, Attribute, ChangeTarget, Needs, Step
+from tablectl.attributes.catalog_entry import UNKNOWN, why_no_dialect
+from tablectl.attributes.value_types import Declared, ValueType
+from tablectl.delta.dialects import DATABRICKS
+from tablectl.delta.protocol import Protocol
+from tablectl.model.operations import SetManaged, UnsetManaged
+from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.table import LiveTable
+from tablectl.model.table_options import TableOptions
+
+ManagedValue = Literal["true", "false"]
+AUTOMATIC = ("clustering", "auto")
+_STAYS = "the files at the old location, which nothing deletes; changes of the path in jobs"
+
+
+class Managed(Attribute):
+    """The attribute ``managed``."""
+
+    name = "managed"
+    value_type = ValueType(
+        name=name,
+        description="Databricks only. `true`: Unity Catalog owns the table's storage. `false`: the table is external.",
+        words=get_args(ManagedValue),
+        dialects=frozenset({DATABRICKS.name}),
+    )
+
+    def read(self, live: LiveTable, key: str) -> Value:
+        """``true``, ``false`` or ``unknown``."""
+        managed = live.entry.managed if live.entry else None
+        return UNKNOWN if managed is None else str(managed).lower()
+
+    def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
+        """Yields at most one change; none if the catalog was not asked."""
+        found = self.read(live, "")
+        if isinstance(declared, str) and live.entry is not None and found != declared:
+            yield Change(attribute=self.name, before=found, after=declared)
+
+    def leaves_out(self, change: Change, declared: Declared | None, live: LiveTable) -> bool:
+        """What only managed tables have, until the table is one: it moves, so nothing can follow in the same run."""
+        waits = change.attribute == "predictive_optimization" or (change.attribute, change.after) == AUTOMATIC
+        return waits and declared == "true" and live.entry is not None and live.entry.managed is False
+
+    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+        """Refuses what the documentation excludes. The table moves, so that nothing after it could be verified: it is
+        the last change of a table.
+        """
+        statement = "SET MANAGED" if change.after == "true" else "UNSET MANAGED"
+        if wrong := why_no_dialect(change, target, statement):
+            return wrong
+        reason, fix, condition = next(_problems(change, live), ("", "", ""))
+        if not reason:
+            return None
+        return Refusal(change=change.id, reason=reason, fix=fix, condition=condition)
+
+    def act(self, change: Change, basis: Basis) -> Action:
+        """One statement."""
+        if change.after == "true":
+            return Action(change, (Step(SetManaged(), undo=UnsetManaged(), undo_note=_STAYS),))
+        return Action(change, (Step(UnsetManaged(), undo=SetManaged(), undo_note=_STAYS),))
+
+    def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
+        """The catalog's entry."""
+        del key, value, options, live
+        return Needs(entry=True)
+
+
+def _problems(change: Change, live: LiveTable) -> Iterator[tuple[str, str, str]]:
+    """Reason, fix, and the engine's error class."""
+    if change.before == UNKNOWN:
+        fix = "configure the catalog as `type: unity` in tablectl.yaml (docs/unity-catalog.md), or leave it out"
+        yield "no catalog tells whether the table is managed", fix, ""
+    if change.after == "true" and _numbered_mapping(live.protocol):
+        reason = "SET MANAGED fails on reader version 2 and writer version 7 with columnMapping"
+        yield reason, "raise the reader version to 3 first", "DELTA_TRUNCATED_TRANSACTION_LOG"
+
+
+def _numbered_mapping(protocol: Protocol) -> bool:
+    return (protocol.reader, protocol.writer) == (2, 7) and "columnMapping" in protocol.writer_features

@@ -1,0 +1,86 @@
+"""``predictive_optimization``: whether Databricks maintains a managed table by itself: OPTIMIZE, VACUUM, ANALYZE.
+
+The setting is in the catalog and not in the table's log. ``inherit`` is the setting of the schema, the catalog or the
+account. A table without an answer of a catalog reads ``unknown``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Literal, get_args
+
+from tablectl.attributes.base import NO_NEEDS, Action, Attribute, ChangeTarget, Needs, Step
+from tablectl.attributes.catalog_entry import UNKNOWN, why_no_catalog_setting
+from tablectl.attributes.value_types import Declared, ValueType
+from tablectl.delta.dialects import DATABRICKS
+from tablectl.model.operations import SetOptimization
+from tablectl.model.operations.set_optimization import OptimizationWord
+from tablectl.model.plan import Basis, Change, Refusal, Value
+from tablectl.model.table import LiveTable
+from tablectl.model.table_options import TableOptions
+
+PredictiveOptimizationValue = Literal["enabled", "disabled", "inherit"]
+_WORDS: Mapping[Value, OptimizationWord] = MappingProxyType(
+    {"enabled": "ENABLE", "disabled": "DISABLE", "inherit": "INHERIT"}
+)
+
+
+_OPTIMIZE = ("clustering", "data")
+"""The change that an OPTIMIZE makes: attribute and key."""
+
+
+class PredictiveOptimization(Attribute):
+    """The attribute ``predictive_optimization``."""
+
+    name = "predictive_optimization"
+    value_type = ValueType(
+        name=name,
+        description="Databricks only. `enabled`: Databricks maintains the table by itself. `disabled`: it does not. "
+        "`inherit`: as the schema says.",
+        words=get_args(PredictiveOptimizationValue),
+        dialects=frozenset({DATABRICKS.name}),
+    )
+
+    def read(self, live: LiveTable, key: str) -> Value:
+        """The table's own setting, or ``unknown``."""
+        return (live.entry.optimization if live.entry else "") or UNKNOWN
+
+    def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
+        """Yields at most one change; none if the catalog was not asked."""
+        found = self.read(live, "")
+        if isinstance(declared, str) and live.entry is not None and found != declared:
+            yield Change(attribute=self.name, before=found, after=declared)
+
+    def leaves_out(self, change: Change, declared: Declared | None, live: LiveTable) -> bool:
+        """OPTIMIZE of a clustered table. A second one would cost without an effect."""
+        on = live.entry is not None and live.entry.optimized is True
+        return (change.attribute, change.key) == _OPTIMIZE and declared != "disabled" and (declared == "enabled" or on)
+
+    def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Refusal | None:
+        """Only managed tables of Unity Catalog have the setting, and its catalog must tell the value."""
+        if wrong := why_no_catalog_setting(change, live, target, "predictive optimization"):
+            return wrong
+        if change.before != UNKNOWN:
+            return None
+        return Refusal(
+            change=change.id,
+            reason="no catalog tells whether predictive optimization is on",
+            fix="configure the catalog as `type: unity` in tablectl.yaml (docs/unity-catalog.md), or leave it out",
+        )
+
+    def act(self, change: Change, basis: Basis) -> Action:
+        """One statement."""
+        undo = SetOptimization(_WORDS[change.before]) if change.before in _WORDS else None
+        return Action(change, (Step(SetOptimization(_WORDS[change.after]), undo=undo),))
+
+    def imported(self, live: LiveTable) -> Iterator[tuple[str, Value] | str]:
+        """The setting, unless it is inherited."""
+        found = self.read(live, "")
+        if found in {"enabled", "disabled"}:
+            yield "", found
+
+    def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
+        """The catalog's entry."""
+        del key, options, live
+        return Needs(entry=True) if value is not None else NO_NEEDS

@@ -1,0 +1,148 @@
+"""What a notification says: the event and its tables, for programs, and a text for Slack. From masked results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tablectl.applying.run_report import RunOutcome, RunReport
+from tablectl.model.errors import ExitCode, TablectlError
+from tablectl.model.text import natural_key, printable
+from tablectl.planning.drift import Drift, TableDrift
+from tablectl.policies.config import NotifyEvent
+from tablectl.reports.context import Context
+from tablectl.reports.drift_document import table_provenance
+from tablectl.reports.wording import GOOD, drift_verdict, outcome_text, run_verdict, titled
+
+FORMAT = 1
+_MOST_TABLES = 100
+"""Tables in the JSON for commands."""
+_MOST_NAMED = 10
+"""Tables in the text."""
+_LONGEST = 500
+_REFUSED = frozenset({RunOutcome.REFUSED, RunOutcome.STALE})
+
+
+@dataclass(frozen=True, slots=True)
+class NotifiedTable:
+    """A table that the receiver should look at, or that was changed."""
+
+    name: str
+    state: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """One event."""
+
+    event: NotifyEvent
+    title: str
+    """One line: ``Apply (prod): Applied and verified``."""
+    counts: tuple[str, ...]
+    tables: tuple[NotifiedTable, ...] = ()
+    env: str = ""
+    run: str = ""
+    exit_code: int = 0
+
+
+def run_notification(report: RunReport) -> Notification | None:
+    """The notification of a run; ``None`` for a run without anything to do."""
+    code = report.exit_code
+    if code is ExitCode.DONE and not report.committed:
+        return None
+    wrong = [table for table in report.tables if table.outcome not in GOOD]
+    only_refused = bool(wrong) and not report.failures and all(table.outcome in _REFUSED for table in wrong)
+    event: NotifyEvent = "applied" if code is ExitCode.DONE else "refused" if only_refused else "failed"
+    tables = [NotifiedTable(each.name, outcome_text(each), each.message) for each in wrong]
+    tables += [NotifiedTable(each.name, "not readable", each.message) for each in report.failures]
+    if not tables:
+        tables = [NotifiedTable(each.name, outcome_text(each)) for each in report.tables if each.commits]
+    verdict = run_verdict(report)
+    title = f"{titled('Apply', report.env)}: {verdict.title}"
+    return Notification(event, title, verdict.parts, _sorted(tables), report.env, report.run, int(code))
+
+
+def drift_notification(drift: Drift) -> Notification | None:
+    """The notification of drift; ``None`` without any. Tables that cannot be read are told as failed."""
+    if not drift.tables and not drift.failures:
+        return None
+    verdict = drift_verdict(drift)
+    tables = [NotifiedTable(each.name, "not readable", each.message) for each in drift.failures]
+    tables += [
+        NotifiedTable(each.spec.name.text, str(table_provenance(each)), ", ".join(_ids(each))) for each in drift.tables
+    ]
+    event: NotifyEvent = "drift" if drift.tables else "failed"
+    title = f"{titled('Drift', drift.env)}: {verdict.title}"
+    return Notification(event, title, verdict.parts, _sorted(tables), drift.env, "", int(drift.exit_code))
+
+
+def _ids(table: TableDrift) -> list[str]:
+    return [each.change.id for each in table.differences]
+
+
+def error_notification(subject: str, error: TablectlError, env: str) -> Notification:
+    """The notification of a command that ended without a result."""
+    event: NotifyEvent = "refused" if error.exit_code is ExitCode.REFUSED else "failed"
+    message = error.message.partition("\n")[0]
+    return Notification(event, f"{titled(subject, env)}: {message}", (), (), env, "", int(error.exit_code))
+
+
+def _sorted(tables: Sequence[NotifiedTable]) -> tuple[NotifiedTable, ...]:
+    return tuple(sorted(tables, key=lambda each: natural_key(each.name)))
+
+
+def for_command(notification: Notification, context: Context) -> dict[str, Any]:
+    """What a command reads. ``tables`` has at most 100 entries; ``table_count`` counts all."""
+    return {
+        "format": FORMAT,
+        "event": notification.event,
+        "title": _cut(notification.title),
+        "counts": list(notification.counts),
+        "env": notification.env,
+        "run": notification.run,
+        "exit_code": notification.exit_code,
+        "tables": [
+            {"name": _cut(each.name), "state": each.state, "message": _cut(each.message)}
+            for each in notification.tables[:_MOST_TABLES]
+        ],
+        "table_count": len(notification.tables),
+        "repository": context.repository,
+        "commit": context.commit,
+        "author": context.author,
+        "url": context.address,
+    }
+
+
+def for_slack(notification: Notification, context: Context) -> dict[str, Any]:
+    """Slack's JSON, which Mattermost, Rocket.Chat and Discord (with ``/slack``) take too."""
+    return {"text": "\n".join(_lines(notification, context))}
+
+
+def _lines(notification: Notification, context: Context) -> Iterator[str]:
+    mark = {"applied": ":white_check_mark:", "drift": ":warning:"}.get(notification.event, ":x:")
+    yield f"{mark} *{_escaped(_cut(notification.title))}*"
+    if notification.counts:
+        yield _escaped("; ".join(notification.counts))
+    for each in notification.tables[:_MOST_NAMED]:
+        said = f": {_escaped(_cut(each.message))}" if each.message else ""
+        yield f"• `{_escaped(_cut(each.name)).replace('`', chr(39))}` {_escaped(each.state)}{said}"
+    if len(notification.tables) > _MOST_NAMED:
+        yield f"and {len(notification.tables) - _MOST_NAMED:,} more tables"
+    where = [_escaped(each) for each in (context.repository, context.author) if each]
+    if context.address:
+        where.append(f"<{context.address}|CI run>")
+    if where:
+        yield " · ".join(where)
+
+
+def _escaped(text: str) -> str:
+    """Text that is no mention, channel or link in Slack."""
+    shown = printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return shown.replace("@", "@\u200b")
+
+
+def _cut(text: str) -> str:
+    shown = printable(text)
+    return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 1]}…"

@@ -1,0 +1,80 @@
+"""Settings of Databricks' catalog on the fake lake: no commit shows them, and the catalog confirms them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tablectl.applying.run_report import RunOutcome
+from tablectl.model.managed_table import CatalogEntry
+from tests.applying.world import World
+
+MANAGED = CatalogEntry(managed=True, optimization="inherit", optimized=True)
+EXTERNAL = CatalogEntry(managed=False, optimization="inherit")
+
+
+def world(runtime: str = "", **facts: Any) -> World:
+    made = World(dialect="databricks", runtime=runtime)
+    made.lake.add("lake.s.orders", "/lake/orders", **facts)
+    return made
+
+
+def test_a_setting_of_the_catalog_is_applied_without_a_commit() -> None:
+    made = world(entry=MANAGED)
+    run = made.run(made.plan(predictive_optimization="disabled"))
+    assert (run.outcome, run.changed) == (RunOutcome.APPLIED, ("predictive_optimization",))
+    assert made.table.live.entry == CatalogEntry(True, "disabled", optimized=True)
+    assert made.table.stamped == []
+
+
+def test_a_setting_that_another_program_changed_stops_the_run() -> None:
+    made = world(entry=MANAGED)
+    plan = made.plan(predictive_optimization="disabled")
+    made.table.states[-1] = replace(made.table.live, entry=CatalogEntry(True, "enabled", optimized=True))
+    assert made.run(plan).outcome is RunOutcome.STALE
+    assert made.sent == []
+
+
+def test_a_table_that_moved_is_confirmed_by_its_catalog() -> None:
+    made = world(entry=EXTERNAL)
+    run = made.run(made.plan(managed="true"))
+    assert run.outcome is RunOutcome.APPLIED
+    assert run.message.startswith("SET MANAGED: the catalog confirms it; the table is at another location now")
+    assert [sql.split("\n")[1] for sql in made.sent] == ["SET MANAGED"]
+
+
+def test_a_move_that_the_catalog_does_not_confirm_is_unknown() -> None:
+    made = world(entry=EXTERNAL)
+    plan = made.plan(managed="true")
+
+    def undone(table: Any, _sql: str) -> None:
+        table.states[-1] = replace(table.live, entry=EXTERNAL)
+
+    made.after = undone
+    run = made.run(plan)
+    assert run.outcome is RunOutcome.UNKNOWN
+    assert "the catalog does not confirm it" in run.message
+
+
+def test_everything_else_is_applied_before_the_table_moves() -> None:
+    made = world(entry=EXTERNAL)
+    assert made.run(made.plan(managed="true", isolation="Serializable")).outcome is RunOutcome.APPLIED
+    assert ["TBLPROPERTIES" in made.sent[0], "SET MANAGED" in made.sent[1]] == [True, True]
+
+
+def test_partitions_become_clustering_columns_by_one_statement() -> None:
+    made = world("18.1", partition_columns=("day",))
+    plan = made.plan(clustering=("day", "id"), partitioning="none")
+    run = made.run(plan)
+    assert (run.outcome, run.changed) == (RunOutcome.APPLIED, ("clustering", "partitioning"))
+    assert made.table.live.partition_columns == ()
+    assert len(made.sent) == 1
+    assert made.run(plan, "bea").outcome is RunOutcome.ALREADY
+
+
+def test_automatic_clustering_is_applied_and_stays_as_the_columns_change() -> None:
+    made = world("15.4", entry=MANAGED)
+    plan = made.plan(clustering="auto")
+    assert made.run(plan).outcome is RunOutcome.APPLIED
+    made.table.commit("CLUSTER BY", "databricks", clustering=(("id",),))
+    assert made.run(plan, "bea").outcome is RunOutcome.ALREADY

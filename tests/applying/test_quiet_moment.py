@@ -1,0 +1,335 @@
+"""``--when quiet``: each table starts at a moment when few writes are expected to fail, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+
+import pytest
+
+from tablectl.applying.context import QuietTerms, WindowSettings
+from tablectl.applying.quiet_moment import (
+    HARMLESS,
+    NoMoment,
+    QuietForecast,
+    StartNow,
+    WaitUntil,
+    decide,
+    duration_text,
+    guarded_names,
+)
+from tablectl.applying.run_report import QuietStart, RunOutcome, TableRun
+from tablectl.delta.protocol import Client
+from tablectl.leases.guards import GuardMode
+from tablectl.model.calendar import Calendar, Rule
+from tablectl.model.expected_loss import ExpectedLoss
+from tablectl.model.table import Commit
+from tests.applying.fake_lake import FakeTable
+from tests.applying.lake_run import Run, only, outcomes
+from tests.applying.writers import FakeGuard
+from tests.leases.lease_fakes import MemoryRecords
+
+HOUR = 3600.0
+NOW = datetime(2026, 8, 22, 10, 16, 40, tzinfo=UTC)
+"""When the clock of the tests starts: a Saturday."""
+SPARK = Client("delta-spark", (4, 4, 0))
+
+
+def run(
+    names: str = "a", within: float = 6 * HOUR, limit: float = 0.1, calendar: Calendar | None = None, wait: float = 0
+) -> Run:
+    terms = WindowSettings(quiet=QuietTerms(within, limit), calendar=calendar or Calendar(), drain=0, wait=wait)
+    return Run(terms=terms).tables(names)
+
+
+def writes(table: FakeTable, starts: Callable[[int], bool], minutes: float = 30, days: int = 20) -> None:
+    """A MERGE of some minutes in each hour of the day for which ``starts`` holds, for some days until now."""
+    first = NOW.replace(minute=0, second=0) - timedelta(days=days)
+    hours = (first + timedelta(hours=hour) for hour in range(days * 24 + 1))
+    took = MappingProxyType({"executionTimeMs": str(round(minutes * 60_000))})
+    for begin in hours:
+        at = begin + timedelta(minutes=minutes)
+        if starts(begin.hour) and at <= NOW:
+            merged(table, at, took)
+
+
+def merged(table: FakeTable, at: datetime, metrics: MappingProxyType[str, str], user: str = "etl") -> None:
+    version = table.live.version + 1
+    table.states.append(replace(table.live, version=version))
+    table.rows.append(table.rows[-1] + 1)
+    table.history.append(
+        Commit(
+            version,
+            round(at.timestamp() * 1000),
+            "MERGE",
+            user,
+            SPARK,
+            changes_data=True,
+            metrics=metrics,
+            read_version=version - 1,
+        )
+    )
+
+
+def daytime(hour: int) -> bool:
+    return 6 <= hour < 14
+
+
+def started(run: Run) -> dict[str, datetime]:
+    """When leases were taken."""
+    times: dict[str, datetime] = {}
+
+    def note(event: object) -> None:
+        if getattr(event, "step", "") == "leased":
+            times[getattr(event, "table", "")[-2]] = run.clock.utc()
+
+    run.notify = note
+    return times
+
+
+def one(run: Run, name: str = "a") -> FakeTable:
+    return run.lake.tables[f"/lake/{name}"]
+
+
+# Runs
+
+
+def test_a_busy_table_waits_for_its_quiet_hour_and_a_quiet_one_does_not() -> None:
+    both = run("ab")
+    writes(one(both), daytime)
+    writes(one(both, "b"), lambda hour: not daytime(hour))
+    times = started(both)
+    report = both.apply()
+    assert (outcomes(report), report.exit_code) == ({"a": "applied", "b": "applied"}, 0)
+    assert times == {"b": NOW, "a": datetime(2026, 8, 22, 14, tzinfo=UTC)}
+
+
+def test_nothing_is_held_while_a_table_waits() -> None:
+    busy = run()
+    writes(one(busy), daytime)
+    seen: list[tuple[list[str], str]] = []
+    busy.clock.on_sleep = lambda: seen.append((busy.kinds("a"), busy.gate("a")))
+    busy.apply()
+    assert set(map(str, seen)) == {str(([], "open"))}
+
+
+def test_the_report_tells_expected_and_actual() -> None:
+    busy = run()
+    writes(one(busy), daytime)
+    table = only(busy.apply(), "a")
+    assert table.quiet == QuietStart(
+        waited_ms=13_400_000, limit=0.1, failed=0.0, seconds=0.0, actual=len(table.casualties)
+    )
+
+
+def test_what_waits_is_told() -> None:
+    busy = run()
+    writes(one(busy), daytime)
+    busy.apply()
+    words = {event.words for event in busy.told if event.step == "quiet"}
+    assert len(words) == 1
+    assert words.pop().startswith("the next quiet moment is 2026-08-22 14:00 UTC; now: 0.")
+
+
+def test_without_a_quiet_moment_the_table_is_not_started() -> None:
+    busy = run(within=2 * HOUR)
+    writes(one(busy), daytime)
+    report = busy.apply()
+    table = only(report, "a")
+    assert (outcomes(report), report.exit_code) == ({"a": "no quiet moment"}, 4)
+    assert "no quiet moment within 2 h: now it would cost 0." in table.message
+    assert "and the limit is 0.1 failed writes" in table.message
+    assert "run again in the quietest hour, Saturday " in table.hint
+    assert "--within" in table.hint
+    assert (busy.engine.sent, busy.kinds("a"), busy.clock.now) == ([], [], 1000)
+
+
+def test_the_others_are_applied_and_the_run_is_partial() -> None:
+    both = run("ab", within=2 * HOUR)
+    writes(one(both), daytime)
+    report = both.apply()
+    assert (outcomes(report), report.exit_code) == ({"a": "no quiet moment", "b": "applied"}, 5)
+
+
+def test_a_burst_in_a_quiet_hour_delays_the_start() -> None:
+    calm = run()
+    writes(one(calm), lambda hour: hour == 2)
+    for minutes in range(1, 9):
+        merged(one(calm), NOW - timedelta(minutes=9 - minutes), MappingProxyType({"executionTimeMs": "60000"}))
+    times = started(calm)
+    assert outcomes(calm.apply()) == {"a": "applied"}
+    assert timedelta(minutes=5) < times["a"] - NOW <= timedelta(minutes=10)
+
+
+def test_a_burst_that_does_not_end_is_waited_for_until_the_limit() -> None:
+    calm = run(within=HOUR)
+    writes(one(calm), lambda hour: hour == 2)
+
+    def write() -> None:
+        merged(one(calm), calm.clock.utc(), MappingProxyType({"executionTimeMs": "60000"}))
+
+    write()
+    calm.clock.on_sleep = write
+    assert outcomes(calm.apply()) == {"a": "no quiet moment"}
+    assert 600 < calm.clock.now - 1000 <= HOUR
+    assert calm.engine.sent == []
+
+
+def test_too_short_a_history_starts_once_nothing_was_written_for_ten_minutes() -> None:
+    new = run()
+    merged(one(new), NOW - timedelta(minutes=4), MappingProxyType({"executionTimeMs": "1000"}))
+    times = started(new)
+    table = only(new.apply(), "a")
+    assert (table.outcome, times["a"] - NOW) == (RunOutcome.APPLIED, timedelta(minutes=6))
+    assert table.quiet is not None
+    assert (table.quiet.failed, table.quiet.unknown) == (None, "1 write in 30 days, and at least 30 are needed")
+
+
+def test_the_calendar_bounds_it() -> None:
+    nights = Calendar(allow=(Rule(cron="30 13 * * *", duration=timedelta(hours=2)),))
+    busy = run(calendar=nights)
+    writes(one(busy), daytime)
+    times = started(busy)
+    assert outcomes(busy.apply()) == {"a": "applied"}
+    assert times["a"] == datetime(2026, 8, 22, 14, tzinfo=UTC)
+
+
+def test_a_calendar_that_never_meets_a_quiet_hour_ends_it() -> None:
+    mornings = Calendar(allow=(Rule(cron="0 7 * * *", duration=timedelta(hours=6)),))
+    busy = run(calendar=mornings, within=20 * HOUR)
+    writes(one(busy), daytime)
+    assert outcomes(busy.apply()) == {"a": "no quiet moment"}
+
+
+def test_outside_the_calendar_it_waits_for_the_calendar() -> None:
+    nights = Calendar(allow=(Rule(cron="15 12 * * *", duration=timedelta(hours=2)),))
+    calm = run(calendar=nights)
+    writes(one(calm), lambda hour: hour == 2)
+    times = started(calm)
+    assert outcomes(calm.apply()) == {"a": "applied"}
+    assert times["a"] == datetime(2026, 8, 22, 12, 15, tzinfo=UTC)
+
+
+def test_a_calendar_that_does_not_open_in_time_is_said() -> None:
+    nights = Calendar(allow=(Rule(cron="0 22 * * *", duration=timedelta(hours=2)),))
+    table = only(run(calendar=nights, within=HOUR).apply(), "a")
+    assert table.message == "no quiet moment within 1 h: the calendar permits none of them"
+
+
+def test_statements_that_fail_no_write_start_at_once() -> None:
+    busy = run()
+    writes(one(busy), lambda _hour: True, minutes=59)
+    times = started(busy)
+    report = busy.apply(busy.plan(deletion_vectors="enabled"))
+    assert (outcomes(report), times["a"]) == ({"a": "applied"}, NOW)
+
+
+def test_a_writer_with_a_guard_does_not_count() -> None:
+    busy = run()
+    busy.terms = replace(busy.terms, drain=300)
+    writes(one(busy), daytime)
+    guard = FakeGuard(busy.stores["/lake/a"], mode=GuardMode.REWRITE, writer="etl, host 7", ttl=60)
+    busy.clock.later(1, guard.end)
+    times = started(busy)
+    assert outcomes(busy.apply()) == {"a": "applied"}
+    assert times["a"] == NOW
+
+
+def test_tables_that_share_a_window_wait_for_a_moment_that_is_quiet_for_all() -> None:
+    both = run("ab")
+    both.together = ("/lake/*",)
+    writes(one(both), daytime)
+    writes(one(both, "b"), lambda hour: hour in {14, 15})
+    times = started(both)
+    assert outcomes(both.apply()) == {"a": "applied", "b": "applied"}
+    assert set(times.values()) == {datetime(2026, 8, 22, 16, tzinfo=UTC)}
+
+
+def test_a_stopped_run_changes_nothing() -> None:
+    busy = run()
+    writes(one(busy), daytime)
+    busy.clock.on_sleep = busy.stop.set
+    report = busy.apply()
+    assert outcomes(report) == {"a": "interrupted"}
+    assert only(report, "a").message == "stopped while it waited for a quiet moment"
+
+
+def test_a_table_that_cannot_be_read_is_reported_as_without_the_option() -> None:
+    busy = run()
+    plan = busy.plan()
+    one(busy).broken = "no such bucket"
+    assert only(busy.apply(plan), "a").message == "/lake/a: no such bucket"
+
+
+def test_a_lease_that_is_held_for_a_moment_is_polled_without_asking_again() -> None:
+    calm = run()
+    writes(one(calm), lambda hour: hour == 2)
+    ben = calm.hold("a")
+    calm.clock.on_sleep = lambda: None
+    calm.clock.later(2, ben.release)
+    assert outcomes(calm.apply()) == {"a": "applied"}
+
+
+# Decisions
+
+TERMS = QuietTerms(6 * HOUR, 0.1)
+UNTIL = NOW + timedelta(hours=6)
+
+
+def always(moment: datetime) -> datetime:
+    return moment
+
+
+def week(busy: Callable[[int], bool], failed: float = 3.0) -> QuietForecast:
+    losses = tuple(ExpectedLoss(failed * busy(hour % 24), 60.0 * busy(hour % 24)) for hour in range(168))
+    return QuietForecast(losses, ExpectedLoss())
+
+
+def test_statements_without_harm_start_now() -> None:
+    assert decide([HARMLESS], NOW, UNTIL, TERMS, always) == StartNow()
+
+
+def test_the_last_moment_counts_even_if_it_has_passed() -> None:
+    assert decide([HARMLESS], NOW, NOW - timedelta(minutes=5), TERMS, always) == StartNow()
+
+
+def test_the_first_quiet_hour_is_chosen_not_the_quietest() -> None:
+    forecast = QuietForecast(
+        tuple(ExpectedLoss({10: 3.0, 11: 0.05}.get(hour % 24, 0.0)) for hour in range(168)), ExpectedLoss()
+    )
+    found = decide([forecast], NOW, UNTIL, TERMS, always)
+    assert isinstance(found, WaitUntil)
+    assert found.moment == datetime(2026, 8, 22, 11, tzinfo=UTC)
+
+
+def test_two_tables_below_the_limit_may_be_above_it_together() -> None:
+    half = week(lambda _hour: True, failed=0.06)
+    assert decide([half], NOW, UNTIL, TERMS, always) == StartNow()
+    assert isinstance(decide([half, half], NOW, UNTIL, TERMS, always), NoMoment)
+
+
+def test_a_moment_after_the_last_one_is_none() -> None:
+    found = decide([week(lambda hour: hour == 10)], NOW, NOW + timedelta(minutes=40), TERMS, always)
+    assert isinstance(found, NoMoment)
+    assert "3.0 failed writes, 60 s of work" in found.message
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(21_600, "6 h"), (5400, "90 min"), (86_400, "24 h")])
+def test_durations_are_told_in_hours_or_minutes(seconds: float, text: str) -> None:
+    assert duration_text(seconds) == text
+
+
+def test_guards_that_cannot_be_read_exclude_nobody() -> None:
+    records = MemoryRecords()
+    FakeGuard(records, writer="nightly merge, ann@host 7")
+    assert guarded_names(records) == {"nightly merge, ann@host 7", "nightly merge"}
+    records.down = True
+    assert guarded_names(records) == frozenset()
+
+
+def test_a_retried_table_keeps_its_moment() -> None:
+    first = TableRun(name="a", outcome=RunOutcome.NOT_DRAINED, epoch=1, quiet=QuietStart(waited_ms=5, limit=0.1))
+    again = TableRun(name="a", outcome=RunOutcome.NOT_QUIET)
+    assert again.following(first).quiet == first.quiet

@@ -1,0 +1,280 @@
+"""Notifications: who is told, what, and that nothing can go wrong because of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tablectl.policies.branch import combined
+from tests.cli.conftest import Cli, FakeSpark, Repository
+from tests.cli.log_lake import set_property
+
+SECRET = "T000-B000-hunter2"
+
+
+@dataclass
+class Receiver:
+    """A local server that keeps what it gets."""
+
+    status: int = 200
+    location: str = ""
+    wait: float = 0.0
+    got: list[dict[str, Any]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    port: int = 0
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    kept = Receiver()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            kept.paths.append(self.path)
+            kept.got.append(json.loads(body))
+            time.sleep(kept.wait)
+            self.send_response(kept.status)
+            if kept.location:
+                self.send_header("Location", kept.location)
+            self.end_headers()
+
+        def log_message(self, *_arguments: object) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    kept.port = server.server_address[1]
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield kept
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def one(repo: Repository, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    for name in ("GITHUB_EVENT_NAME", "CI_MERGE_REQUEST_IID"):
+        monkeypatch.delenv(name, raising=False)
+    repo.table("orders")
+    repo.policies({"orders": "{isolation: Serializable, properties: {owner.token: hunter2}}"})
+    return repo
+
+
+def configure(repo: Repository, *receivers: str, more: str = "") -> None:
+    entries = "".join(f"  - {each}\n" for each in receivers)
+    (repo.root / "tablectl.yaml").write_text(f"notify:\n{entries}{more}")
+
+
+def saving(file: str) -> str:
+    """A command that saves its input and its event."""
+    code = f"import os, sys; open({file!r}, 'w').write(os.environ['TABLECTL_EVENT'] + sys.stdin.read())"
+    return json.dumps([sys.executable, "-c", code])
+
+
+def test_an_apply_is_told_to_a_webhook(
+    cli: Cli, one: Repository, fake_spark: FakeSpark, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOOK", f"http://127.0.0.1:{receiver.port}/services/{SECRET}")
+    configure(one, "{webhook: '${HOOK}'}")
+    result = cli("apply", "--yes")
+    assert result.code == 0
+    assert receiver.paths == [f"/services/{SECRET}"]
+    (body,) = receiver.got
+    assert set(body) == {"text"}
+    lines = body["text"].splitlines()
+    assert lines[:2] == [":white_check_mark: *Apply: Applied and verified*", "1 applied; 1 commit made"]
+    assert "orders" in lines[2]
+    assert SECRET not in result.out + result.err
+
+
+def test_a_command_gets_the_event_as_json_and_no_shell(cli: Cli, one: Repository, fake_spark: FakeSpark) -> None:
+    command = json.loads(saving("event.json"))
+    configure(one, f"{{command: {json.dumps([*command, '; touch pwned', '$(touch pwned)'])}}}")
+    assert cli("apply", "--yes").code == 0
+    event, body = Path("event.json").read_text().split("{", 1)
+    told = json.loads("{" + body)
+    assert (event, told["event"], told["format"], told["exit_code"]) == ("applied", "applied", 1, 0)
+    assert [each["state"] for each in told["tables"]] == ["applied and verified"]
+    assert told["table_count"] == 1
+    assert not Path("pwned").exists()
+
+
+def test_drift_is_told_with_who_and_without_masked_values(cli: Cli, one: Repository, fake_spark: FakeSpark) -> None:
+    configure(one, f"{{events: [drift], command: {saving('event.json')}}}", more="reports: {mask: ['*token*']}\n")
+    assert cli("apply", "--yes").code == 0
+    assert not Path("event.json").exists()
+    assert cli("drift").code == 0
+    assert not Path("event.json").exists()  # nothing differs
+    set_property(one.lake / "orders", "owner.token", "hunter3")
+    assert cli("drift").code == 2
+    text = Path("event.json").read_text()
+    told = json.loads(text.removeprefix("drift"))
+    assert told["tables"][0]["state"] == "changed by others"
+    assert told["tables"][0]["message"] == "properties.owner.token"
+    assert "hunter" not in text
+
+
+def test_a_refused_table_is_told(cli: Cli, one: Repository, fake_spark: FakeSpark) -> None:
+    one.policies({"orders": "{isolation: WriteSerializable}"})
+    configure(one, f"{{events: [refused], command: {saving('event.json')}}}")
+    assert cli("apply", "--yes").code == 3
+    told = json.loads(Path("event.json").read_text().removeprefix("refused"))
+    assert told["tables"][0]["state"] == "refused, not changed"
+    assert told["exit_code"] == 3
+
+
+def test_an_apply_that_ends_without_a_report_is_told_as_failed(cli: Cli, one: Repository) -> None:
+    configure(
+        one, f"{{events: [failed], command: {saving('event.json')}}}", more="engine: {remote: 'sc://127.0.0.1:1'}\n"
+    )
+    Path("plan.json").write_text("{}")
+    assert cli("apply", "--yes", "--max-tables", "0").code == 3
+    assert not Path("event.json").exists()  # refused, which this receiver does not want
+    configure(one, f"{{command: {saving('event.json')}}}")
+    assert cli("apply", "--yes", "--max-tables", "0").code == 3
+    assert Path("event.json").read_text().startswith("refused")
+
+
+def test_nothing_to_do_is_told_to_nobody(cli: Cli, one: Repository, fake_spark: FakeSpark) -> None:
+    assert cli("apply", "--yes").code == 0
+    configure(one, f"{{command: {saving('event.json')}}}")
+    assert cli("apply", "--yes").code == 0
+    assert not Path("event.json").exists()
+
+
+FAILS: dict[str, tuple[Callable[[Receiver], str], str]] = {
+    "an error": (lambda receiver: f"http://localhost:{receiver.port}/{SECRET}", "the server answers 500"),
+    "nobody there": (lambda _receiver: f"http://127.0.0.1:1/{SECRET}", "no answer: Connection refused"),
+    "no variable": (lambda _receiver: "${MISSING}", "the environment variable MISSING is not set"),
+    "not https": (lambda _receiver: "${PLAIN}", "its address needs https:// (http:// is for localhost alone)"),
+}
+
+
+@pytest.mark.parametrize("name", FAILS)
+def test_a_webhook_that_fails_is_reported_and_changes_no_exit_code(
+    cli: Cli, one: Repository, fake_spark: FakeSpark, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    address, said = FAILS[name]
+    receiver.status = 500
+    monkeypatch.setenv("PLAIN", f"http://hooks.example.com/{SECRET}")
+    configure(one, f"{{webhook: '{address(receiver)}'}}")
+    result = cli("apply", "--yes")
+    assert result.code == 0
+    assert f"warning: notification 1 (webhook) failed: {said}" in result.err
+    assert SECRET not in result.out + result.err
+
+
+def test_a_redirect_is_not_followed(cli: Cli, one: Repository, fake_spark: FakeSpark, receiver: Receiver) -> None:
+    receiver.status, receiver.location = 307, f"http://127.0.0.1:{receiver.port}/elsewhere"
+    configure(one, f"{{webhook: 'http://127.0.0.1:{receiver.port}/first'}}")
+    result = cli("apply", "--yes")
+    assert (result.code, receiver.paths) == (0, ["/first"])
+    assert "the server answers 307" in result.err
+
+
+def test_a_server_that_never_answers_is_given_up(
+    cli: Cli, one: Repository, fake_spark: FakeSpark, receiver: Receiver
+) -> None:
+    receiver.wait = 3.0
+    configure(one, f"{{webhook: 'http://127.0.0.1:{receiver.port}/', timeout: 1}}")
+    result = cli("apply", "--yes")
+    assert result.code == 0
+    assert "failed: no answer" in result.err
+
+
+COMMANDS = {
+    "exit code": ("import sys; sys.exit(7)", "it ended with exit code 7"),
+    "hangs": ("import time; time.sleep(60)", "it did not end within 1 s"),
+    "ignores its input and floods": ("print('x' * 10_000_000)", ""),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_bounded_in_time_and_output(cli: Cli, one: Repository, fake_spark: FakeSpark, name: str) -> None:
+    code, said = COMMANDS[name]
+    configure(one, f"{{command: {json.dumps([sys.executable, '-c', code])}, timeout: {1 if name == 'hangs' else 30}}}")
+    started = time.monotonic()
+    result = cli("apply", "--yes")
+    assert result.code == 0
+    assert time.monotonic() - started < 30
+    assert (f"failed: {said}" in result.err) == bool(said)
+    assert len(result.err) < 5_000
+
+
+def test_a_command_that_does_not_exist_changes_no_exit_code(cli: Cli, one: Repository, fake_spark: FakeSpark) -> None:
+    configure(one, "{command: [./no-such-command]}")
+    result = cli("apply", "--yes")
+    assert result.code == 0
+    assert "notification 1 (./no-such-command) failed: it cannot be run: No such file or directory" in result.err
+
+
+def test_the_output_of_a_command_is_no_command_of_ci(cli: Cli, one: Repository, fake_spark: FakeSpark) -> None:
+    command = [sys.executable, "-c", "print(chr(58) * 2 + 'set-env name=X::y')"]
+    configure(one, f"{{command: {json.dumps(command)}}}")
+    assert "\n::set-env" not in cli("apply", "--yes").err
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ("{events: [applied]}", "needs either `webhook` or `command`"),
+        ("{webhook: 'https://x/y', command: [a]}", "needs either `webhook` or `command`"),
+        (f"{{webhook: 'http://hooks.example.com/{SECRET}'}}", "needs https:// (http:// is for localhost alone)"),
+        (f"{{webhook: 'ftp://hooks.example.com/{SECRET}'}}", "needs https://"),
+        (f"{{webhook: 'https://user:{SECRET}@example.com/'}}", "needs a host and no user name"),
+        ("{webhook: 'https://x/y', events: [done]}", '"done" is not a value of `notify.1.events.1`'),
+        ("{command: [a], timeout: 0}", "needs at least 1"),
+    ],
+)
+def test_a_wrong_entry_is_an_error_that_shows_no_address(cli: Cli, one: Repository, entry: str, says: str) -> None:
+    configure(one, entry)
+    result = cli("plan")
+    assert result.code == 1
+    assert says in result.err
+    assert SECRET not in result.err
+
+
+def test_a_branch_cannot_set_who_is_told() -> None:
+    branch = {"notify": [{"command": ["./steal"]}], "env": {"prod": {"notify": [{"command": ["./steal"]}]}}}
+    base = {"notify": [{"webhook": "${HOOK}"}]}
+    values = combined(branch, base)
+    assert values["notify"] == [{"webhook": "${HOOK}"}]
+    assert "notify" not in values["env"]["prod"]
+    assert "notify" not in combined(branch, {})
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"GITHUB_EVENT_NAME": "pull_request"},
+        {"GITHUB_EVENT_NAME": "pull_request_target"},
+        {"CI_MERGE_REQUEST_IID": "7"},
+    ],
+)
+def test_a_pull_request_without_a_base_runs_none_of_its_commands(
+    cli: Cli, one: Repository, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]
+) -> None:
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    configure(one, f"{{command: {saving('event.json')}}}")
+    result = cli("drift")
+    assert result.code == 2
+    assert "no notification was sent: this is a pull request" in result.err
+    assert not Path("event.json").exists()
+    base = Path("base.yaml")
+    base.write_text(f"notify: [{{command: {saving('base.json')}}}]\n")
+    monkeypatch.setenv("TABLECTL_BASE_CONFIG", str(base))
+    assert cli("drift").code == 2
+    assert (Path("event.json").exists(), Path("base.json").exists()) == (False, True)
+    assert os.environ["TABLECTL_BASE_CONFIG"]
