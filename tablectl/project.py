@@ -102,6 +102,7 @@ class Engines:
             float(engine.dead_after),
             bound,
             stores=self._config.stores.families(),
+            serverless=engine.runtime is not None and engine.runtime.version is None,
         )
         session = self._source.spark
         if session is not None:
