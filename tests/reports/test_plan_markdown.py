@@ -41,6 +41,7 @@ OURS = frozenset(
         "th",
         "thead",
         "tr",
+        "wbr",
         "ul",
     }
 )
