@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tablectl.attributes.policy import changed_values, needs_of
-from tablectl.delta.names import TableName, matches
+from tablectl.delta.names import TableName
 from tablectl.engine.port import Catalog
 from tablectl.log.catalog import find_tables, locate_tables
 from tablectl.log.directories import find_paths
 from tablectl.log.pattern_matches import PatternMatches
 from tablectl.log.truncation import has_truncation
 from tablectl.model.errors import EngineError, TablectlError, UsageError
-from tablectl.model.pattern_index import index_patterns
+from tablectl.model.pattern_index import GlobBeginnings, NameGlobs, index_patterns
 from tablectl.model.patterns import CatalogPattern, PathPattern, TablePattern
 from tablectl.model.plan import TableFailure
 from tablectl.model.table import Depth, LiveTable
 from tablectl.planning.diff import diff
+from tablectl.planning.merge_plans import Shard
 from tablectl.policies.resolve import expand
 from tablectl.policies.spec import Specs, TableSpec
 from tablectl.storage.object_stores import StoreOptions
@@ -37,6 +37,8 @@ class Selection:
     tags: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     """Globs of tables to exclude. They take precedence."""
+    shard: Shard | None = None
+    """The part of the selected tables to read; ``None`` for all of them."""
 
     def of(self, specs: Specs, *, complete: bool = True) -> tuple[TableSpec, ...]:
         """The selected tables. Raises ``UsageError`` for a glob or tag that matches none: a typo must not look like
@@ -44,44 +46,55 @@ class Selection:
 
         If the specs are not ``complete``, because a pattern could not be looked up, this check is skipped.
         """
+        wanted, unwanted = _matching(self.globs, specs), _matching(self.excluded, specs)
         selected = tuple(
             spec
-            for spec in specs.tables
-            if (not self.globs or any(matches(spec.name, glob) for glob in self.globs))
-            and not any(matches(spec.name, glob) for glob in self.excluded)
-            and (not self.tags or set(self.tags) & set(spec.tags))
+            for spec, these, others in zip(specs.tables, wanted, unwanted, strict=True)
+            if (not self.globs or these) and not others and (not self.tags or set(self.tags) & set(spec.tags))
         )
         if complete:
+            _check_matched("--select", self.globs, wanted)
+            _check_matched("--exclude", self.excluded, unwanted)
             self._check(specs, selected)
         return selected
 
     def _check(self, specs: Specs, selected: Sequence[TableSpec]) -> None:
-        for option, globs in (("--select", self.globs), ("--exclude", self.excluded)):
-            for glob in globs:
-                if not any(matches(spec.name, glob) for spec in specs.tables):
-                    hint = "try a glob such as 'lake.sales.*' or '*orders*'"
-                    raise UsageError(f"{option} {glob!r} matches no table", hint)
+        tagged = {tag for spec in specs.tables for tag in spec.tags}
         for tag in self.tags:
-            if not any(tag in spec.tags for spec in specs.tables):
-                known = ", ".join(sorted({each for spec in specs.tables for each in spec.tags})) or "there are none"
+            if tag not in tagged:
+                known = ", ".join(sorted(tagged)) or "there are none"
                 raise UsageError(f"--tag {tag!r} is on no table", f"tags in these policies: {known}")
         if specs.tables and not selected and self.excluded:
             raise UsageError("--exclude leaves no table", "exclude less, or select other tables")
         if specs.tables and not selected:
             raise UsageError("no table is both in --select and in --tag", "leave one of the two out")
 
-    def concerns(self, pattern: TablePattern) -> bool:
-        """Whether a pattern can yield a selected table. Compares how names begin, so that a plan of one table does not
+    def concerned(self, patterns: Iterable[TablePattern]) -> list[TablePattern]:
+        """The patterns that can yield a selected table. Compares how names begin, so that a plan of one table does not
         list catalogs that cannot contain it.
         """
-        return not self.globs or any(_may_meet(glob, pattern) for glob in self.globs)
+        if not self.globs:
+            return list(patterns)
+        paths, names = GlobBeginnings.of(self.globs), GlobBeginnings.of(glob.casefold() for glob in self.globs)
+        return [
+            each
+            for each in patterns
+            if any(map((names if isinstance(each, CatalogPattern) else paths).may_match, each.prefixes))
+        ]
 
 
-def _may_meet(glob: str, pattern: TablePattern) -> bool:
-    begins = re.split(r"[*?\[]", glob, maxsplit=1)[0]
-    if isinstance(pattern, CatalogPattern):
-        begins = begins.casefold()
-    return any(prefix.startswith(begins) or begins.startswith(prefix) for prefix in pattern.prefixes)
+def _matching(globs: Sequence[str], specs: Specs) -> list[frozenset[int]]:
+    """The positions of the globs that match each table."""
+    index = NameGlobs.of(globs)
+    return [index.matching(spec.name) for spec in specs.tables]
+
+
+def _check_matched(option: str, globs: Sequence[str], found: Sequence[frozenset[int]]) -> None:
+    matched = frozenset[int]().union(*found)
+    for place, glob in enumerate(globs):
+        if place not in matched:
+            hint = "try a glob such as 'lake.sales.*' or '*orders*'"
+            raise UsageError(f"{option} {glob!r} matches no table", hint)
 
 
 OpenCatalog = Callable[[], Catalog]
@@ -107,7 +120,7 @@ def locate(
     specs: Specs, selection: Selection, catalog: OpenCatalog, stores: StoreOptions = _DEFAULT_STORES
 ) -> LocatedTable:
     """Expands patterns, selects tables, and locates them. Raises as ``expand`` and ``Selection.of``."""
-    patterns = [each for each in specs.patterns if selection.concerns(each)]
+    patterns = selection.concerned(specs.patterns)
     found = _find(patterns, catalog, stores)
     selected = selection.of(expand(specs, found.tables), complete=not found.failures)
     failures = [failure_of(name, error) for name, error in found.failures]
@@ -119,7 +132,9 @@ def locate(
     failures += [failure_of(name.text, where) for name, where in locations.items() if not isinstance(where, str)]
     known = ((spec, locations[spec.name]) for spec in selected)
     placed, shared = _one_name_each([(spec, where) for spec, where in known if isinstance(where, str)])
-    return LocatedTable(tuple(placed), (*failures, *shared), tuple(sorted(unmatched)), tuple(sorted(found.others)))
+    # Only now, so that every shard notices a table with two names.
+    mine = tuple(each for each in placed if selection.shard is None or selection.shard.has(each[0].name.key))
+    return LocatedTable(mine, (*failures, *shared), tuple(sorted(unmatched)), tuple(sorted(found.others)))
 
 
 def _find(patterns: Sequence[TablePattern], catalog: OpenCatalog, stores: StoreOptions) -> PatternMatches:

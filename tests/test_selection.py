@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tablectl.attributes.policy import Policy
-from tablectl.delta.names import parse_table
+from tablectl.delta.names import TableName, matches, parse_table
+from tablectl.model import pattern_index
 from tablectl.model.errors import EngineError, UsageError
 from tablectl.model.patterns import CatalogPattern, TablePattern, make_path_pattern
 from tablectl.policies.policy_document import read_specs
@@ -111,9 +112,29 @@ LAKE = make_path_pattern("s3a://bucket/lake/*")
 def test_patterns_that_no_selected_table_can_come_from_are_not_looked_up(
     glob: str, pattern: TablePattern, concerns: bool
 ) -> None:
-    assert Selection((glob,)).concerns(pattern) is concerns
-    assert Selection().concerns(pattern)
-    assert Selection(tags=("x",)).concerns(pattern)
+    assert Selection((glob,)).concerned([pattern]) == [pattern] * concerns
+    assert Selection(("no.such", glob, "no.other")).concerned([pattern]) == [pattern] * concerns
+    assert Selection().concerned([pattern]) == [pattern]
+    assert Selection(tags=("x",)).concerned([pattern]) == [pattern]
+
+
+def test_ten_thousand_globs_are_not_compared_with_ten_thousand_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = 0
+
+    def counted(name: TableName, glob: str) -> bool:
+        nonlocal compared
+        compared += 1
+        return matches(name, glob)
+
+    monkeypatch.setattr(pattern_index, "matches", counted)
+    names = [f"delta.`/lake/t{number:05}x`" for number in range(10_000)]
+    tables = specs(*map(spec, names))
+    globs = tuple(f"*t{number:05}*" for number in range(10_000))
+    assert len(Selection(globs).of(tables)) == 10_000
+    assert len(Selection(excluded=globs[1:]).of(tables)) == 1
+    patterns = [CatalogPattern("lake", f"s{number:05}", "*") for number in range(10_000)]
+    assert len(Selection(tuple(f"LAKE.s{number:05}.*" for number in range(5_000))).concerned(patterns)) == 5_000
+    assert compared < 1_000_000
 
 
 # Places
@@ -167,7 +188,7 @@ def test_directories_need_no_engine(tmp_path: Path) -> None:
     assert list(where(placed(f"  delta.`{tmp_path}/*`:\n"))) == [f"delta.`{tmp_path}/a`"]
 
 
-def test_a_pattern_that_matches_nothing_is_told(tmp_path: Path) -> None:
+def test_a_pattern_that_matches_nothing_is_reported(tmp_path: Path) -> None:
     found = placed(f"  sales.x*:\n  sales.*:\n  sales.b:\n  delta.`{tmp_path}/*`:\n", engine(b="/w/b"))
     assert found.unmatched == (f"delta.`{tmp_path}/*`", "sales.x*")
     assert list(where(found)) == ["sales.b"]

@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from tablectl.cli.output import Output
 from tablectl.cli.request import CommandRequest
+from tablectl.delta.credentials import server_text
 from tablectl.delta.names import TableName
 from tablectl.engine.java import java_problem
 from tablectl.log.reader import read_commits
@@ -129,7 +130,9 @@ def _engine(project: Project, options: DoctorOptions) -> Iterator[Check]:
     try:
         schemas = project.engines.start().schemas(project.catalog)
         yield Check(
-            Health.OK, "engine", f"{remote or 'a local Spark'} starts; {project.catalog}: {len(schemas)} schemas"
+            Health.OK,
+            "engine",
+            f"{server_text(remote) if remote else 'a local Spark'} starts; {project.catalog}: {len(schemas)} schemas",
         )
     except TablectlError as error:
         yield _failure("engine", error)

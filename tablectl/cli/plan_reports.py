@@ -16,6 +16,7 @@ from tablectl.leases.clock import SystemClock
 from tablectl.leases.owner import current_owner
 from tablectl.model.errors import LimitError, TablectlError
 from tablectl.model.plan import Plan
+from tablectl.planning.merge_plans import Shard
 from tablectl.planning.plan_file import digest_of
 from tablectl.planning.plan_limits import PlanLimits
 from tablectl.policies.policy_lines import Sources, policy_lines_of
@@ -44,7 +45,8 @@ class Started:
 
 def selection_of(request: CommandRequest) -> Selection:
     """The tables that the options select."""
-    return Selection(request.select, request.tags, request.excluded)
+    shard = Shard.parse(request.shard) if request.shard else None
+    return Selection(request.select, request.tags, request.excluded, shard)
 
 
 def plan_with_progress(project: Project, specs: Specs, request: CommandRequest, out: Output) -> Plan:

@@ -8,7 +8,7 @@ AWS Signature Version 4 and 2, Azure shared access signatures, Google V4 signed 
 from __future__ import annotations
 
 import re
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 HIDDEN = "…"
 _CONTAINERS = frozenset({"abfs", "abfss", "wasb", "wasbs"})
@@ -51,6 +51,12 @@ def without_credentials(location: str) -> str:
         location = f"{found['scheme']}://{container}{location[found.end() :]}"
     path, mark, query = location.partition("?")
     return path if mark and _PARAMETER.search(mark + query) else _PARAMETER.sub("", location)
+
+
+def server_text(url: str) -> str:
+    """A server's address without its user and its parameters, which may contain tokens."""
+    parts = urlsplit(scrub(url))
+    return f"{parts.scheme}://{parts.netloc}" if parts.netloc else scrub(url)
 
 
 def _is_secret(found: re.Match[str]) -> bool:

@@ -162,11 +162,16 @@ def matches(name: TableName, glob: str) -> bool:
     """Whether a glob matches a table. A catalog table matches by its name as people write it or with its catalog,
     without regard to case; a path table matches by its path or URI.
     """
-    if name.is_path:
-        texts = {name.text, name.parts[0], canonical_location(name.parts[0])}
-        return glob in texts or any(fnmatchcase(text, glob) for text in texts)
-    texts, glob = {name.text.casefold(), name.key}, glob.casefold()
+    texts = name_texts(name)
+    glob = glob if name.is_path else glob.casefold()
     return glob in texts or any(fnmatchcase(text, glob) for text in texts)
+
+
+def name_texts(name: TableName) -> frozenset[str]:
+    """The texts of a name that globs are compared with; of a catalog table without regard to case."""
+    if name.is_path:
+        return frozenset({name.text, name.parts[0], canonical_location(name.parts[0])})
+    return frozenset({name.text.casefold(), name.key})
 
 
 def is_absolute(location: str) -> bool:

@@ -11,8 +11,8 @@ import re
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
+from tablectl.delta.credentials import server_text
 from tablectl.engine.errors import engine_error
 from tablectl.engine.heartbeat import Heartbeat
 from tablectl.engine.port import MaySend, always
@@ -46,10 +46,23 @@ def open_remote(url: str) -> Any:
 
 def clone(session: Any) -> Any:
     """A new session on the server of a session that was passed in."""
+    if not hasattr(session, "cloneSession"):
+        return _like(session)
     cloned = session.cloneSession()
     # PySpark 4.2 creates the clone without running __init__, and garbage collection reads this attribute.
     cloned.release_session_on_close = True
     return cloned
+
+
+def _like(session: Any) -> Any:
+    """A new session on the same server, for clients of Spark 4.0, which cannot clone one: databricks-connect 17. It
+    inherits no settings.
+    """
+    from pyspark.sql.connect.session import SparkSession  # noqa: PLC0415, TID251  # only if Connect is used
+
+    builder = copy.deepcopy(session.client._builder)
+    getattr(builder, "_params", {}).pop("session_id", None)
+    return SparkSession(connection=builder, userId=session.client._user_id)
 
 
 class _CheckedStub:
@@ -208,10 +221,6 @@ def check_answers(url: str, session: Any) -> None:
     try:
         session.version  # noqa: B018
     except Exception as error:
-        raise EngineError(f"no Spark Connect server answers at {shown(url)}: {engine_error(error).message}") from error
-
-
-def shown(url: str) -> str:
-    """A server's address without its parameters, which may contain tokens."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}" if parts.netloc else url
+        raise EngineError(
+            f"no Spark Connect server answers at {server_text(url)}: {engine_error(error).message}"
+        ) from error

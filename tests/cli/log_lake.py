@@ -126,7 +126,7 @@ class Logged:
 
 
 def set_property(path: Path, key: str, value: str) -> None:
-    """Somebody else's ALTER."""
+    """Someone else's ALTER."""
     metadata = Logged(path).last("metaData")
     metadata["configuration"][key] = value
     append(path, "SET TBLPROPERTIES", [{"metaData": metadata}])
@@ -136,7 +136,7 @@ def set_property(path: Path, key: str, value: str) -> None:
 class LogEngine:
     """An ``Engine`` and a ``Catalog`` on real logs.
 
-    ``catalog`` says where catalog tables lie; ``after`` is told of each statement.
+    ``catalog`` says where catalog tables lie; ``after`` gets each statement.
     """
 
     stamp: str = ""

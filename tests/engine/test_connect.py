@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tablectl.engine.connect import any_running, shown
+from tablectl.delta.credentials import server_text
+from tablectl.engine.connect import any_running
 from tablectl.log.reader import read_commits
 
 SLOW = "INSERT INTO {table} SELECT id FROM range(1) WHERE java_method('java.lang.Thread', 'sleep', 20000L) IS NULL"
@@ -150,7 +151,7 @@ def test_a_server_that_does_not_answer_is_given_up_soon(
 ) -> None:
     spark.sql(f"CREATE TABLE delta.`{tmp_path}/t` (id BIGINT) USING delta")
     found = run(DIES, connect_port, how, f"delta.`{tmp_path}/t`", SLOW)
-    assert found["error"][0], "nobody knows what became of the statement"
+    assert found["error"][0], "no one knows what became of the statement"
     assert found["seconds"] < 8
     assert (found["alive"], found["interrupted"]) == (False, None)
     assert found["closing"] < 11
@@ -161,7 +162,7 @@ def test_a_server_that_does_not_answer_is_given_up_soon(
     [("sc://host:15002/;token=secret", "sc://host:15002"), ("sc://host", "sc://host"), ("odd", "odd")],
 )
 def test_an_address_is_shown_without_its_token(url: str, text: str) -> None:
-    assert shown(url) == text
+    assert server_text(url) == text
 
 
 class Server:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import resource
 import subprocess
 import sys
@@ -40,3 +41,21 @@ def test_a_bomb_costs_its_own_table_only(bombs: Path, name: str) -> None:
     assert told["good"]
     assert told["seconds"] < _SECONDS
     assert told["megabytes"] < _MEGABYTES
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("state_first", [True, False])
+def test_a_table_with_10000_columns_and_a_million_files_is_read_within_the_same_limits(
+    tmp_path: Path, state_first: bool
+) -> None:
+    log = tmp_path / "_delta_log"
+    log.mkdir()
+    code = f"from benchmarks.large_table import write; from pathlib import Path; write(Path({str(log)!r}), "
+    subprocess.run([sys.executable, "-c", f"{code}state_first={state_first})"], check=True, timeout=300)
+    command = [sys.executable, "-m", "benchmarks.large_table", str(tmp_path), "counts"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, preexec_fn=limited, check=False)
+    assert done.returncode == 0, done.stderr
+    found = re.fullmatch(r"10,000 columns, 1,000,000 files counted: ([0-9.]+) s of CPU, ([0-9]+) MB\n", done.stdout)
+    assert found, done.stdout
+    assert float(found[1]) < _SECONDS
+    assert int(found[2]) < _MEGABYTES

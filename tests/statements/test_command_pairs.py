@@ -1,4 +1,4 @@
-"""Statements that change settings, files or the whole table, beside others and beside each other."""
+"""Statements that change settings, files or the whole table, against others and against each other."""
 
 from __future__ import annotations
 
@@ -255,3 +255,21 @@ def test_databricks_documents_little_of_them() -> None:
         "REPLACE TABLE lake.orders AS SELECT 1", "REPLACE TABLE lake.orders AS SELECT 2", setting=_RUNTIME
     )
     assert replaced.conflicts == (Conflict.PROTOCOL_CHANGED,)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO lake.orders REPLACE USING (day) SELECT 1, DATE '2026-01-01', 1",
+        "INSERT INTO lake.orders AS x REPLACE ON x.day = src.day SELECT * FROM u AS src",
+        "INSERT INTO TABLE lake.orders t REPLACE ON t.id = s.id AND t.day > '2026-01-01' SELECT * FROM u AS s",
+    ],
+)
+def test_an_insert_that_replaces_what_its_query_matches_may_touch_any_row(sql: str) -> None:
+    assert parse_statement(sql).verb == "INSERT … REPLACE ON"
+    assert results(sql, UPDATE, _PARTITIONED) == (_MAY, _MAY if "USING" not in sql else _FAILS)
+
+
+def test_sql_records_blind_appends_even_where_others_write_that_do_not() -> None:
+    weak = replace(_SPARK.with_property(LEVEL, "WriteSerializable"), blind=False)
+    assert results(UPDATE, INSERT, setting=weak)[0] is _COMMITS

@@ -25,7 +25,7 @@ import pytest
 
 import tablectl
 from tablectl.delta.names import parse_table
-from tablectl.leases.acquire import Claim, try_acquire
+from tablectl.leases.acquire import Claim
 from tablectl.leases.clock import SystemClock
 from tablectl.leases.lease import Lease
 from tablectl.leases.owner import Owner
@@ -33,6 +33,7 @@ from tablectl.log.reader import read_commits, read_table
 from tablectl.storage.object_stores import RetryLimits, StoreOptions, open_bucket
 from tablectl.storage.records import open_records
 from tests.cli.log_lake import create
+from tests.leases.lease_fakes import try_acquire
 from tests.s3 import clean_environ
 
 ACCOUNT = "devstoreaccount1"
