@@ -35,7 +35,7 @@ def words(text: str) -> str:
 
 
 def _broken(text: str) -> str:
-    """HTML in which long names of errors may be broken at their underscores: one would widen its column for all rows."""
+    """HTML in which long names of errors may be broken at their underscores, or one would widen its column."""
     return _LONG_NAME.sub(lambda match: match[0].replace("_", "_<wbr>"), text)
 
 
