@@ -326,6 +326,10 @@ def lint(
     format: LintFormatOpt = ReportFormat.TEXT,  # noqa: A002
     no_cache: NoCacheOpt = False,
     remote: RemoteOpt = None,
+    dbt: Annotated[
+        Path | None,
+        typer.Option("--dbt", metavar="MANIFEST", help="manifest.json of a dbt project: report what both set."),
+    ] = None,
 ) -> int:
     """Check tables for risky settings. Every table is checked, changed or not.
 
@@ -334,7 +338,7 @@ def lint(
     from tablectl.cli.lint import lint_command  # noqa: PLC0415
 
     request = replace(_request(paths, var, env, remote, (select, tag, exclude)), no_cache=no_cache)
-    return lint_command(request, ctx.obj, format)
+    return lint_command(request, ctx.obj, format, dbt)
 
 
 @app.command()
@@ -593,6 +597,10 @@ def import_(
     format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
     no_cache: NoCacheOpt = False,
     remote: RemoteOpt = None,
+    from_dbt: Annotated[
+        Path | None,
+        typer.Option("--from-dbt", metavar="MANIFEST", help="Read a dbt manifest.json instead of live tables."),
+    ] = None,
 ) -> int:
     """Write policies from live tables. A plan of these policies has no changes.
 
@@ -603,6 +611,10 @@ def import_(
     target = None if output is None or str(output) == "-" else output
     options = ImportOptions(tuple(tables or ()), everything, target, force)
     request = replace(_request(None, var, env, remote), no_cache=no_cache)
+    if from_dbt is not None:
+        from tablectl.cli.import_dbt import import_dbt_command  # noqa: PLC0415
+
+        return import_dbt_command(request, ctx.obj, format, options, from_dbt)
     return import_command(request, ctx.obj, format, options)
 
 
