@@ -386,3 +386,5 @@ class Plan(ReportMethods):
     """Tables that already match their policies."""
     unmatched: tuple[str, ...] = ()
     """Patterns that match no live table."""
+    shard: str = ""
+    """The part of all tables that this is the plan of, such as ``2/8``; empty for all of them. Not written if empty."""

@@ -182,6 +182,8 @@ class Config:
     window: WindowConfig = field(default_factory=WindowConfig)
     state: str | None = None
     """The location of lease records, if it is not next to the tables."""
+    cache: str = ""
+    """The directory of what earlier commands read of tables; empty for the user's cache directory."""
     stores: StoresConfig = field(default_factory=StoresConfig)
     reports: ReportsConfig = field(default_factory=ReportsConfig)
     notify: tuple[NotifyConfig, ...] = ()
@@ -397,6 +399,10 @@ _KEYS: Mapping[str, YamlField] = {
     "state": Text(
         parse=_place,
         description="Where lease records are stored, if not next to the tables: an absolute path or a URI.",
+    ),
+    "cache": Text(
+        parse=_clean,
+        description="The directory of what earlier commands read of tables; by default the user's cache directory.",
     ),
     "stores": _STORES,
     "reports": Section(
