@@ -146,7 +146,7 @@ def test_an_appender_goes_on_while_data_is_rewritten(place: Place) -> None:
             pytest.fail("it went through")
 
 
-def test_the_timeout_says_whom_to_ask(place: Place) -> None:
+def test_the_timeout_names_who_to_ask(place: Place) -> None:
     place.apply().gate(Gate.CLOSED)
     with pytest.raises(tablectl.GuardTimeout) as caught, tablectl.guard(None, str(place), timeout=0.01):
         pytest.fail("it went through")
@@ -161,7 +161,7 @@ def test_a_dead_apply_stops_no_writer(place: Place) -> None:
         assert len(place.guards) == 1
 
 
-# Every way out
+# Every exit
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt(), SystemExit(3)])
