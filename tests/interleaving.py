@@ -3,7 +3,7 @@
 Two ways to hold it. In a UDF: the writer calls the SQL function ``hold``, a Python UDF that comes back only when the
 test lets it go. Delta opens a write's transaction before it runs the write's query, so a writer that is inside ``hold``
 has read its version of the table and not yet committed. A UDF runs in a process of its own: it and the test meet over
-a socket. Nobody sleeps.
+a socket. No one sleeps.
 
     with Writer(spark, "INSERT INTO t SELECT hold(id) FROM range(1)") as writer:
         writer.wait_inside()
@@ -108,7 +108,7 @@ class Writer:
         """Let it go on, wait for its end, and say how it ended."""
         self._door.open()
         self._thread.join(TIMEOUT)
-        assert self._ended is not None, "the writer was let go and never ended"
+        assert self._ended is not None, "the writer was released and never ended"
         return self._ended
 
     def _run(self) -> None:
@@ -123,7 +123,7 @@ class Writer:
 
 
 class _Door:
-    """A listening socket: whoever connects is inside, and is let go by the end of the connection."""
+    """A listening socket: whoever connects is inside, and is released by the end of the connection."""
 
     def __init__(self) -> None:
         self.events: queue.SimpleQueue[Literal["inside", "ended"]] = queue.SimpleQueue()
@@ -229,7 +229,7 @@ class _Observer:
 class Breaking:
     """An observer whose thread's commit of some number, from 1, does not come about: a chain breaks off before it.
 
-    The thread is the one that runs a table's statements: ``at_statements`` is told of the events of an apply, and hangs
+    The thread is the one that runs a table's statements: ``at_statements`` gets the events of an apply, and hangs
     itself up there before each statement.
     """
 
@@ -280,7 +280,7 @@ def _hold(port: int) -> Callable[[int], int]:
             with socket.create_connection(("127.0.0.1", port)) as door:
                 door.recv(1)
         except OSError:
-            return value  # the door is open: nobody listens any more
+            return value  # the door is open: no one listens any more
         return value
 
     return hold

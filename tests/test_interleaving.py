@@ -41,7 +41,7 @@ def test_a_held_writer_goes_on_when_nothing_was_in_its_way(spark: Any, table: st
     assert rows(spark, table) == [1, 7]
 
 
-def test_two_writers_are_held_at_once_and_let_go_in_any_order(spark: Any, table: str, tmp_path: Path) -> None:
+def test_two_writers_are_held_at_once_and_released_in_any_order(spark: Any, table: str, tmp_path: Path) -> None:
     def append(session: Any) -> None:
         frame = session.sql("SELECT hold(id) AS id FROM range(2, 3)")
         frame.write.format("delta").mode("append").save(str(tmp_path / "t"))

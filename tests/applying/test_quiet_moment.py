@@ -124,7 +124,7 @@ def test_the_report_tells_expected_and_actual() -> None:
     )
 
 
-def test_what_waits_is_told() -> None:
+def test_what_waits_is_reported() -> None:
     busy = run()
     writes(one(busy), daytime)
     busy.apply()

@@ -332,7 +332,7 @@ def test_the_life_of_a_change(
     assert [each["body"].split(":")[0] for each in github.comments[5]] == ["**🟡 Plan", "**✅ Apply"]
     assert job("drift")[0] == 0
 
-    set_property(orders, "owner.team", "somebody else")
+    set_property(orders, "owner.team", "someone else")
     assert job("drift")[0] == 2
     assert job("apply")[0] == 3, "stale"
     runner.event(inputs={})

@@ -193,7 +193,7 @@ def test_a_tag_with_the_name_of_the_branch_is_not_the_branch(github: FakeGitHub,
     "kind", [{"type": "User", "id": 12}, {"type": "Bot", "id": 41898282}, {"type": "Bot", "id": 3}]
 )
 def test_every_kind_of_token_finds_its_own_comment(github: FakeGitHub, client: GitHub, kind: dict[str, object]) -> None:
-    github.viewer = {"login": "somebody[bot]" if kind["type"] == "Bot" else "somebody", **kind}
+    github.viewer = {"login": "someone[bot]" if kind["type"] == "Bot" else "someone", **kind}
     github.merged(5, head=HEAD, commit=COMMIT)
     github.kept("tablectl-plan-pr-5", run=10, head=HEAD)
     commented(client, 5, digest="e" * 64)

@@ -12,7 +12,7 @@ from tests.cli.conftest import Cli, Repository
 POLICIES = """version: 1
 defaults:
   isolation: default
-  properties: {owner.team: nobody, delta.appendOnly: false}
+  properties: {owner.team: no one, delta.appendOnly: false}
 tables:
   "lake.sales.*":
     isolation: Serializable
@@ -46,7 +46,7 @@ lake.sales.orders
   properties.delta.appendOnly  not managed    policies/sales.yaml:12 (unmanaged)
                                over policies/sales.yaml:4 (defaults): false
   properties.owner.team        sales          policies/sales.yaml:8 (lake.sales.*)
-                               over policies/sales.yaml:4 (defaults): nobody
+                               over policies/sales.yaml:4 (defaults): no one
   location                     /lake/orders   policies/sales.yaml:11
 
   not managed, since no policy names it: deletion_vectors, partitioning,

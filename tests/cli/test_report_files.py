@@ -110,7 +110,7 @@ def test_names_that_do_not_do(cli: Cli, one: Repository, args: list[str], says: 
     assert says in result.err
 
 
-def test_a_place_that_cannot_be_written_is_told_before_anything_runs(
+def test_a_place_that_cannot_be_written_is_reported_before_anything_runs(
     cli: Cli, one: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = os.open

@@ -142,7 +142,7 @@ def _schema_change(old: dict[str, Any], new: dict[str, Any]) -> Any:
 
 
 def _features(action: dict[str, Any]) -> set[str]:
-    """What a protocol supports, be it by its numbers."""
+    """What a protocol supports, also by its numbers."""
     listed = frozenset({*action.get("readerFeatures", []), *action.get("writerFeatures", [])})
     protocol = Protocol(action["minReaderVersion"], action["minWriterVersion"], writer_features=listed)
     return {*listed, *(feature for feature in _NUMBERED if protocol.has(feature))}

@@ -17,7 +17,7 @@ from tests.fuzz.subject import Subject
 from tests.output_commands import obeyed
 
 _POLICY = b"""version: 1
-defaults: {isolation: default, properties: {owner.team: nobody}, tags: [all]}
+defaults: {isolation: default, properties: {owner.team: no one}, tags: [all]}
 tables:
   lake.sales.orders:
     clustering: [customer_id, "`a.b`"]

@@ -252,7 +252,7 @@ def test_the_first_number_is_not_taken_again_after_pruning() -> None:
 
 def test_a_store_that_wrote_over_our_record_is_found_out_by_reading_back() -> None:
     class Overwriting(MemoryRecords):
-        """Ignores the condition of one put, of somebody else, right after ours."""
+        """Ignores the condition of one put, of someone else, right after ours."""
 
         def land(self, name: str, data: bytes) -> bool:
             super().land(name, data)

@@ -29,7 +29,7 @@ def look(live: Live) -> Callable[..., ConflictReport]:
     return made
 
 
-def test_clients_come_from_the_history_and_those_that_fare_alike_share_a_view(
+def test_clients_come_from_the_history_and_those_with_equal_outcomes_share_a_view(
     look: Callable[..., ConflictReport],
 ) -> None:
     found = look(None, clients=(OLD, NEW, Client("delta-spark", (4, 3, 1))))

@@ -46,7 +46,7 @@ def block(declared: Declared, indent: str, comment: str) -> str:
 
 @st.composite
 def files(draw: st.DrawFn, policy: Policy) -> str:
-    """A file that gives lake.s.t a policy by its entry, a pattern and defaults; another table stands beside."""
+    """A file that gives lake.s.t a policy by its entry, a pattern and defaults; another table is next to it."""
     layers: list[Declared] = [[], [], []]
     for each in policy.values():
         draw(st.sampled_from(layers)).append(each)

@@ -24,7 +24,7 @@ Body = dict[str, Any]
 
 
 def _sealed(body: Body) -> bytes:
-    """A file as somebody would forge it: the digest fits."""
+    """A file as someone would forge it: the digest fits."""
     rest = {key: value for key, value in body.items() if key != "sha256"}
     canonical = json.dumps(rest, sort_keys=True, separators=(",", ":"))
     return json.dumps({**rest, "sha256": hashlib.sha256(canonical.encode()).hexdigest()}).encode()

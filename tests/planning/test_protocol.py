@@ -80,7 +80,7 @@ def test_a_client_that_is_locked_out_is_a_refusal_at_the_change_that_does_it(liv
     assert refusal.fix.startswith("upgrade it to 454 and change its version under `clients`")
     assert plan.statements == ()
     assert plan.protocol_after == plan.basis.protocol
-    assert {"P001", "P002"} <= {each.code for each in plan.findings}, "what was asked for is told"
+    assert {"P001", "P002"} <= {each.code for each in plan.findings}, "what was asked for is reported"
 
 
 def test_a_feature_that_is_not_allowed_is_a_refusal(live: Callable[..., LiveTable]) -> None:

@@ -47,7 +47,7 @@ def test_what_a_pattern_or_the_defaults_give_goes_into_the_entry_of_the_table() 
     )
 
 
-def test_a_table_without_an_entry_gets_one_beside_its_pattern_with_the_variables_of_that() -> None:
+def test_a_table_without_an_entry_gets_one_next_to_its_pattern_with_the_variables_of_that() -> None:
     text = "version: 1\ntables:\n  delta.`${LAKE}/*`:\n    isolation: Serializable\n"
     assert written(text, wish("delta.`/data/lake/orders`", "isolation", "default")) == (
         text + "\n  delta.`${LAKE}/orders`:\n    isolation: default".lstrip("\n") + "\n"

@@ -9,12 +9,10 @@ from dataclasses import replace
 import pytest
 from jsonschema import Draft202012Validator
 
-from tablectl.delta.names import parse_table
-from tablectl.delta.protocol import Client, Protocol
-from tablectl.delta.schema import Schema
+from tablectl.delta.protocol import Client
 from tablectl.log.blame import Origin
 from tablectl.model.plan import Change, TableFailure
-from tablectl.model.table import Commit, LiveTable
+from tablectl.model.table import Commit
 from tablectl.model.text import printable
 from tablectl.planning.drift import Difference, Drift, TableDrift, wishes
 from tablectl.policies.adopt import Adoption
@@ -27,6 +25,7 @@ from tablectl.reports.drift_json import adoption_fact
 from tablectl.reports.formats import ReportFormat
 from tablectl.reports.schema import drift_schema
 from tablectl.reports.style import Style
+from tests.builders import live_table
 from tests.reports.hostile import EVIL
 from tests.reports.rendered import render_drift
 from tests.reports.test_html import Read
@@ -54,7 +53,7 @@ def table(name: str = "lake.sales.orders", text: str = "WRITE") -> TableDrift:
             origin=Origin(before=4),
         ),
     )
-    live = LiveTable(parse_table(name), "/lake/orders", 15, "id", Protocol(1, 2), Schema())
+    live = live_table(name, version=15)
     return TableDrift(spec=spec, live=live, differences=differences, applied=commit)
 
 

@@ -88,7 +88,7 @@ def test_equal_tables_are_added_up(one: Plan) -> None:
     assert "expected loss now (Sunday 10:00–11:00 UTC): 6.3 failed writes, 421 s of work" in text
 
 
-def test_long_work_is_told_in_hours(one: Plan) -> None:
+def test_long_work_is_reported_in_hours(one: Plan) -> None:
     table = one.tables[0]
     assert table.loss is not None
     long = replace(table.loss, seconds=(9000.0,) * 168)

@@ -44,7 +44,7 @@ def secret_run(secret: Plan) -> RunReport:
     statement = StatementRun(
         id="x", sql=sql, phase=Phase.CLOSED, milliseconds=1, error=f"cannot take {NEW}: no", condition="X"
     )
-    stale = f"properties.db.Password was {OLD} and is somebody's"
+    stale = f"properties.db.Password was {OLD} and is someone's"
     return RunReport(
         run="1",
         plan="2",
@@ -70,7 +70,7 @@ def test_no_report_of_a_plan_shows_them(secret: Plan, form: ReportFormat) -> Non
 def test_no_report_of_a_run_shows_them(secret_run: RunReport, form: ReportFormat) -> None:
     text = render_run(secret_run, form, Style(), MASK, Context())
     assert "hunter2" not in text
-    assert "somebody's" not in text
+    assert "someone's" not in text
     assert "isolation was default" in text
 
 

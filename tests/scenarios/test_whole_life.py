@@ -102,7 +102,7 @@ def test_from_an_empty_folder_to_drift_and_back(  # noqa: PLR0915  # a story
     assert len(log(orders)) + len(log(returns)) == 6
     assert job("drift") == 0
 
-    # drift: somebody changes both tables by hand.
+    # drift: someone changes both tables by hand.
     spark.sql(f"ALTER TABLE delta.`{orders}` SET TBLPROPERTIES ('owner.team' = 'logistics')")
     spark.sql(f"ALTER TABLE delta.`{returns}` UNSET TBLPROPERTIES ('delta.isolationLevel')")
     assert job("drift") == 2
@@ -149,7 +149,7 @@ def test_from_an_empty_folder_to_drift_and_back(  # noqa: PLR0915  # a story
 
 
 def runner_in(root: Path, cli: Callable[..., Any], github: FakeGitHub) -> Runner:
-    """A runner whose commands run in this process, beside the shared session."""
+    """A runner whose commands run in this process, next to the shared session."""
 
     def run(args: Sequence[str]) -> CommandResult:
         with pytest.MonkeyPatch.context() as patch:

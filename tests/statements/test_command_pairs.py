@@ -1,4 +1,4 @@
-"""Statements that change settings, files or the whole table, beside others and beside each other."""
+"""Statements that change settings, files or the whole table, against others and against each other."""
 
 from __future__ import annotations
 
