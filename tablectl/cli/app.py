@@ -116,6 +116,12 @@ VarOpt = Annotated[
         help="Value of ${NAME} in policies. Default: the variable TABLECTL_VAR_NAME. Repeatable.",
     ),
 ]
+ChangedSinceOpt = Annotated[
+    str,
+    typer.Option(
+        "--changed-since", metavar="REF", help="Include only tables whose policy differs from that at a Git commit."
+    ),
+]
 NoCacheOpt = Annotated[
     bool,
     typer.Option("--no-cache", help="Read every table from its log alone, and keep nothing for the next command."),
@@ -284,6 +290,7 @@ def plan(
     merge: Annotated[
         bool, typer.Option("--merge", help="Join the plans of all shards: PATHS are the plan files of `--shard`.")
     ] = False,
+    changed_since: ChangedSinceOpt = "",
     no_cache: NoCacheOpt = False,
     remote: RemoteOpt = None,
 ) -> int:
@@ -299,6 +306,7 @@ def plan(
     request = _request(paths, var, env, remote, (select, tag, exclude))
     bounds = max_tables, size("--max-bytes", max_bytes)
     request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=no_cache, verbose=verbose)
+    request = replace(request, changed_since=changed_since)
     if shown_as not in {"", *EVERY_DIALECT}:
         raise UsageError(f"--as {shown_as!r} is no dialect", f"known are {', '.join(sorted(EVERY_DIALECT))}")
     if merge and (shard or shown_as or select or exclude or tag):
@@ -324,6 +332,7 @@ def lint(
     var: VarOpt = None,
     env: EnvOpt = None,
     format: LintFormatOpt = ReportFormat.TEXT,  # noqa: A002
+    changed_since: ChangedSinceOpt = "",
     no_cache: NoCacheOpt = False,
     remote: RemoteOpt = None,
     dbt: Annotated[
@@ -338,6 +347,7 @@ def lint(
     from tablectl.cli.lint import lint_command  # noqa: PLC0415
 
     request = replace(_request(paths, var, env, remote, (select, tag, exclude)), no_cache=no_cache)
+    request = replace(request, changed_since=changed_since)
     return lint_command(request, ctx.obj, format, dbt)
 
 

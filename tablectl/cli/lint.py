@@ -22,7 +22,7 @@ def lint_command(request: CommandRequest, out: Output, form: ReportFormat, manif
     with request.open(out) as project, out.progress() as on_read:
         specs = project.policies(request.paths)
         dbt = () if manifest is None else read_manifest(manifest, project.catalog)
-        linted = lint_tables(project, specs, selection_of(request), on_read, dbt)
+        linted = lint_tables(project, specs, selection_of(request, project), on_read, dbt)
     sources = policy_lines_of(specs, [table.name for table in linted.tables])
     context = replace(context_here(), sources=sources)
     document = document_of_lint(linted, project.mask, context)
