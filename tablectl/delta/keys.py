@@ -8,6 +8,7 @@ from __future__ import annotations
 
 APPEND_ONLY = "delta.appendOnly"
 AUTO_COMPACT = "delta.autoOptimize.autoCompact"
+CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
 CHECKPOINT_POLICY = "delta.checkpointPolicy"
 CLUSTERING_COLUMNS = "clusteringColumns"
 """Not a property of the log: how Spark shows and takes clustering columns among the properties."""

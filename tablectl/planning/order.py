@@ -19,7 +19,7 @@ from tablectl.delta.names import TableName
 from tablectl.model.commits import CommittedTransaction, Kind
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties, render
 from tablectl.model.plan import Basis, Phase, Statement, strictest
-from tablectl.model.statement_forms import form_of
+from tablectl.model.statement_forms import UNVERIFIED, form_of
 from tablectl.model.text import LONGEST_VALUE, is_cut
 
 
@@ -125,7 +125,7 @@ def _statement(group: list[_Unit], phase: Phase, basis: Basis, table: TableName,
         sql=render(operation, table),
         phase=phase,
         reason=verdict.reason + later,
-        evidence=_evidence(operation, table, dialect),
+        evidence=_evidence(operation, basis, table, dialect),
         only_if="vectors remain" if first.only_if_vectors else "",
         due=first.due,
         serves=tuple(dict.fromkeys(name for unit in group for name in (unit.change, *unit.step.also))),
@@ -143,10 +143,14 @@ def _statement(group: list[_Unit], phase: Phase, basis: Basis, table: TableName,
     )
 
 
-def _evidence(operation: Operation, table: TableName, dialect: str) -> Literal["", "documented, not verified here"]:
-    """Whether tests of tablectl run such a statement. A DataFrame write has no form: it is refused where it is not
-    tested.
+def _evidence(
+    operation: Operation, basis: Basis, table: TableName, dialect: str
+) -> Literal["", "documented, not verified here"]:
+    """Whether tests of tablectl run such a statement: none of them run one on a table that its catalog manages. A
+    DataFrame write has no form: it is refused where it is not tested.
     """
+    if basis.metadata_version is not None:
+        return UNVERIFIED
     return "" if operation.partition_columns is not None else form_of(render(operation, table)).evidence(dialect)
 
 

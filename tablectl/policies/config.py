@@ -6,6 +6,7 @@ Precedence, lowest first: the file, the section of an environment, variables ``T
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -181,6 +182,8 @@ class Config:
     window: WindowConfig = field(default_factory=WindowConfig)
     state: str | None = None
     """The location of lease records, if it is not next to the tables."""
+    cache: str = ""
+    """The directory of what earlier commands read of tables; empty for the user's cache directory."""
     stores: StoresConfig = field(default_factory=StoresConfig)
     reports: ReportsConfig = field(default_factory=ReportsConfig)
     notify: tuple[NotifyConfig, ...] = ()
@@ -209,8 +212,8 @@ def _clean(given: str) -> str:
 
 
 def _remote(given: str) -> str:
-    if not _clean(given).startswith("sc://"):
-        raise ValueError("needs the address of a Spark Connect server, such as sc://host:15002")
+    if not re.fullmatch(r"sc://.+|databricks(://[A-Za-z0-9_. -]+)?", _clean(given), re.DOTALL):
+        raise ValueError("needs the address of a Spark Connect server, such as sc://host:15002, or databricks")
     return given
 
 
@@ -329,7 +332,9 @@ _ENGINE = Section(
         "dialect": Word(words=tuple(each.name for each in DIALECTS), description="The dialect of statements."),
         "runtime": Text(parse=parse_runtime, description="The Databricks Runtime of the engine, such as 15.4."),
         "remote": Text(
-            parse=_remote, description="A Spark Connect server to use instead of a Spark session in this process."
+            parse=_remote,
+            description="A Spark Connect server to use instead of a Spark session in this process; `databricks` or "
+            "`databricks://PROFILE` for Databricks Connect.",
         ),
         "conf": MapOf(of=Text(), description="Spark settings of a session in this process."),
         "exclusive_commits": flag(
@@ -394,6 +399,10 @@ _KEYS: Mapping[str, YamlField] = {
     "state": Text(
         parse=_place,
         description="Where lease records are stored, if not next to the tables: an absolute path or a URI.",
+    ),
+    "cache": Text(
+        parse=_clean,
+        description="The directory of what earlier commands read of tables; by default the user's cache directory.",
     ),
     "stores": _STORES,
     "reports": Section(

@@ -35,6 +35,11 @@ class DiskLog:
         if not self._is_folder(location):
             raise LiveError(f"{location}: no such directory")
 
+    @property
+    def parallel(self) -> bool:
+        """Always false: the disk answers faster than threads can switch."""
+        return False
+
     def file(self, name: str) -> str:
         """As ``TableLog.file``."""
         return f"{self.location}/{LOG}/{name}"
@@ -60,6 +65,10 @@ class DiskLog:
             pass
         return names, folders
 
+    def few_names(self) -> list[str]:
+        """As ``TableLog.few_names``. A directory is listed whole in any case."""
+        return self.names()
+
     def check_sizes(self, names: Iterable[str]) -> None:
         """As ``TableLog.check_sizes``."""
         sizes = dict[str, int]()
@@ -67,6 +76,14 @@ class DiskLog:
             with suppress(OSError, ValueError):
                 sizes[name] = Path(self.file(name)).stat().st_size
         self.budget.check(sizes)
+
+    def identity(self, name: str) -> str:
+        """As ``TableLog.identity``."""
+        try:
+            found = Path(self.file(name)).stat()
+        except (OSError, ValueError):
+            return ""
+        return f"{found.st_size}/{found.st_mtime_ns}/{found.st_ino}"
 
     def exists(self) -> bool:
         """As ``TableLog.exists``."""

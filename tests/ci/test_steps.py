@@ -138,6 +138,7 @@ def test_what_was_reviewed_is_applied_when_it_is_merged(
     runner.event(ref="refs/heads/main")
     code, found = fetch(runner)
     assert (code, found["run"], found["pull-request"]) == (0, "10", "5")
+    assert {each.stat().st_mode & 0o077 for each in downloaded(runner).iterdir()} == {0}
     code, applied = runner.step("apply")
     assert code == 0
     assert Logged(orders).properties == {"owner.team": "pay"}

@@ -11,6 +11,8 @@ import pytest
 import yaml
 
 from tablectl.engine import spark as spark_module
+from tablectl.model.errors import LiveError
+from tablectl.storage.log_stores import Stores
 from tests.catalogs.unity_server import RECORDINGS, UnityServer, serving
 from tests.cli.conftest import Repository, Result
 
@@ -179,6 +181,25 @@ def test_wrong_entries_name_their_line(repo: Repository, cli: Cli, entry: str, m
     done = cli("plan")
     assert done.code in {1, 64}
     assert message in done.err
+
+
+def test_the_recorded_tables_are_planned_with_every_read_of_storage_failing(
+    repo: Repository, cli: Cli, unity: UnityServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+
+    def refused(_stores: Stores, location: str) -> None:
+        opened.append(location)
+        raise LiveError(f"{location}: no right to read it")
+
+    monkeypatch.setattr(Stores, "open", refused)
+    policies(repo, "  sales.man: {isolation: default, clustering: [id]}\n  sales.ext: {isolation: Serializable}\n")
+    plan = json.loads(cli("plan", "--format", "json").out)
+    (table,) = plan["tables"]
+    assert [change["attribute"] for change in table["changes"]] == ["isolation"]
+    assert table["statements"][0]["phase"] == "closed", "without a history every kind of writer is expected"
+    assert [each["name"] for each in plan["failures"]] == ["lake.sales.ext"]
+    assert len(opened) == 2
 
 
 @pytest.fixture

@@ -96,7 +96,7 @@ def policies(draw: st.DrawFn) -> Policy:
         "data_skipping": draw(st.none() | st.just("default") | columns),
         "properties": draw(st.fixed_dictionaries({}, optional={key: st.none() | each for key, each in values.items()})),
     }
-    assume(not any(all(body[name] == value for name, value in pair) for pair in CONTRADICTIONS))
+    assume(not any(all(body.get(name) == value for name, value in pair) for pair in CONTRADICTIONS))
     return Policy(**body)
 
 

@@ -302,7 +302,7 @@ def test_what_is_wrong_in_any_environment_is_reported_once_in_all(root: Path, en
             "engine: {remote: host:15002}",
             (
                 "1:10: `engine.remote` needs the address of a Spark Connect server, "
-                'such as sc://host:15002, not "host:15002"'
+                'such as sc://host:15002, or databricks, not "host:15002"'
             ),
         ),
         ("engine: {conf: {a: no}}", '1:20: YAML reads no as true or false, not as text\n  hint: quote it: "no"'),
