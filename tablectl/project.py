@@ -203,6 +203,12 @@ class Project:
         """The policies in ``paths``, as ``repository``."""
         return self.repository(paths)[1]
 
+    def changed_since(self, ref: str) -> Callable[[TableSpec], bool]:
+        """Whether a table's policy differs from that at a commit. Raises ``UsageError`` if Git does not know it."""
+        from tablectl.changed_policies import policies_at  # noqa: PLC0415  # see the module docstring
+
+        return policies_at(ref, self.directory, self.config, self.given, self.environ).differ
+
     def any_policies(self, paths: Paths = None) -> Specs:
         """As ``policies``, for commands that need none: empty if no paths are given and the repository has none."""
         return self.policies(paths) if paths or has_policies(self.config, self.directory) else Specs.of(())

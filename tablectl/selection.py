@@ -39,6 +39,8 @@ class Selection:
     """Globs of tables to exclude. They take precedence."""
     shard: Shard | None = None
     """The part of the selected tables to read; ``None`` for all of them."""
+    changed: Callable[[TableSpec], bool] | None = None
+    """Whether a table's policy changed; ``None`` to take tables without changes, too."""
 
     def of(self, specs: Specs, *, complete: bool = True) -> tuple[TableSpec, ...]:
         """The selected tables. Raises ``UsageError`` for a glob or tag that matches none: a typo must not look like
@@ -56,7 +58,7 @@ class Selection:
             _check_matched("--select", self.globs, wanted)
             _check_matched("--exclude", self.excluded, unwanted)
             self._check(specs, selected)
-        return selected
+        return selected if self.changed is None else tuple(filter(self.changed, selected))
 
     def _check(self, specs: Specs, selected: Sequence[TableSpec]) -> None:
         tagged = {tag for spec in specs.tables for tag in spec.tags}

@@ -38,15 +38,17 @@ from tablectl.model.managed_table import CatalogEntry
 from tablectl.model.plan import Plan, TableFailure, TablePlan
 from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Commit, Depth, LiveTable
 from tablectl.planning.conflict_report import ConflictReport, conflict_report
+from tablectl.planning.dbt import dbt_findings
 from tablectl.planning.diff import diff
 from tablectl.planning.drift import Drift, TableDrift, questions, table_drift
 from tablectl.planning.import_table import policy_of_table
-from tablectl.planning.lint import Linted, LintedTable, lint
+from tablectl.planning.lint import Linted, LintedTable, graded, lint
 from tablectl.planning.lint_rules.linted_state import table_subject
 from tablectl.planning.plan_file import FORMAT, digest_of
 from tablectl.planning.plan_table import plan_table
 from tablectl.planning.table_loss import fails_writers
 from tablectl.planning.writer_dependence import writers_matter
+from tablectl.policies.dbt_manifest import DbtTable
 from tablectl.policies.fields import duration
 from tablectl.policies.new_policy_file import TableEntry, write_policies
 from tablectl.policies.spec import Specs, TableSpec
@@ -159,8 +161,15 @@ def find_drift(
     )
 
 
-def lint_tables(project: Project, specs: Specs, selection: Selection, on_read: OnRead = ignore_progress) -> Linted:
-    """The lint findings on the selected tables in their planned state, including tables without changes.
+def lint_tables(
+    project: Project,
+    specs: Specs,
+    selection: Selection,
+    on_read: OnRead = ignore_progress,
+    dbt: Sequence[DbtTable] = (),
+) -> Linted:
+    """The lint findings on the selected tables in their planned state, including tables without changes. ``dbt`` are
+    the tables of a dbt project.
 
     Reads the history of each table, and the layout of partitioned ones. Failures and errors as in ``make_plan``.
     """
@@ -173,7 +182,11 @@ def lint_tables(project: Project, specs: Specs, selection: Selection, on_read: O
         subject = table_subject(
             spec.policy, live, changes, project.dialect, options=spec.options, runtime=project.runtime
         )
-        tables.append(LintedTable(spec.name.text, lint(subject, spec.name, "lint", project.config.severities)))
+        severities = project.config.severities
+        theirs = [each for each in dbt if each.name.key == spec.name.key]
+        shared = dbt_findings(spec, theirs, live.known_commits, project.catalog, project.dialect)
+        found = (*lint(subject, spec.name, "lint", severities), *graded(shared, spec.name, severities))
+        tables.append(LintedTable(spec.name.text, found))
     return Linted(
         tables=tuple(sorted(tables, key=lambda table: table.name)),
         failures=_sorted(failures),

@@ -27,6 +27,7 @@ from tablectl.reports.markdown import said
 from tablectl.reports.sarif import problems_sarif
 from tablectl.reports.since import read_groups, since_text
 from tablectl.saved_plan import read_plan
+from tablectl.written_files import write_file
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _ARTIFACT = re.compile(r"https://[A-Za-z0-9._:/-]+\Z")
@@ -163,7 +164,7 @@ def find_step(job: CiJob) -> int:
     archive = github.download(f"actions/artifacts/{found.artifact}/zip", ARCHIVE_BYTES)
     folder = _new_folder(job, "reviewed")
     for name, data in unpack(archive, f"the plan of run {found.run}").items():
-        (folder / name).write_bytes(data)
+        write_file(folder / name, data, private=True)  # a plan can hold values that reports hide
     job.output(run=found.run, pull_request=found.pull_request or "", digest=found.digest)
     of = f" of #{found.pull_request}" if found.pull_request else ""
     job.tell("notice", f"applying the plan{of} that run {found.run} made")

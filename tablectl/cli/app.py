@@ -116,6 +116,12 @@ VarOpt = Annotated[
         help="Value of ${NAME} in policies. Default: the variable TABLECTL_VAR_NAME. Repeatable.",
     ),
 ]
+ChangedSinceOpt = Annotated[
+    str,
+    typer.Option(
+        "--changed-since", metavar="REF", help="Include only tables whose policy differs from that at a Git commit."
+    ),
+]
 NoCacheOpt = Annotated[
     bool,
     typer.Option("--no-cache", help="Read every table from its log alone, and keep nothing for the next command."),
@@ -284,6 +290,7 @@ def plan(
     merge: Annotated[
         bool, typer.Option("--merge", help="Join the plans of all shards: PATHS are the plan files of `--shard`.")
     ] = False,
+    changed_since: ChangedSinceOpt = "",
     no_cache: NoCacheOpt = False,
     remote: RemoteOpt = None,
 ) -> int:
@@ -299,6 +306,7 @@ def plan(
     request = _request(paths, var, env, remote, (select, tag, exclude))
     bounds = max_tables, size("--max-bytes", max_bytes)
     request = replace(request, max_tables=bounds[0], max_bytes=bounds[1], no_cache=no_cache, verbose=verbose)
+    request = replace(request, changed_since=changed_since)
     if shown_as not in {"", *EVERY_DIALECT}:
         raise UsageError(f"--as {shown_as!r} is no dialect", f"known are {', '.join(sorted(EVERY_DIALECT))}")
     if merge and (shard or shown_as or select or exclude or tag):
@@ -324,8 +332,13 @@ def lint(
     var: VarOpt = None,
     env: EnvOpt = None,
     format: LintFormatOpt = ReportFormat.TEXT,  # noqa: A002
+    changed_since: ChangedSinceOpt = "",
     no_cache: NoCacheOpt = False,
     remote: RemoteOpt = None,
+    dbt: Annotated[
+        Path | None,
+        typer.Option("--dbt", metavar="MANIFEST", help="manifest.json of a dbt project: report what both set."),
+    ] = None,
 ) -> int:
     """Check tables for risky settings. Every table is checked, changed or not.
 
@@ -334,7 +347,8 @@ def lint(
     from tablectl.cli.lint import lint_command  # noqa: PLC0415
 
     request = replace(_request(paths, var, env, remote, (select, tag, exclude)), no_cache=no_cache)
-    return lint_command(request, ctx.obj, format)
+    request = replace(request, changed_since=changed_since)
+    return lint_command(request, ctx.obj, format, dbt)
 
 
 @app.command()
@@ -593,6 +607,10 @@ def import_(
     format: FormatOpt = ReportFormat.TEXT,  # noqa: A002
     no_cache: NoCacheOpt = False,
     remote: RemoteOpt = None,
+    from_dbt: Annotated[
+        Path | None,
+        typer.Option("--from-dbt", metavar="MANIFEST", help="Read a dbt manifest.json instead of live tables."),
+    ] = None,
 ) -> int:
     """Write policies from live tables. A plan of these policies has no changes.
 
@@ -603,6 +621,10 @@ def import_(
     target = None if output is None or str(output) == "-" else output
     options = ImportOptions(tuple(tables or ()), everything, target, force)
     request = replace(_request(None, var, env, remote), no_cache=no_cache)
+    if from_dbt is not None:
+        from tablectl.cli.import_dbt import import_dbt_command  # noqa: PLC0415
+
+        return import_dbt_command(request, ctx.obj, format, options, from_dbt)
     return import_command(request, ctx.obj, format, options)
 
 

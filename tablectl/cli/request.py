@@ -42,6 +42,8 @@ class CommandRequest:
     """The part of the tables to plan, such as ``2/8``; empty for all of them."""
     verbose: bool = False
     """Whether text shows each table in full, instead of groups of equal changes."""
+    changed_since: str = ""
+    """A commit: only tables whose policy differs from it. Empty for all tables."""
     no_cache: bool = False
     """Whether tables are read from their logs alone. An apply does so always."""
 

@@ -21,6 +21,7 @@ _TO_DEFUSE = re.compile(r"(?:[@#!~%$&^]|(?<!\d):|\bGH-|\bwww)(?=[\w/\".\[+])|\b[
 """What the sites turn into links if a word follows: people, issues, merge requests, labels, addresses, commits,
 emoji."""
 _NOTHING = "\u200b"
+_LONG_NAME = re.compile(r"[A-Z0-9]+(?:_[A-Z0-9]+){3,}")
 _CODE = re.compile(r"`([^`]+)`")
 _BACKTICKS = re.compile(r"`+")
 
@@ -29,8 +30,13 @@ def words(text: str) -> str:
     """Prose that may contain foreign text, as HTML. Parts in backticks become code."""
     made = []
     for index, part in enumerate(_CODE.split(printable(text))):
-        made.append(code(part) if index % 2 else escape(_TO_DEFUSE.sub(_defused, part)))
+        made.append(code(part) if index % 2 else _broken(escape(_TO_DEFUSE.sub(_defused, part))))
     return "".join(made)
+
+
+def _broken(text: str) -> str:
+    """HTML in which long names of errors may be broken at their underscores, or one would widen its column."""
+    return _LONG_NAME.sub(lambda match: match[0].replace("_", "_<wbr>"), text)
 
 
 def _defused(match: re.Match[str]) -> str:

@@ -85,7 +85,7 @@ def test_a_pull_request_gets_a_comment_a_page_an_artifact_and_annotations(
         "plan.sarif",
     ]
     report = Path(outputs["report"]).read_text()
-    assert report.startswith("**🟡 Plan: Changes pending** · 1 table to change")
+    assert report.startswith("**🟡 Plan: Changes pending** · 🟡 <b>1 blocking</b>")
     assert runner.summary.strip() == report.strip()
     assert json.loads(Path(outputs["sarif"]).read_text())["runs"][0]["results"] == [], "wanted changes are no alerts"
 
@@ -138,6 +138,7 @@ def test_what_was_reviewed_is_applied_when_it_is_merged(
     runner.event(ref="refs/heads/main")
     code, found = fetch(runner)
     assert (code, found["run"], found["pull-request"]) == (0, "10", "5")
+    assert {each.stat().st_mode & 0o077 for each in downloaded(runner).iterdir()} == {0}
     code, applied = runner.step("apply")
     assert code == 0
     assert Logged(orders).properties == {"owner.team": "pay"}

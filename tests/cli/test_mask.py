@@ -234,3 +234,13 @@ def test_notifications_hold_no_hidden_value(masked: Repository, applied: str, cl
     told = Path("told").read_text()
     assert told.count("orders") >= 2
     hides_text(told)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_masked_list_of_columns_is_hidden_in_refusals_and_findings(masked: Repository, cli: Cli, form: str) -> None:
+    (masked.root / "tablectl.yaml").write_text("reports: {mask: ['delta.dataSkippingStats*']}\n")
+    masked.policies({"orders": "{data_skipping: [hunter2_column, day, kind]}"})
+    for args in (["plan"], ["lint"], ["drift"], ["explain", masked.name("orders")]):
+        if form in ("text", "json") or args[0] not in ("explain", "lint"):
+            ran = cli(*args, "--format", form)
+            assert "hunter2" not in ran.out + ran.err, args

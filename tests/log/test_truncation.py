@@ -93,6 +93,6 @@ def test_protected_checkpoints_wait_for_the_first_that_needs_no_protection(put: 
 
 
 @pytest.mark.parametrize("version", ["0x1", "", "-1", "²"])
-def test_a_file_with_an_invalid_version_keeps_no_history(put: Put, read: Read, version: str) -> None:
+def test_an_invalid_version_protects_no_history(put: Put, read: Read, version: str) -> None:
     put(0, [at(0), PROTECTED, metadata(**{"delta.requireCheckpointProtectionBeforeVersion": version})])
     assert truncation(read) == HistoryTruncation(0)

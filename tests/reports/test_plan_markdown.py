@@ -42,6 +42,7 @@ OURS = frozenset(
         "th",
         "thead",
         "tr",
+        "wbr",
         "ul",
     }
 )
