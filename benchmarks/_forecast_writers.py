@@ -23,6 +23,7 @@ KINDS = ("append", "update", "merge")
 OURS = re.compile(r"MetadataChanged|METADATA_CHANGED")
 _OPERATIONS = {"append": "WRITE", "update": "UPDATE", "merge": "MERGE"}
 _ENGINE = "Apache-Spark/4.2.0 Delta-Lake/4.4.0"
+_COLUMNS = (("w", "integer"), ("v", "long"))
 _PATIENCE = 600.0
 """Seconds after which a transaction that is held goes on: only a wrong benchmark waits so long."""
 
@@ -93,6 +94,25 @@ def create(spark: Any, place: str, writers: int) -> None:
         "TBLPROPERTIES ('delta.enableDeletionVectors' = 'false')"
     )
     spark.sql(f"INSERT INTO delta.`{place}` SELECT CAST(id AS INT), 0L FROM range({writers})")
+
+
+def create_log(place: str, writers: int) -> None:
+    """The log of the same table without Spark, for a simulated run."""
+    log = Path(place) / "_delta_log"
+    log.mkdir(parents=True)
+    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in _COLUMNS]
+    metadata: dict[str, Any] = {"id": f"table-{Path(place).name}", "format": {"provider": "parquet", "options": {}}}
+    metadata |= {"schemaString": json.dumps({"type": "struct", "fields": fields}), "partitionColumns": ["w"]}
+    metadata |= {"configuration": {}, "createdTime": 0}
+    info: dict[str, Any] = {"timestamp": 1, "operation": "CREATE TABLE", "engineInfo": _ENGINE}
+    protocol = {"minReaderVersion": 1, "minWriterVersion": 2}
+    _commit(log, 0, [{"commitInfo": info}, {"protocol": protocol}, {"metaData": metadata}])
+    info = {"timestamp": 2, "operation": "WRITE", "engineInfo": _ENGINE, "operationParameters": {"mode": "Append"}}
+    files = [
+        {"path": f"w={key}/first.parquet", "partitionValues": {"w": str(key)}, "size": 1, "dataChange": True}
+        for key in range(writers)
+    ]
+    _commit(log, 1, [{"commitInfo": info}, *({"add": {**each, "modificationTime": 2}} for each in files)])
 
 
 def write_past(place: str, writers: Sequence[Timetable], past: Sequence[Transaction]) -> None:

@@ -19,22 +19,35 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from functools import partial
 from math import log2
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from _forecast_writers import DAY, HOUR, WEEKS, Held, Timetable, Transaction, create, generate, simulate, write_past
+from _forecast_writers import (
+    DAY,
+    HOUR,
+    WEEKS,
+    Held,
+    Timetable,
+    Transaction,
+    create,
+    create_log,
+    generate,
+    simulate,
+    write_past,
+)
 from _report import machine, say, table
 from pyspark.sql import SparkSession  # noqa: TID251  # what the writers work in
 
 import tablectl
+from tablectl.engine.port import Engine
 from tablectl.engine.spark import SparkOptions, open_spark
 from tablectl.model.expected_loss import HOURS, hour_of_week
 from tablectl.model.table_loss import TableLoss
 
 RESULTS = Path(__file__).parent / "results" / "forecast.jsonl"
+SIMULATED = RESULTS.with_name("forecast-simulated.jsonl")
 MOMENTS = 6
 """Random and proposed moments of each workload."""
 START = datetime(2026, 10, 5, tzinfo=UTC).timestamp()
@@ -71,9 +84,12 @@ class Measured:
 
 
 def measure(spark: Any, folder: Path, seed: int) -> Measured:
-    """One workload on a table of its own."""
+    """One workload on a table of its own. Without Spark, each transaction in flight counts as failed."""
     writers, place = generate(seed), str(folder / f"t{seed}")
-    create(spark, place, len(writers))
+    if spark is None:
+        create_log(place, len(writers))
+    else:
+        create(spark, place, len(writers))
     past = [each for each in simulate(writers, START, FUTURE, seed) if each.end < FUTURE]
     write_past(place, writers, past)
     repository = Repository(spark, folder / f"repository-{seed}", place)
@@ -102,7 +118,7 @@ def _applied(
 ) -> Applied:
     """An apply at a moment. If nothing is in flight, nothing can fail, and it is not run."""
     flight = [each for each in week if each.start <= at < each.end]
-    failed = held.around(flight, repository.apply) if flight else 0
+    failed = held.around(flight, repository.apply) if flight and held.spark is not None else len(flight)
     work = sum(each.end - each.start for each in flight) * failed / len(flight) if flight else 0.0
     hour = hour_of_week(at)
     expected = loss.week[hour]
@@ -185,30 +201,40 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=20, help="how many further workloads to run; 0 prints the results")
     parser.add_argument("--first", type=int, help="the first seed; by default the first without a result")
-    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument(
+        "--simulated", action="store_true", help="without Spark: each transaction in flight counts as failed"
+    )
+    parser.add_argument("--results", type=Path)
     asked = parser.parse_args()
-    first = asked.first or max((int(each["seed"]) for each in read(asked.results)), default=0) + 1
+    results = asked.results or (SIMULATED if asked.simulated else RESULTS)
+    first = asked.first or max((int(each["seed"]) for each in read(results)), default=0) + 1
     if asked.seeds:
-        _run(range(first, first + asked.seeds), asked.results)
-    say(machine() + "\n\n" + summary(read(asked.results)))
+        _run(range(first, first + asked.seeds), results, simulated=asked.simulated)
+    say(machine() + "\n\n" + summary(read(results)))
     return 0
 
 
-def _run(seeds: range, results: Path) -> None:
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # read when the session starts
-    conf = {"spark.master": "local[8]", "spark.sql.shuffle.partitions": "1", "spark.ui.enabled": "false"}
-    conf |= {"spark.databricks.delta.snapshotPartitions": "1", "spark.default.parallelism": "1"}
-    engine = open_spark(SparkOptions(conf=conf))
-    one = partial(measure, SparkSession.getActiveSession(), Path(tempfile.mkdtemp(prefix="tablectl-forecast-")))
+def _run(seeds: range, results: Path, *, simulated: bool) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="tablectl-forecast-"))
+    engine = None if simulated else _engine()
+    spark = None if simulated else SparkSession.getActiveSession()
     try:
         results.parent.mkdir(parents=True, exist_ok=True)
         for seed in seeds:
-            line = json.dumps(asdict(one(seed)))
+            line = json.dumps(asdict(measure(spark, folder, seed)))
             with results.open("a", encoding="utf-8") as file:
                 file.write(line + "\n")
     finally:
-        engine.close()
-        shutil.rmtree(one.args[1], ignore_errors=True)
+        if engine is not None:
+            engine.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _engine() -> Engine:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # read when the session starts
+    conf = {"spark.master": "local[8]", "spark.sql.shuffle.partitions": "1", "spark.ui.enabled": "false"}
+    conf |= {"spark.databricks.delta.snapshotPartitions": "1", "spark.default.parallelism": "1"}
+    return open_spark(SparkOptions(conf=conf))
 
 
 if __name__ == "__main__":

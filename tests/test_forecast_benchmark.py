@@ -100,3 +100,15 @@ def test_a_seed_that_ran_again_counts_once(monkeypatch: pytest.MonkeyPatch, tmp_
     lines = [{"seed": seed, "writes": number} for number, seed in enumerate([1, 2, 1])]
     file.write_text("".join(json.dumps(each) + "\n" for each in lines))
     assert [(each["seed"], each["writes"]) for each in forecast.read(file)] == [(1, 2), (2, 1)]
+
+
+def test_a_simulated_workload_needs_no_spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    monkeypatch.syspath_prepend(str(FOLDER))
+    import forecast  # as above
+
+    measured = forecast.measure(None, tmp_path, 7)
+    assert measured.writes > 100
+    assert [each.proposed for each in measured.applied] == [False] * forecast.MOMENTS + [True] * forecast.MOMENTS
+    assert all(each.failed == each.in_flight for each in measured.applied)
+    assert sum(each.predicted for each in measured.applied[: forecast.MOMENTS]) > 0.5

@@ -7,13 +7,13 @@ only ``WITH_PARTITION_HINT`` and ``WITHOUT_HINT`` of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from tablectl.conflicts.sources import FACTS, SECTIONS, page_of
 from tablectl.conflicts.transactions import Conflict, Level
-from tablectl.delta.client_families import DELTA_RS
+from tablectl.delta.client_families import COMMIT_FAILED, DELTA_RS
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +212,24 @@ _STREAMS: Mapping[str, tuple[str, tuple[str, ...], str]] = MappingProxyType(
         ),
     }
 )
+
+
+def _quoted(texts: Iterable[str]) -> str:
+    return ", ".join(f'"{text}"' for text in texts)
+
+
+_CLIENTS: Mapping[str, tuple[str, tuple[str, ...], str]] = MappingProxyType(
+    {
+        DELTA_RS.commit_error: (
+            (
+                "The one exception of delta-rs, the Python package deltalake, for every conflict. Its text says which: "
+                f"{_quoted(text.removeprefix(COMMIT_FAILED) for _, text in DELTA_RS.commit_messages)}."
+            ),
+            ("explain the text: `tablectl explain 'Metadata changed since last commit'`", _AGAIN),
+            "delta-2.2",
+        ),
+    }
+)
 _PHASES: Mapping[str, tuple[str, tuple[str, ...], str]] = MappingProxyType(
     {
         "safe": (
@@ -327,5 +345,5 @@ def _terms() -> Iterator[Term]:
         yield Term(conflict.value, meaning, ways, source, conflict)
     for level, (meaning, ways, source) in _LEVELS.items():
         yield Term(level.value, meaning, ways, source, level=level)
-    for name, (meaning, ways, source) in (*_STREAMS.items(), *_PHASES.items()):
+    for name, (meaning, ways, source) in (*_STREAMS.items(), *_CLIENTS.items(), *_PHASES.items()):
         yield Term(name, meaning, ways, source)

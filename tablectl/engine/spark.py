@@ -300,15 +300,14 @@ class SparkEngine:
                 context.stop()
 
 
-def _has_file_system(session: Any, scheme: str) -> bool:
-    """Whether Hadoop finds a class for a scheme. Its error says whether the class or its name is missing."""
-    hadoop = session._jsparkSession.sessionState().newHadoopConf()
+def _has_file_system(session: Any, scheme: str) -> bool | None:
+    """Whether Hadoop finds a class for a scheme; ``None`` if it does not tell. Its error says what is missing."""
     try:
+        hadoop = session._jsparkSession.sessionState().newHadoopConf()
         session._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, hadoop)
-    except Exception as error:
-        if any(each in str(error) for each in ("UnsupportedFileSystemException", "ClassNotFoundException")):
-            return False
-        raise
+    except Exception as error:  # noqa: BLE001  # of py4j; what is not certain must not stop an apply
+        missing = ("UnsupportedFileSystemException", "ClassNotFoundException")
+        return False if any(each in str(error) for each in missing) else None
     return True
 
 

@@ -15,6 +15,7 @@ from tablectl.attributes.base import Action, Step
 from tablectl.conflicts.stale_handles import stale_handles
 from tablectl.conflicts.statement_phases import phase_of
 from tablectl.conflicts.streaming_readers import stopped_readers
+from tablectl.delta.databricks_runtimes import for_form
 from tablectl.delta.names import TableName
 from tablectl.model.commits import CommittedTransaction, Kind
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties, render
@@ -130,7 +131,7 @@ def _statement(group: list[_Unit], phase: Phase, basis: Basis, table: TableName,
         due=first.due,
         serves=tuple(dict.fromkeys(name for unit in group for name in (unit.change, *unit.step.also))),
         effect=operation.effect(basis),
-        fails=verdict.fails,
+        fails=verdict.fails if commits else _documented(operation, table) or verdict.fails,
         commits=tuple(commit.kind for commit in commits for _ in range(batches.get(commit.kind, 1))),
         readers=stopped_readers(commits),
         implies=operation.implied(basis),
@@ -152,6 +153,11 @@ def _evidence(
     if basis.metadata_version is not None:
         return UNVERIFIED
     return "" if operation.partition_columns is not None else form_of(render(operation, table)).evidence(dialect)
+
+
+def _documented(operation: Operation, table: TableName) -> str:
+    """Who fails by the documentation of a statement that makes no commit; empty if the table of runtimes has it not."""
+    return "; ".join(each.fails for each in for_form(form_of(render(operation, table)).id))
 
 
 def _id(group: list[_Unit], phase: Phase, operation: Operation) -> str:

@@ -57,6 +57,13 @@ def test_a_move_that_the_catalog_does_not_confirm_is_unknown() -> None:
     assert "the catalog does not confirm it" in run.message
 
 
+def test_a_plan_names_who_fails_by_the_documentation() -> None:
+    made = world(entry=EXTERNAL)
+    (statement,) = made.plan(managed="true").statements
+    assert statement.fails.startswith("jobs that use the path, and those on runtime 14.3 or older")
+    assert statement.evidence == "documented, not verified here"
+
+
 def test_everything_else_is_applied_before_the_table_moves() -> None:
     made = world(entry=EXTERNAL)
     assert made.run(made.plan(managed="true", isolation="Serializable")).outcome is RunOutcome.APPLIED

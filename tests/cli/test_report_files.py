@@ -32,7 +32,7 @@ def lines(sarif: str) -> set[tuple[str, int]]:
 
 
 def test_each_format(cli: Cli, one: Repository) -> None:
-    assert cli("plan", "--format", "markdown").out.startswith("**🟡 Plan: Changes pending** · 1 table to change")
+    assert cli("plan", "--format", "markdown").out.startswith("**🟡 Plan: Changes pending** · 🟡 <b>1 blocking</b>")
     assert cli("plan", "--format", "junit").out.startswith("<?xml")
     assert cli("plan", "--format", "html").out.startswith("<!doctype html>")
     assert lines(cli("plan", "--format", "sarif").out) == set(), "wanted changes are no results"

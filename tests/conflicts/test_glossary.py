@@ -98,3 +98,12 @@ def test_a_message_of_deltalake_is_the_conflict_that_it_reports() -> None:
     assert found
     assert found.conflict is Conflict.DELETE_READ
     assert looks_like_a_term(message)
+
+
+def test_the_one_exception_of_deltalake_names_its_texts() -> None:
+    found = find_term("CommitFailedError")
+    assert found
+    assert "Metadata changed since last commit." in found.meaning
+    by_text = find_term("Metadata changed since last commit")
+    assert by_text
+    assert by_text.conflict is Conflict.METADATA_CHANGED

@@ -30,9 +30,24 @@ tables:
     rewrite: allowed
     max_bytes: 20GB
     clients: {deltalake: 1.6.3}
+    retention: {log: interval 60 days, deleted_files: 2 weeks}
+    data_skipping: [day, "`a,b`", address.city]
+    allow: [lockout, partition_writers]
 """
 _WORDS = (
     *("isolation", "properties", "clustering", "tags", "location", "unmanaged", "Serializable", "default", "none"),
+    *(
+        "retention",
+        "log",
+        "data_skipping",
+        "allow",
+        "lockout",
+        "clients",
+        "max_bytes",
+        "interval 1 day",
+        "`a,b`",
+        "a.b",
+    ),
     *("lake.s.t", "lake.s.*", "delta.`/lake/t`", "delta.`s3://K:S@b/t`", "delta.appendOnly", "${WHERE}", "${NO}", "*"),
 )
 

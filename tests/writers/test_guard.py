@@ -24,6 +24,7 @@ from tablectl.leases.lease_records import Gate, tail
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import DiskRecords, open_records
 from tablectl.writers import keepalive as keepalive_module
+from tests.unreadable import unreadable
 from tests.writers.conftest import Place, lease_of
 
 MODES: tuple[Literal["any", "rewrite", "append"], ...] = ("any", "rewrite", "append")
@@ -207,6 +208,13 @@ def test_a_guard_that_cannot_be_deleted_does_not_hide_what_the_writer_raised(
 
 def _unwritable(place: Place) -> None:
     (place.path / "_tablectl").write_bytes(b"a file where the directory should be")
+
+
+def test_a_table_that_may_not_be_read_does_not_fail_its_writer(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    with unreadable(place.path), tablectl.guard(None, str(place)):
+        pass
+    (warning,) = warnings(caplog)
+    assert "permission" in warning.lower()
 
 
 def test_whatever_is_wrong_with_the_records_the_write_goes_on(place: Place, caplog: pytest.LogCaptureFixture) -> None:
