@@ -334,7 +334,7 @@ def is_new(location: str, options: StoreOptions = _DEFAULT) -> bool:
     """
     log, ours = _open(location, LOG, options), _open(location, FOLDER, options)
     if isinstance(log, DiskRecords):
-        with _told("list", str(log), ""):
+        with _explained_errors("list", str(log), ""):
             return not Path(str(log)).exists() and not Path(str(ours)).exists()
     return not (log.has("_last_checkpoint") or log.has(f"{0:020d}.json") or log.names(""))
 
