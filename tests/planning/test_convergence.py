@@ -130,7 +130,7 @@ def tables(draw: st.DrawFn) -> dict[str, Any]:
         )
         properties.update({key: text for key, text in pair if text})
     if "columnMapping" in features:
-        properties[keys.COLUMN_MAPPING] = draw(st.sampled_from(["name", "NAME", "none"]))
+        properties[keys.COLUMN_MAPPING] = draw(st.sampled_from(["none"] if manifest else ["name", "NAME", "none"]))
     if "icebergCompatV2" in features:
         switches = [("true", "iceberg"), ("true", None), ("false", None), (None, None)]
         compat, formats = draw(st.sampled_from(switches))
